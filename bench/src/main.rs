@@ -21,6 +21,7 @@ mod instance;
 mod ledger;
 mod load;
 mod long_reads;
+mod long_threads;
 mod measure;
 mod occasions;
 mod parts;
@@ -47,8 +48,11 @@ use report::{Form, OtherRun, Report, Row};
 use size::Size;
 use std::path::Path;
 
+/// The benchmark that runs only when it is named: it takes half an hour.
+const LONG_THREADS: &str = "long-threads";
+
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "instance",
     "transcript",
     "syncs",
@@ -73,6 +77,7 @@ const NAMES: [&str; 24] = [
     "streams",
     "ready",
     "backlog",
+    LONG_THREADS,
 ];
 
 /// `bench [--json] [--small] [--beside FILE] [names…]`: runs all benchmarks, or those that are
@@ -109,10 +114,10 @@ async fn main() -> anyhow::Result<()> {
         );
     }
     report.open(&disk::circumstances()?);
-    for name in NAMES
-        .into_iter()
-        .filter(|name| wanted.is_empty() || wanted.contains(name))
-    {
+    for name in NAMES.into_iter().filter(|name| match wanted.is_empty() {
+        true => *name != LONG_THREADS,
+        false => wanted.contains(name),
+    }) {
         match measured(name, size).await {
             Ok(rows) => rows.iter().for_each(|row| report.row(row)),
             Err(error) => report.failed(name, &error),
@@ -183,6 +188,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "purge" => Box::pin(purge::run(size)).await,
         "long-reads" => Box::pin(long_reads::run(size)).await,
         "storm" => Box::pin(storm::run()).await,
+        LONG_THREADS => Box::pin(long_threads::run(size)).await,
         "occasions" => Box::pin(occasions::run(size)).await,
         _ => Box::pin(backlog::run(size)).await,
     }

@@ -25,6 +25,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const CRASH_AT: &str = "AGENT_HOST_CRASH_AT";
 /// The text in an event that is never stored; see `store::fault`.
 pub const UNSTORABLE: &str = "AGENT_HOST_UNSTORABLE";
+/// The variable with the words of a call's arguments over which the process dies.
+pub const PERFORMING_DIES_ON: &str = "AGENT_HOST_PERFORMING_DIES_ON";
 /// The variable with the words of an event on which a projection panics; see `store::fault`.
 pub const PANICS_ON: &str = "AGENT_HOST_PANICS_ON";
 /// The variable with the words of an event that contradicts stored rows; see `store::fault`.

@@ -49,6 +49,7 @@ mod all {
     mod http;
     mod identity;
     mod importing;
+    mod isolation;
     mod key_storage;
     mod keyvalue;
     mod languages;

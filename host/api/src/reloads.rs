@@ -39,9 +39,26 @@ pub struct ReloadReport {
 
 /// A refusal of a configuration as a whole: what was in force is in force.
 #[derive(Debug)]
-pub struct ReloadRefused {
-    /// The reason, without secrets.
-    pub reason: String,
+pub enum ReloadRefused {
+    /// Something in it is wrong.
+    Configuration {
+        /// The reason, without secrets.
+        reason: String,
+    },
+    /// Nothing in it is wrong: the broker did not take it, such as for want of room on the disk.
+    Unrecorded(broker::Error),
+}
+
+impl From<ReloadRefused> for Problem {
+    fn from(refused: ReloadRefused) -> Self {
+        match refused {
+            ReloadRefused::Configuration { reason } => {
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                Self::new(status, "CONFIG_REFUSED", reason)
+            }
+            ReloadRefused::Unrecorded(error) => error.into(),
+        }
+    }
 }
 
 /// The way to whoever reads the configuration again; none until somebody does.

@@ -18,8 +18,9 @@ const PASSED: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const PASSED: ClockId = ClockId::Monotonic;
 
-/// Milliseconds of a doubted lead from which on the log has it. A drift that is not followed for a
-/// while begins with leads that come and go with each reading.
+/// Milliseconds of a lead, of the wall clock or of what is stored, from which on the log has it. A
+/// drift that is not followed for a while begins with leads that come and go with each reading, and
+/// what was stored last may be a millisecond ahead of the clock that a start reads.
 const LOGGED_LEAD_MS_MIN: u64 = 1_000;
 
 /// A clock that is handed to whatever asks for the time. Clones are the same clock.
@@ -166,8 +167,8 @@ impl Clock {
                  much longer"
             );
         }
-        if time.now() > time.wall() {
-            let lead_ms = time.now().since_ms(time.wall());
+        let lead_ms = time.now().since_ms(time.wall());
+        if lead_ms >= LOGGED_LEAD_MS_MIN {
             tracing::warn!(
                 lead_ms,
                 "the wall clock is behind what is stored; the host's time goes on from there"

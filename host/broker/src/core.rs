@@ -3,6 +3,7 @@
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
+use crate::computing::Computing;
 use crate::engine::Runtime;
 use crate::external::NotedRefusals;
 pub(crate) use crate::fresh;
@@ -155,6 +156,7 @@ pub(crate) struct CoreParts {
     pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
+    pub(crate) computing: Computing,
 }
 
 /// The state that all of the broker shares.
@@ -184,6 +186,8 @@ pub(crate) struct Core {
     pub(crate) quarantine: Quarantine,
     /// The sessions whose turns are recovered after the host ended without being told to.
     pub(crate) recovering: Recovering,
+    /// The sessions that are computed for at the moment.
+    pub(crate) computing: Computing,
     /// The sessions that are noted because a start looks at them.
     pub(crate) noted_looks: Looks,
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
@@ -306,6 +310,7 @@ impl Core {
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
+            computing: parts.computing,
             noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             noted_refusals: NotedRefusals::default(),

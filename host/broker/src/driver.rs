@@ -160,6 +160,7 @@ impl Driver {
             }
             self.stale |= self.mailbox.wake.take();
             self.context.core.looked();
+            let computes = self.context.core.computing.enter(self.context.session);
             let looked = Box::pin(self.look()).await;
             self.starting = None;
             if looked.is_ok() {
@@ -199,6 +200,7 @@ impl Driver {
                     }
                 }
             }
+            drop(computes);
             self.hear().await;
         }
     }
@@ -332,6 +334,7 @@ impl Driver {
     }
 
     async fn take(&mut self, signal: Signal) {
+        let _computes = self.context.core.computing.enter(self.context.session);
         match signal {
             Signal::Performed {
                 operation,

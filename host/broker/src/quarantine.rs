@@ -3,7 +3,8 @@
 //!
 //! A session gets here because its operator said so at the start, or because nothing can be done
 //! for it: its run cannot be read or folded, its end cannot be stored, or its driver panics
-//! whatever it tries. More tries would only use up the host. The list is this process's own and
+//! whatever it tries. Sessions over which the host may have ended wait here for their turn
+//! (`isolation.rs`). More tries would only use up the host. The list is this process's own and
 //! nothing rests on it: after a start the host finds such sessions anew. Only of those whose
 //! reading ended the process there is a note in the store.
 
@@ -32,6 +33,8 @@ pub enum Why {
     Skipped,
     /// The host cannot go on with it.
     Stuck,
+    /// The host may have ended over it. It goes on by itself when its turn comes.
+    Suspected,
 }
 
 impl Why {
@@ -41,6 +44,7 @@ impl Why {
         match self {
             Self::Skipped => "skipped",
             Self::Stuck => "stuck",
+            Self::Suspected => "suspected",
         }
     }
 }
@@ -65,6 +69,13 @@ impl Quarantine {
     /// Releases a session. Returns false when it was not in quarantine.
     pub(crate) fn release(&self, session: SessionId) -> bool {
         self.sessions().remove(&session).is_some()
+    }
+
+    /// Releases a session that is there for this kind of reason. Returns false for any other.
+    pub(crate) fn release_if(&self, session: SessionId, why: Why) -> bool {
+        let mut sessions = self.sessions();
+        let is_there = sessions.get(&session).is_some_and(|there| there.why == why);
+        is_there && sessions.remove(&session).is_some()
     }
 
     /// Returns the sessions in the order in which they were put there.

@@ -1,6 +1,8 @@
-//! The sessions whose turns are recovered after the host ended without being told to.
+//! The sessions whose turns are recovered after the host ended without being told to, and those
+//! over whose work it may have ended.
 
-use domain::id::SessionId;
+use domain::id::{RunId, SessionId};
+use domain::isolation::Suspicions;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::Store;
@@ -8,7 +10,11 @@ use store::Store;
 /// The sessions that had work when the host ended without being told to. The recovery of their
 /// turns is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Recovering(Mutex<HashSet<SessionId>>);
+pub(crate) struct Recovering {
+    sessions: Mutex<HashSet<SessionId>>,
+    /// Those over whose work it may have ended.
+    pub(crate) suspects: Suspects,
+}
 
 impl Recovering {
     /// Notes these sessions, and that the host is at work from here on.
@@ -39,6 +45,34 @@ impl Recovering {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The suspicions that this process began with.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects(Mutex<Suspicions>);
+
+impl Suspects {
+    pub(crate) fn begin(&self, suspicions: Suspicions) {
+        *self.suspicions() = suspicions;
+    }
+
+    /// Returns the number of ends of the process for which a session's run is to be given up; none
+    /// where it is not.
+    pub(crate) fn over(&self, session: SessionId, run: RunId) -> Option<u32> {
+        let suspicions = self.suspicions();
+        let suspicion = suspicions.get(&session)?;
+        let is_of_run = suspicion.run.is_none_or(|suspect| suspect == run);
+        (is_of_run && suspicion.is_over()).then_some(suspicion.ends)
+    }
+
+    /// Forgets a session: its work was given up.
+    pub(crate) fn forget(&self, session: SessionId) {
+        self.suspicions().remove(&session);
+    }
+
+    fn suspicions(&self) -> MutexGuard<'_, Suspicions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -116,8 +116,8 @@ pub(crate) fn session_unknown(session: SessionId) -> Refusal {
 /// quarantine.
 pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
     let message = format!(
-        "session `{session}` is in quarantine, and nothing is done for it until the \
-                 operator releases it: {reason}"
+        "session `{session}` is in quarantine, and nothing is done for it before it is released: \
+         {reason}"
     );
     conflict("SESSION_QUARANTINED", message)
 }

@@ -5,9 +5,11 @@ use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::command::{Broker, Error, MADE_DEFINITIONS_MAX};
+use crate::computing::Computing;
 use crate::core::{Core, CoreParts, Limits, WakePort};
 use crate::driver::Driver;
 use crate::engine::Runtime;
+use crate::isolation;
 use crate::paths::PathSettings;
 use crate::purge;
 use crate::quarantine::{Quarantined, Why};
@@ -19,6 +21,7 @@ use crate::telemetry;
 use crate::timers;
 use domain::id::SessionId;
 use llm::Gateway;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{CommitError, Store};
@@ -80,6 +83,7 @@ impl Broker {
         let made = parts.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
         let none = Catalogue::default();
         let catalogue = parts.catalogue.with_all_made(&made, &none);
+        let (computing, computed) = Computing::begin(parts.store.folder());
         let core = Core::new(
             CoreParts {
                 store: parts.store,
@@ -91,6 +95,7 @@ impl Broker {
                     gateway: parts.gateway,
                 },
                 clock: parts.clock,
+                computing,
             },
             port,
         );
@@ -103,7 +108,10 @@ impl Broker {
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;
-        let found = recovery::look_at_suspects(&core, was_ended, work).await;
+        let found = recovery::look_at_suspects(&core, was_ended, work.clone()).await;
+        let blamed = if was_ended { BTreeSet::new() } else { computed };
+        let groups = isolation::begin(&core, &blamed, &work).await;
+        core.spawn(isolation::resume(core.clone(), groups));
         let recovered = core.spawn(recovery::go_on(core.clone(), found));
         core.spawn(telemetry::relay(core.clone()));
         let watched = core.clone();

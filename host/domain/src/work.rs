@@ -17,6 +17,8 @@
 //! - deliveries to agents that are programs elsewhere: `delivery.rs`
 //! - what makes the host speak to an agent by itself: `trigger.rs`; how agents talk with people at
 //!   messaging services: `connector.rs`
+//! - sessions that may have ended the process, and the order in which they are resumed:
+//!   `isolation.rs`
 //! - tasks, as people look at work that was handed over: `task.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
@@ -37,6 +39,7 @@ pub mod delegate;
 pub mod delivery;
 pub mod dispatch;
 pub mod hints;
+pub mod isolation;
 pub mod memory;
 pub mod operation;
 pub mod panels;

@@ -144,6 +144,16 @@ pub(crate) fn read(payload: &[u8]) {
     );
 }
 
+/// Dies as for want of memory, on a call with arguments that have the text in
+/// `AGENT_HOST_PERFORMING_DIES_ON`.
+pub fn perform(arguments: &str) {
+    static DIES: Words = Words::new();
+
+    if has_words(&DIES, "AGENT_HOST_PERFORMING_DIES_ON", arguments.as_bytes()) {
+        std::process::abort();
+    }
+}
+
 /// Panics as a fault of the full-text index would, on words with [`UNINDEXABLE_IN_TESTS`].
 pub(crate) fn index(words: &str) {
     assert!(

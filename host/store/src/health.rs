@@ -40,6 +40,8 @@ pub(crate) struct Vitals {
     since: AtomicU64,
     /// The same of the last read that failed; 0 while none has.
     read_failed: AtomicU64,
+    /// The same of the last read that the disk failed, and not what the file holds.
+    disk_failed: AtomicU64,
     pub(crate) probe: Probe,
 }
 
@@ -68,6 +70,7 @@ impl Vitals {
             failing: AtomicBool::new(false),
             since: AtomicU64::new(0),
             read_failed: AtomicU64::new(0),
+            disk_failed: AtomicU64::new(0),
             probe: Probe::default(),
         }
     }
@@ -108,12 +111,27 @@ impl Vitals {
         ) {
             self.read_failed.store(self.ms() + 1, Ordering::Relaxed);
         }
+        if matches!(
+            failure,
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
+        ) {
+            self.disk_failed.store(self.ms() + 1, Ordering::Relaxed);
+        }
     }
 
     /// Returns whether a read met a disk or a file that fails, a moment ago.
     pub(crate) fn has_failed_to_read(&self) -> bool {
-        let failed = self.read_failed.load(Ordering::Relaxed);
-        failed > 0 && self.ms().saturating_sub(failed - 1) < READ_FAILED_MS
+        self.was_a_moment_ago(&self.read_failed)
+    }
+
+    /// Returns whether the disk failed a read, a moment ago.
+    pub(crate) fn has_disk_failed(&self) -> bool {
+        self.was_a_moment_ago(&self.disk_failed)
+    }
+
+    fn was_a_moment_ago(&self, at: &AtomicU64) -> bool {
+        let at = at.load(Ordering::Relaxed);
+        at > 0 && self.ms().saturating_sub(at - 1) < READ_FAILED_MS
     }
 
     /// The writer begins something.
@@ -166,5 +184,17 @@ mod tests {
         vitals.begins();
         assert!(vitals.set_failing(false));
         assert_eq!(vitals.health(), Health::Well);
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_distinguished_from_a_file_that_is_malformed() {
+        let vitals = Vitals::new(false);
+        let failed = |code| -> rusqlite::Result<()> {
+            Err(Error::SqliteFailure(rusqlite::ffi::Error::new(code), None))
+        };
+        vitals.note_read(&failed(rusqlite::ffi::SQLITE_CORRUPT));
+        assert!(vitals.has_failed_to_read() && !vitals.has_disk_failed());
+        vitals.note_read(&failed(rusqlite::ffi::SQLITE_IOERR_READ));
+        assert!(vitals.has_disk_failed());
     }
 }

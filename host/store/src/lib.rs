@@ -83,7 +83,7 @@ pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
 pub use commit::{
     Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Key, Snapshot,
 };
-pub use fault::{CRASH_POINTS, point};
+pub use fault::{CRASH_POINTS, perform, point};
 pub use guard::{
     AccountGuard, AgentGuard, ChatWith, ConnectorGuard, Footprint, Guard, KeyGuard, QueueGuard,
     QueueSeen, Resource, RunGuard, SessionGuard, TriggerGuard, UserGuard,

@@ -7,6 +7,9 @@ use crate::event_row::Head;
 use crate::health::LastProbe;
 use crate::sql::int;
 use crate::store::Store;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +21,15 @@ const FRESH_MS: u64 = 500;
 /// Events from one read of a probe to the next: a prime, so that probes reach all parts of a
 /// database.
 const STRIDE: u64 = 10_007;
+
+/// Bytes of a database that are read to learn whether its disk fails.
+const PIECE_BYTES: usize = 512;
+
+/// Returns whether the disk fails to read a file, of which one piece at its beginning is read.
+pub(crate) fn is_failing(database: &Path) -> bool {
+    let read = File::open(database).and_then(|file| file.read_at(&mut [0; PIECE_BYTES], 0));
+    read.is_err()
+}
 
 impl Store {
     /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is

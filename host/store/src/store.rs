@@ -8,6 +8,7 @@ use crate::meta::{self, ENDED};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::point_reads::PointReads;
 use crate::prepared::Prepared;
+use crate::probe::is_failing;
 use crate::read::{PANICKED, ReadError};
 use crate::readers::{Read, Readers};
 use crate::rebuild::Rebuilds;
@@ -80,6 +81,12 @@ pub(crate) struct Senders {
 }
 
 impl Store {
+    /// Returns the data directory.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.inner.database.parent().unwrap_or(Path::new("."))
+    }
+
     /// Opens the store of a data directory, or makes a new one where the directory is empty or
     /// missing. Blocks while the database is checked and recovered from a crash: some milliseconds,
     /// up to about a second for a large log.
@@ -282,7 +289,24 @@ impl Store {
         answer
             .await
             .map_err(|_| self.unanswered())?
-            .map_err(ReadError::from)
+            .map_err(|error| self.read_error(error))
+    }
+
+    /// Returns the failure of a read. While the disk fails nothing of what is stored is called
+    /// unreadable: SQLite may take a page that it could not read for a malformed one.
+    fn read_error(&self, error: rusqlite::Error) -> ReadError {
+        match ReadError::from(error) {
+            ReadError::Unreadable { source } if self.is_disk_failing() => {
+                ReadError::Unavailable { source }
+            }
+            error => error,
+        }
+    }
+
+    /// Returns whether the disk failed to read a moment ago, or does when it is asked now.
+    #[must_use]
+    pub fn is_disk_failing(&self) -> bool {
+        self.inner.vitals.has_disk_failed() || is_failing(&self.inner.database)
     }
 
     /// Returns the reason why a read has no answer: it panicked, unless the store is being closed.
@@ -308,7 +332,7 @@ impl Store {
         match point_reads.look(look) {
             Ok(seen) => {
                 self.inner.vitals.note_read(&seen);
-                seen.map_err(ReadError::from)
+                seen.map_err(|error| self.read_error(error))
             }
             Err(look) => self.read(look).await,
         }

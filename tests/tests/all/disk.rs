@@ -513,3 +513,46 @@ async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
     disk.set_reads(true).unwrap();
     ready(&host, 200).await;
 }
+
+/// Sessions whose turns are at work while reads fail for seconds, with what was in memory forgotten
+/// by a new process.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_at_work_while_reads_fail_for_seconds_go_on_by_themselves() {
+    let folder = Folder::on_slow_disk(watched());
+    let host = started(&folder).await;
+    let call = json!({ "key": "t", "tool": "look", "args": { "sleep": 300 } });
+    let steps: Vec<Value> = (0..20)
+        .map(|step| {
+            let mut call = call.clone();
+            call["key"] = json!(format!("t{step}"));
+            json!({ "start": [call] })
+        })
+        .collect();
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        let session = open(&host).await;
+        let said = say(&host, &session, &json!({ "steps": steps }).to_string()).await;
+        assert_eq!(said.status, 202, "{said:?}");
+        sessions.push(session);
+    }
+    let disk = folder.slow_disk();
+    for fails_ms in [2_000, 4_000] {
+        disk.set_reads(false).unwrap();
+        let until = Instant::now() + Duration::from_millis(fails_ms);
+        while Instant::now() < until {
+            for session in &sessions {
+                let _ = host.get(session).await;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        disk.set_reads(true).unwrap();
+        sleep(Duration::from_millis(500)).await;
+    }
+    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    assert_eq!(list, json!([]), "{}", folder.log());
+    for session in &sessions {
+        let seen = idle(&host, session).await;
+        assert!(seen["messages"].to_string().contains("t19"), "{seen}");
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

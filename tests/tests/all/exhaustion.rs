@@ -256,6 +256,34 @@ async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_good_configuration_is_refused_only_for_now_while_the_disk_is_full() {
+    let Some((folder, host)) = on_small_disk(1_000).await else {
+        return;
+    };
+    let filler = fill(&folder.data());
+    is_full(&ready(&host, 503).await);
+    let mut config = config();
+    config["agents"][0]["displayName"] = json!("Another name");
+    folder.configure(config.clone());
+    let reload = || host.post("/api/config/reload", &json!({}));
+    let refused = reload().await.unwrap();
+    is_full(&refused);
+    assert_eq!(refused.body["retryable"], true, "{refused:?}");
+    // What is wrong with a configuration is told all the same.
+    config["agents"][0]["component"] = json!("nowhere");
+    folder.configure(config.clone());
+    let refused = reload().await.unwrap();
+    assert_eq!(refused.text("code"), "CONFIG_REFUSED", "{refused:?}");
+    std::fs::remove_file(filler).unwrap();
+    ready(&host, 200).await;
+    config["agents"][0]["component"] = json!("puppet");
+    folder.configure(config);
+    let taken = reload().await.unwrap();
+    assert_eq!(taken.status, 200, "{taken:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
     let Some((folder, host)) = on_small_disk(64).await else {
         return;

@@ -55,7 +55,7 @@ fn asks() -> String {
 }
 
 /// The events of a session of one kind.
-async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
+pub(super) async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
     let id = session.rsplit('/').next().unwrap();
     let events = host
         .get(&format!("/api/events?limit=1000&session={id}"))
@@ -99,7 +99,7 @@ async fn readiness(host: &Host) -> String {
 }
 
 /// The quarantine of a session as it is shown, once it is in it.
-async fn quarantined(host: &Host, session: &str) -> Value {
+pub(super) async fn quarantined(host: &Host, session: &str) -> Value {
     let patience = Instant::now() + PATIENCE;
     loop {
         let seen = host.get(session).await.unwrap().body["quarantined"].clone();
@@ -111,26 +111,26 @@ async fn quarantined(host: &Host, session: &str) -> Value {
     }
 }
 
-/// A host that was killed three times over a turn that had taken a step, with the session and the
-/// input.
-async fn killed_three_times(folder: &Folder) -> (Host, String, String) {
+/// A host that ended five times over a turn that had taken a step, with the session and the input.
+async fn ended_five_times(folder: &Folder) -> (Host, String, String) {
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
     let said = say(&host, &session, &slow()).await;
     assert_eq!(said.status, 202, "{said:?}");
     until(&host, &session, "run.stepped.v1", 1).await;
-    let host = kill_three_times(folder, host, &session).await;
-    (host, session, said.text("input_id"))
+    (
+        end_five_times(folder, host).await,
+        session,
+        said.text("input_id"),
+    )
 }
 
-/// Kills a host three times over a session's turn that asks the model that takes two minutes, and
-/// starts it again.
-async fn kill_three_times(folder: &Folder, host: Host, session: &str) -> Host {
+/// Kills a host while all its turns wait, which blames none of them. Then it dies five times as it
+/// begins to work on one of them, and is started again.
+async fn end_five_times(folder: &Folder, host: Host) -> Host {
     host.kill().await;
-    for asked_again in 1..3 {
-        let host = folder.start(None).await.unwrap();
-        until(&host, session, "operation.attempted.v1", asked_again).await;
-        host.kill().await;
+    for _ in 0..5 {
+        dies(folder, "broker.perform.before:1", None).await;
     }
     folder.start(None).await.unwrap()
 }
@@ -140,18 +140,18 @@ async fn dead_letters(host: &Host) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_model_again() {
+async fn a_turn_that_ends_the_host_five_times_fails_and_asks_no_model_again() {
     let folder = folder().await;
-    let (host, session, input) = killed_three_times(&folder).await;
+    let (host, session, input) = ended_five_times(&folder).await;
     let seen = idle(&host, &session).await;
-    let reason = "the host ended 3 times in a row while it worked on this, and was not told to";
+    let reason = "the host ended 5 times in a row while it worked on this, and was not told to";
     assert!(seen["messages"].to_string().contains(reason), "{seen}");
-    assert_eq!(recoveries(&host, &session).await, [1, 2, 3]);
+    assert_eq!(recoveries(&host, &session).await, [1, 2, 3, 4, 5]);
     assert_eq!(
         events(&host, &session, "operation.attempted.v1")
             .await
             .len(),
-        2,
+        5,
         "once in each process before, and not here"
     );
     let ended = events(&host, &session, "run.ended.v1").await;
@@ -225,7 +225,7 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
     let mut sessions = started.filter_map(|event| event["session_id"].as_str());
     let other = sessions.find(|of| *of != id).unwrap();
     until(&host, other, "run.stepped.v1", 2).await;
-    let host = kill_three_times(&folder, host, other).await;
+    let host = end_five_times(&folder, host).await;
     until(&host, other, "run.ended.v1", 1).await;
     let ended = events(&host, other, "run.ended.v1").await;
     assert_eq!(ended[0]["code"], "host-failed", "{ended:?}");
@@ -261,7 +261,7 @@ async fn the_response_to_a_message_that_becomes_a_dead_letter_has_the_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_purged() {
     let folder = folder().await;
-    let (host, session, input) = killed_three_times(&folder).await;
+    let (host, session, input) = ended_five_times(&folder).await;
     idle(&host, &session).await;
     let dead = dead_letters(&host).await;
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
@@ -295,7 +295,7 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
     assert_eq!(*letter, expected);
     let reason = seen["reason"].as_str().unwrap();
     assert!(
-        reason.contains("the host ended 3 times in a row"),
+        reason.contains("the host ended 5 times in a row"),
         "{reason}"
     );
 
@@ -484,25 +484,26 @@ async fn dies(folder: &Folder, point: &str, told: Option<(&str, &str)>) {
     );
 }
 
-/// An input whose first step ends the process is a dead letter after three recoveries.
+/// An input whose first step ends the process is a dead letter after five ends.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_input_whose_first_step_ends_the_process_is_dead_after_three_recoveries() {
+async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
     let folder = folder().await;
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
     dies(&folder, "broker.step.before:1", Some((&session, &script))).await;
-    dies(&folder, "broker.step.before:1", None).await;
-    dies(&folder, "broker.step.before:1", None).await;
+    for _ in 0..4 {
+        dies(&folder, "broker.step.before:1", None).await;
+    }
     let host = folder.start(Some("broker.step.before:1")).await.unwrap();
     idle(&host, &session).await;
-    assert_eq!(recoveries(&host, &session).await, [1, 2, 3]);
+    assert_eq!(recoveries(&host, &session).await, [1, 2, 3, 4]);
     let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
     assert!(
         dead[0]["reason"]
             .as_str()
-            .is_some_and(|reason| reason.contains("the host ended 3 times in a row")),
+            .is_some_and(|reason| reason.contains("the host ended 5 times in a row")),
         "{dead}"
     );
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");

@@ -20,8 +20,8 @@ use chaos::Chaos;
 use clients::Clients;
 use std::time::Duration;
 
-/// Seconds that the short form lasts; every harm once takes about ten.
-const SHORT_S: u64 = 15;
+/// Seconds that the short form lasts; every harm once takes about fifteen.
+const SHORT_S: u64 = 20;
 /// Room of the data folder: enough for an hour, and little enough to fill.
 const ROOM: Room = Room {
     bytes: 4 << 30,

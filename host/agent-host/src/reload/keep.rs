@@ -5,6 +5,7 @@ use super::watch::Settling;
 use super::{Outcome, Refused, Reloading, Wish};
 use api::{Api, ReloadRefused, ReloadReport, ReloadRequest};
 use domain::event::ReloadCause;
+use std::io;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
@@ -77,7 +78,7 @@ impl Asked {
                 };
                 let reloaded = Box::pin(reloading.reload(&wish)).await;
                 // The client may have gone.
-                let _ = reply.send(reloaded.map(report).map_err(|refused| refusal(&refused)));
+                let _ = reply.send(reloaded.map(report).map_err(refusal));
             }
         }
     }
@@ -93,9 +94,18 @@ fn report(outcome: Outcome) -> ReloadReport {
     }
 }
 
-fn refusal(refused: &Refused) -> ReloadRefused {
-    ReloadRefused {
-        reason: refused.reason(),
+fn refusal(refused: Refused) -> ReloadRefused {
+    let reason = refused.reason();
+    let error = refused.failure.error;
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    if causes.any(|cause| cause.kind() == io::ErrorKind::StorageFull) {
+        return ReloadRefused::Unrecorded(broker::Error::DiskFull);
+    }
+    match error.downcast() {
+        Ok(unrecorded) => ReloadRefused::Unrecorded(unrecorded),
+        Err(_) => ReloadRefused::Configuration { reason },
     }
 }
 

@@ -217,7 +217,7 @@ fn of_sessions() -> Vec<Words> {
         Words::new(
             "QuarantineCause",
             "The cause for which a session is in quarantine.",
-            &["skipped", "stuck"],
+            &["skipped", "stuck", "suspected"],
         )
         .at(&["Quarantined.why"]),
     ]

@@ -7,7 +7,6 @@ use crate::reloads::{ReloadReport, ReloadRequest};
 use crate::state::Api;
 use axum::extract::State;
 use domain::difference::{Change, DIFFERENCES_MAX, Difference};
-use http::StatusCode;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -105,9 +104,5 @@ pub(super) async fn reload(
         reply,
     })?;
     let read = answer.await.map_err(|_| Problem::shutting_down())?;
-    let report = read.map_err(|refused| {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Problem::new(status, "CONFIG_REFUSED", refused.reason)
-    })?;
-    Ok(axum::Json(report.into()))
+    Ok(axum::Json(read?.into()))
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 pub(crate) struct QuarantinedView {
     /// Its id.
     pub(crate) session_id: String,
-    /// `skipped` by the operator at the start of the host, or `stuck` because the host cannot go on
-    /// with it.
+    /// `skipped` by the operator at the start of the host, `stuck` because the host cannot go on
+    /// with it, or `suspected` because the host may have ended over it: it goes on by itself.
     pub(crate) why: &'static str,
     /// The reason, for people.
     pub(crate) reason: String,

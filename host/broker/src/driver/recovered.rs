@@ -1,7 +1,7 @@
 //! Recovery of a turn after the host ended without being told to.
 //!
-//! It is on record before any work is done again, and happens only a few times in a row. A turn
-//! that ends the process would end every later process too, and ask models anew each time.
+//! It is on record before any work is done again. A turn that ends the process each time would end
+//! every later one too: it is given up once isolation has found it (`isolation.rs`).
 
 use super::error::DriverError;
 use super::state::Driver;
@@ -11,26 +11,26 @@ use domain::run::intake::wakes;
 use domain::run::recover::{given_up, goes_on, recovered};
 
 impl Driver {
-    /// Records that the turn is recovered, once after such an end. Ends a turn that was recovered
-    /// too often with no progress in between. Returns whether it did either.
+    /// Records that the turn is recovered, once after such an end. Ends a turn that ended the
+    /// process too often. Returns whether it did either.
     pub(super) async fn recover(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = self.phase.driving() else {
             return Ok(false);
         };
-        if let Some(cause) = given_up(&driving.run) {
-            let count = driving.run.recoveries;
-            let run = driving.run.started.run;
-            let session = self.context.session;
-            tracing::error!(session.id = %session, run.id = %run, count, "a turn is given up, and \
+        let session = self.context.session;
+        let run = driving.run.started.run;
+        if let Some(ends) = self.context.core.recovering.suspects.over(session, run) {
+            tracing::error!(session.id = %session, run.id = %run, ends, "a turn is given up, and \
                 its inputs become dead letters: the host ended each time it worked on them");
-            self.fail(cause).await?;
+            self.fail(given_up(ends)).await?;
+            self.context.core.recovering.suspects.forget(session);
             return Ok(true);
         }
-        if !self.context.core.recovering.has(self.context.session) {
+        if !self.context.core.recovering.has(session) {
             return Ok(false);
         }
         if self.phase.beginning().is_none() && !self.would_go_on().await? {
-            self.context.core.recovering.take(self.context.session);
+            self.context.core.recovering.take(session);
             return Ok(false);
         }
         // A run that is not stored would begin anew each time. So this one is stored before its

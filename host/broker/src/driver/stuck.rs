@@ -5,19 +5,27 @@
 use super::error::DriverError;
 use super::phase::Phase;
 use super::state::{Driver, Failures};
+use crate::core::Core;
 use crate::quarantine::{Quarantined, Why};
+use domain::id::SessionId;
+use std::sync::Arc;
+use std::time::Duration;
 use store::ReadError;
+use tokio::time::sleep;
 
 /// Number of looks in a row at an unreadable session, after which it is put into quarantine.
 const UNREADABLE_MAX: u32 = 5;
+/// The time between two looks at whether the disk fails after a session was put into quarantine, in
+/// milliseconds. It is shorter than a failure counts.
+const LOOK_AGAIN_MS: u64 = 1_000;
 /// Number of panics in a row, after which not even the end of the turn can be recorded.
 const PANICS_MAX: u32 = 6;
 
 impl Driver {
     /// Counts this trouble, and returns the reason for a quarantine; none when the trouble may
-    /// pass.
+    /// pass, as any does while the disk fails to read.
     pub(super) fn is_stuck(&mut self, failure: &DriverError) -> Option<String> {
-        if !is_unreadable(failure) {
+        if !is_unreadable(failure) || self.context.core.store.is_disk_failing() {
             return None;
         }
         self.unreadable += 1;
@@ -38,12 +46,14 @@ impl Driver {
         let since = self.context.core.now();
         tracing::error!(session.id = %session, reason, "a session is put into quarantine: nothing \
                                                         is done for it until it is released");
-        self.context.core.quarantine.put(Quarantined {
+        let core = &self.context.core;
+        core.quarantine.put(Quarantined {
             session,
             why: Why::Stuck,
             reason,
             since,
         });
+        core.spawn(look_again(core.clone(), session));
         if let Some(driving) = self.phase.driving_mut() {
             driving.stop_all(since).await;
         }
@@ -56,6 +66,25 @@ impl Driver {
         self.failures = Failures::default();
         self.context.core.retire(session, &self.mailbox)
     }
+}
+
+/// Releases a session from quarantine if it turns out that the disk failed when the session was put
+/// there: once the disk reads again.
+async fn look_again(core: Arc<Core>, session: SessionId) {
+    let look = async {
+        sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+        let mut has_failed = false;
+        while core.store.is_disk_failing() {
+            has_failed = true;
+            sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+        }
+        if has_failed && core.quarantine.release_if(session, Why::Stuck) {
+            tracing::info!(session.id = %session, "a session goes on that was put into quarantine \
+                while the disk failed");
+            core.wake(session);
+        }
+    };
+    core.stopping.run_until_cancelled(look).await;
 }
 
 /// Returns whether stored data does not read as what it should be. Only the operator can change

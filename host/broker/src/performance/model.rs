@@ -6,6 +6,7 @@
 mod fitting;
 mod parties;
 
+use crate::computing::Computes;
 use crate::core::Core;
 use crate::live::Show;
 use crate::performance::attempts::Attempts;
@@ -101,15 +102,22 @@ pub(crate) struct Model<'a> {
     /// The stopwatch, which runs while the model is at work: neither while the call waits for a
     /// place nor in the pauses between attempts.
     pub(crate) stopwatch: &'a Stopwatch,
+    /// The note that the session is computed for: not while the model is waited for.
+    pub(crate) computes: &'a Computes,
     pub(crate) attempts: Attempts<'a>,
 }
 
 impl Model<'_> {
     pub(crate) async fn perform(self) -> Performed {
-        let mut draw = match self.draw().await {
+        let draw = match self.draw().await {
             Ok(draw) => draw,
             Err(error) => return Performed::ended(Ended::Failed(error.failure())),
         };
+        let computes = self.computes;
+        computes.while_polled(Box::pin(self.asked(draw))).await
+    }
+
+    async fn asked(self, mut draw: Draw) -> Performed {
         let _place = self.core.model_calls.enter(self.started.into()).await;
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers {

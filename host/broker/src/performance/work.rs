@@ -2,6 +2,7 @@
 //!
 //! It is begun after the commit that decided it.
 
+use crate::computing::Computes;
 use crate::core::Core;
 use crate::ledger::{Through, entry};
 use crate::panics::caught;
@@ -132,17 +133,18 @@ impl Work {
     }
 
     async fn perform(self) -> Performed {
+        let computes = self.core.computing.enter(self.started.session);
         store::point("broker.perform.before");
-        let performed = Box::pin(self.segment()).await;
+        let performed = Box::pin(self.segment(&computes)).await;
         store::point("broker.perform.after");
         performed
     }
 
-    async fn segment(self) -> Performed {
+    async fn segment(self, computes: &Computes) -> Performed {
         match &self.open.operation.performer {
             Performer::Model {
                 request, through, ..
-            } => self.model(request, *through).await,
+            } => self.model(request, *through, computes).await,
             Performer::Tool {
                 component,
                 tool,
@@ -155,16 +157,16 @@ impl Work {
                     arguments,
                     capabilities,
                 };
-                Tool {
+                let tool = Tool {
                     core: &self.core,
                     started: &self.started,
                     open: &self.open,
                     ran,
                     audit: &self.audit,
                     stopwatch: &self.stopwatch,
-                }
-                .perform()
-                .await
+                };
+                store::perform(arguments);
+                computes.while_polled(Box::pin(tool.perform())).await
             }
             Performer::Recall {
                 query,
@@ -182,7 +184,7 @@ impl Work {
                 recall(&self.core, &self.started, looked_for, *of).await
             }
             Performer::Command { command } => self.command(command).await,
-            Performer::External { .. } => self.delivery().await,
+            Performer::External { .. } => computes.while_polled(self.delivery()).await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
             | Performer::Agent { .. }
@@ -215,7 +217,12 @@ impl Work {
         delivery.perform().await
     }
 
-    async fn model(&self, request: &ModelRequest, through: MessageId) -> Performed {
+    async fn model(
+        &self,
+        request: &ModelRequest,
+        through: MessageId,
+        computes: &Computes,
+    ) -> Performed {
         Model {
             core: &self.core,
             started: &self.started,
@@ -228,6 +235,7 @@ impl Work {
             through,
             audit: &self.audit,
             stopwatch: &self.stopwatch,
+            computes,
             attempts: Attempts::new(&self.open, &*self.payer, &self.audit),
         }
         .perform()

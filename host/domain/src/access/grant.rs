@@ -71,7 +71,7 @@ impl PatternList {
     #[must_use]
     pub fn means(&self, beginning: &str, name: &str) -> bool {
         let mut patterns = self.0.iter();
-        patterns.any(|pattern| pattern.starts_with(beginning) && matches(pattern, name))
+        patterns.any(|pattern| pattern.starts_with(beginning) && name_matches(pattern, name))
     }
 
     /// Returns whether the list matches all that a pattern matches, and offers all that it offers.

@@ -44,9 +44,12 @@ impl Default for TurnLimits {
     }
 }
 
-/// Recoveries of a run in a row, with no progress in between, after the host ended without being
-/// told to: with the last one the run is given up.
-pub const RECOVERIES_MAX: u32 = 3;
+/// Ends of the host, without being told to, at which it computed for a session and after which that
+/// is under suspicion. Progress in between has the count begin anew.
+pub const SUSPECTED_ENDS_MIN: u32 = 2;
+/// Ends of the host at which a session was the only one under suspicion that it computed for: with
+/// the last one its run is given up.
+pub const ALONE_ENDS_MAX: u32 = 3;
 /// Number of attempts at a step that traps, before its run fails.
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
 /// Tool calls of one run that are performed at the same time.

@@ -16,6 +16,10 @@ const FIRST_QUIET_MS: std::ops::Range<u64> = 100..300;
 const QUIET_MS: std::ops::Range<u64> = 100..900;
 /// Time within which a disk that misbehaves is asked to sync something.
 const ASKED: Duration = Duration::from_secs(5);
+/// Time for which reads of the database fail, in milliseconds.
+const FAILING_READS_MS: std::ops::Range<u64> = 2_000..8_000;
+/// Time after the last harm within which no session is in quarantine any more.
+const RELEASED: Duration = Duration::from_secs(10);
 /// Time that a look at the host's clock may take.
 const LOOK: Duration = Duration::from_secs(5);
 /// Milliseconds between two looks at the host's clock that are no jump: more than both may take.
@@ -154,6 +158,7 @@ impl Chaos {
     pub(super) async fn end(mut self, ledger: &Ledger) -> Folder {
         self.revive().await;
         let host = self.host.take().unwrap();
+        self.leaves_none_in_quarantine(&host).await;
         for session in ledger.sessions() {
             super::crash::rest(&host, session).await.unwrap();
         }
@@ -209,15 +214,33 @@ impl Chaos {
             .unwrap();
     }
 
-    /// Has reads of the database fail, for a while.
+    /// Has reads of the database fail for seconds, while turns are at work. One time in two it is
+    /// killed meanwhile.
     async fn reads(&mut self) {
         self.harm.failed_reads += 1;
         self.folder.slow_disk().set_reads(false).unwrap();
-        sleep(Duration::from_millis(self.rng.u64(20..400))).await;
+        sleep(Duration::from_millis(self.rng.u64(FAILING_READS_MS))).await;
         if self.rng.bool() {
             self.kill().await;
         }
         self.folder.slow_disk().set_reads(true).unwrap();
+    }
+
+    /// Checks that no session is left in quarantine by what was done to the host.
+    async fn leaves_none_in_quarantine(&self, host: &Host) {
+        let until = Instant::now() + RELEASED;
+        loop {
+            let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+            if list.as_array().is_some_and(Vec::is_empty) {
+                return;
+            }
+            assert!(
+                Instant::now() < until,
+                "still in quarantine: {list}; {}",
+                self.folder.log()
+            );
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Sets the wall clock to any time within some days of the right one, and looks whether the

@@ -8,7 +8,7 @@ use crate::events::run::intake::wakes;
 use crate::events::run::settle::{Ended, settlement};
 use crate::thread::message::Part;
 use crate::values::id::{InputId, OperationId};
-use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
+use crate::values::limits::PARALLEL_CALLS_MAX;
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
 use crate::work::delegate::TaskState;
@@ -185,17 +185,16 @@ pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
     }
 }
 
-/// The end of a run that was gone on with too often in a row; none of any other.
+/// The end of a run that ended the host so many times.
 #[must_use]
-pub fn given_up(run: &Run) -> Option<Cause> {
-    let count = run.recoveries;
-    let told =
-        "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
-    let failed = || Cause::Failed {
+pub fn given_up(ends: u32) -> Cause {
+    Cause::Failed {
         code: GIVEN_UP.to_owned(),
-        reason: format!("the host ended {count} times in a row {told}"),
-    };
-    (count >= RECOVERIES_MAX).then(failed)
+        reason: format!(
+            "the host ended {ends} times in a row while it worked on this, and was not told to; \
+             whoever runs it finds the reason in its log"
+        ),
+    }
 }
 
 /// Returns the reason for which the host gave a run up. None for any other cause of an end.

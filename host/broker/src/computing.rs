@@ -1,0 +1,315 @@
+//! The sessions that this process computes for at the moment, in a file that outlasts it.
+//!
+//! The next start learns from it over whose work the process may have ended. The file is never
+//! synced, so it costs no wait for a disk: what is written outlasts a process that is killed. It
+//! does not outlast the machine, and needs not: after another boot it blames nobody. It has the
+//! boot's id and then one slot for each piece of work. Whatever is wrong with it, a start does
+//! without.
+
+use domain::id::SessionId;
+use futures::task::{ArcWake, waker};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use uuid::Uuid;
+
+/// Name of the file in the data directory.
+const FILE: &str = "at-work";
+/// The file that tells one boot of a machine from another.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+/// Bytes before the first slot: the boot's id, and zeros.
+const HEAD_BYTES: usize = 64;
+/// Bytes of a slot: a session's id, or zeros.
+const SLOT_BYTES: usize = 16;
+/// Number of slots. More work at the same moment is not noted.
+const SLOTS_MAX: usize = 1_024;
+
+/// The sessions that are computed for now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Computing(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// None where the file cannot be written.
+    file: Option<File>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    /// The slots that were taken so far.
+    of: Vec<Option<SessionId>>,
+    free: Vec<usize>,
+}
+
+impl Computing {
+    /// Begins a file anew, and returns the sessions that the last process computed for as it ended:
+    /// none after another boot.
+    pub(crate) fn begin(folder: &Path) -> (Self, BTreeSet<SessionId>) {
+        Self::in_boot(folder, Path::new(BOOT)).unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted what the host computes for: work that ends the process is not \
+                 found"
+            );
+            (Self::default(), BTreeSet::new())
+        })
+    }
+
+    fn in_boot(folder: &Path, boot: &Path) -> io::Result<(Self, BTreeSet<SessionId>)> {
+        // Where boots have no ids, all of them count as the same.
+        let boot = std::fs::read(boot).unwrap_or_default();
+        let mut head: Vec<u8> = boot.trim_ascii().to_vec();
+        head.resize(HEAD_BYTES, 0);
+        let path = folder.join(FILE);
+        let written = std::fs::read(&path).unwrap_or_default();
+        let left = written
+            .strip_prefix(head.as_slice())
+            .unwrap_or_default()
+            .as_chunks::<SLOT_BYTES>()
+            .0
+            .iter()
+            .filter(|slot| **slot != [0; SLOT_BYTES])
+            .map(|slot| SessionId(Uuid::from_bytes(*slot)))
+            .collect();
+        let mut options = File::options();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        // All of it now, so that a full disk takes the slots later.
+        head.resize(HEAD_BYTES + SLOT_BYTES * SLOTS_MAX, 0);
+        file.write_all_at(&head, 0)?;
+        let inner = Inner {
+            file: Some(file),
+            slots: Mutex::default(),
+        };
+        Ok((Self(Arc::new(inner)), left))
+    }
+
+    /// Notes that a session is computed for, until the mark is dropped.
+    pub(crate) fn enter(&self, session: SessionId) -> Computes {
+        let mark = Computes {
+            computing: self.clone(),
+            session,
+            slot: Mutex::default(),
+        };
+        mark.set();
+        mark
+    }
+
+    /// Returns whether a session is computed for now.
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        self.slots().of.contains(&Some(session))
+    }
+
+    fn take(&self, session: SessionId) -> Option<usize> {
+        let slot = {
+            let mut slots = self.slots();
+            let slot = match slots.free.pop() {
+                Some(slot) => slot,
+                None if slots.of.len() < SLOTS_MAX => {
+                    slots.of.push(None);
+                    slots.of.len() - 1
+                }
+                None => return None,
+            };
+            *slots.of.get_mut(slot)? = Some(session);
+            slot
+        };
+        self.write(slot, session.0.as_bytes());
+        Some(slot)
+    }
+
+    fn give_back(&self, slot: usize) {
+        self.write(slot, &[0; SLOT_BYTES]);
+        let mut slots = self.slots();
+        if let Some(of) = slots.of.get_mut(slot) {
+            *of = None;
+        }
+        slots.free.push(slot);
+    }
+
+    fn write(&self, slot: usize, bytes: &[u8; SLOT_BYTES]) {
+        let Some(file) = &self.0.file else {
+            return;
+        };
+        let at = HEAD_BYTES + slot * SLOT_BYTES;
+        // A disk that refuses this is told of by the store. Nobody is blamed wrongly for good: the
+        // work of a slot that stays taken is not alone at each end.
+        let _ = file.write_all_at(bytes, u64::try_from(at).unwrap_or(u64::MAX));
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The note that a session is computed for. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Computes {
+    computing: Computing,
+    session: SessionId,
+    slot: Mutex<Option<usize>>,
+}
+
+impl Computes {
+    /// Waits for something, such as a model or a server. It is noted as computing only while it
+    /// does, and not while it waits.
+    pub(crate) async fn while_polled<F: Future>(&self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        let done = poll_fn(|context| {
+            self.set();
+            let yielded = Arc::new(Yielded {
+                waker: context.waker().clone(),
+                is_woken: AtomicBool::new(false),
+            });
+            let polled = work
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker(yielded.clone())));
+            // Work that only lets others go first is not waiting.
+            if polled.is_pending() && !yielded.is_woken.load(Ordering::Acquire) {
+                self.clear();
+            }
+            polled
+        })
+        .await;
+        self.set();
+        done
+    }
+
+    fn set(&self) {
+        let mut slot = self.slot();
+        if slot.is_none() {
+            *slot = self.computing.take(self.session);
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(slot) = self.slot().take() {
+            self.computing.give_back(slot);
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<usize>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Computes {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A waker that knows whether it was used.
+struct Yielded {
+    waker: Waker,
+    is_woken: AtomicBool,
+}
+
+impl ArcWake for Yielded {
+    fn wake_by_ref(yielded: &Arc<Self>) {
+        yielded.is_woken.store(true, Ordering::Release);
+        yielded.waker.wake_by_ref();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn session(number: u128) -> SessionId {
+        SessionId(Uuid::from_u128(number))
+    }
+
+    /// What a process that is killed now leaves to one in the boot of this name.
+    fn left(folder: &Path, boot: &str) -> BTreeSet<SessionId> {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::copy(folder.join(FILE), copy.path().join(FILE)).unwrap();
+        begin(copy.path(), boot).1
+    }
+
+    fn begin(folder: &Path, boot: &str) -> (Computing, BTreeSet<SessionId>) {
+        let name = folder.join("boot");
+        std::fs::write(&name, format!("{boot}\n")).unwrap();
+        Computing::in_boot(folder, &name).unwrap()
+    }
+
+    #[test]
+    fn whoever_computes_as_the_process_ends_is_known_to_the_next_of_the_same_boot() {
+        let folder = tempfile::tempdir().unwrap();
+        let (computing, none) = begin(folder.path(), "a");
+        assert_eq!(none, BTreeSet::new());
+        let first = computing.enter(session(1));
+        let again = computing.enter(session(1));
+        let second = computing.enter(session(2));
+        drop(first);
+        drop(second);
+        assert_eq!(left(folder.path(), "a"), BTreeSet::from([session(1)]));
+        assert_eq!(left(folder.path(), "b"), BTreeSet::new(), "another boot");
+        assert!(computing.has(session(1)) && !computing.has(session(2)));
+        drop(again);
+        assert_eq!(left(folder.path(), "a"), BTreeSet::new());
+        // A start begins anew, whatever it finds.
+        let kept = computing.enter(session(3));
+        assert_eq!(begin(folder.path(), "a").1, BTreeSet::from([session(3)]));
+        assert_eq!(begin(folder.path(), "a").1, BTreeSet::new());
+        drop(kept);
+        std::fs::write(folder.path().join(FILE), "a").unwrap();
+        assert_eq!(begin(folder.path(), "a").1, BTreeSet::new());
+    }
+
+    #[test]
+    fn more_work_than_there_are_slots_goes_on_without_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let (computing, _) = begin(folder.path(), "a");
+        let marks: Vec<Computes> = (1..=1_030)
+            .map(|number| computing.enter(session(number)))
+            .collect();
+        assert_eq!(left(folder.path(), "a").len(), SLOTS_MAX);
+        drop(marks);
+        assert_eq!(left(folder.path(), "a"), BTreeSet::new());
+    }
+
+    #[tokio::test]
+    async fn who_waits_does_not_compute_and_who_lets_others_go_first_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let (computing, _) = begin(folder.path(), "a");
+        let mark = computing.enter(session(1));
+        let waits = mark.while_polled(async {
+            assert!(computing.has(session(1)));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(computing.has(session(1)));
+        });
+        let looks = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(!computing.has(session(1)));
+        };
+        tokio::join!(waits, looks);
+        assert!(computing.has(session(1)), "it goes on");
+        let mut yields = pin!(mark.while_polled(async {
+            let mut is_over = false;
+            poll_fn(|context| {
+                context.waker().wake_by_ref();
+                match std::mem::replace(&mut is_over, true) {
+                    true => std::task::Poll::Ready(()),
+                    false => std::task::Poll::Pending,
+                }
+            })
+            .await;
+        }));
+        assert!(futures::poll!(&mut yields).is_pending());
+        assert!(computing.has(session(1)));
+    }
+}

@@ -1,0 +1,121 @@
+//! The isolation of work that may have ended the process.
+//!
+//! A process that ends without being told to leaves the sessions that it computed for at that
+//! moment. Sessions that only waited are not among them. The one that ends the process is among
+//! them each time, and others by chance. So suspects are resumed in halves, and in the end alone.
+
+use crate::values::id::{RunId, SessionId};
+use crate::values::limits::{ALONE_ENDS_MAX, SUSPECTED_ENDS_MIN};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The ends of the process at which a session was computed for, with no progress in between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspicion {
+    /// The open run; none where the session had none yet.
+    pub run: Option<RunId>,
+    /// Number of these ends.
+    pub ends: u32,
+    /// Number of those at which no other suspect was computed for.
+    pub alone: u32,
+}
+
+/// The suspicions of a store's sessions.
+pub type Suspicions = BTreeMap<SessionId, Suspicion>;
+
+/// A session with work, as a start finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The session.
+    pub session: SessionId,
+    /// Its open run.
+    pub run: Option<RunId>,
+    /// True if that run made progress since it was resumed last, or was never resumed.
+    pub has_progressed: bool,
+}
+
+impl Suspicion {
+    /// Returns whether the session is under suspicion, and resumed with few others.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.ends >= SUSPECTED_ENDS_MIN
+    }
+
+    /// Returns whether the work ended the process so often, with nothing else under suspicion, that
+    /// it is given up.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.alone >= ALONE_ENDS_MAX
+    }
+
+    /// Returns whether nothing came of the session since this was noted.
+    fn stands(&self, found: &Found) -> bool {
+        match self.run {
+            None => found.run.is_none() || !found.has_progressed,
+            Some(run) => found.run == Some(run) && !found.has_progressed,
+        }
+    }
+}
+
+/// Returns the suspicions after an end of the process during which these sessions were computed
+/// for: none of them after an end that was wanted, or that came from outside.
+#[must_use]
+pub fn suspected(
+    before: &Suspicions,
+    found: &[Found],
+    computed: &BTreeSet<SessionId>,
+) -> Suspicions {
+    let standing: Suspicions = found
+        .iter()
+        .filter_map(|found| {
+            Some((found.session, *before.get(&found.session)?))
+                .filter(|(_, suspicion)| suspicion.stands(found))
+        })
+        .collect();
+    let suspects = standing
+        .iter()
+        .filter(|(session, suspicion)| suspicion.is_suspect() && computed.contains(*session));
+    let suspects: Vec<SessionId> = suspects.map(|(session, _)| *session).collect();
+    let mut after = Suspicions::new();
+    for found in found {
+        let mut suspicion = standing.get(&found.session).copied().unwrap_or_default();
+        suspicion.run = found.run;
+        if computed.contains(&found.session) {
+            suspicion.ends = suspicion.ends.saturating_add(1);
+            let is_alone = suspects == [found.session];
+            suspicion.alone = suspicion.alone.saturating_add(u32::from(is_alone));
+        }
+        if suspicion.ends > 0 {
+            after.insert(found.session, suspicion);
+        }
+    }
+    after
+}
+
+/// Returns the suspects in the groups in which they are resumed, one after the other: half of those
+/// that are suspected most, and then always half of what is left. Work that is to be given up waits
+/// for nothing and is in none.
+#[must_use]
+pub fn groups(suspicions: &Suspicions) -> Vec<Vec<SessionId>> {
+    let mut rest: Vec<(Reverse<u32>, SessionId)> = suspicions
+        .iter()
+        .filter(|(_, suspicion)| suspicion.is_suspect() && !suspicion.is_over())
+        .map(|(session, suspicion)| (Reverse(suspicion.ends), *session))
+        .collect();
+    rest.sort_unstable();
+    let most = rest
+        .iter()
+        .take_while(|one| rest.first().is_some_and(|first| first.0 == one.0));
+    let mut size = most.count().div_ceil(2);
+    let mut groups = Vec::new();
+    while !rest.is_empty() {
+        let group = rest.drain(..size).map(|(_, session)| session);
+        groups.push(group.collect());
+        size = rest.len().div_ceil(2);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests;
