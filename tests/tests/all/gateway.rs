@@ -9,6 +9,7 @@ mod looking;
 mod numbers;
 mod peer;
 mod sampling;
+mod speakers;
 
 use agent_host_tests::process::{Folder, Host};
 use peer::Peer;

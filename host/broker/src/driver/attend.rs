@@ -29,6 +29,9 @@ impl Driver {
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
                 Next::Settle(settlement) => self.settle_by_rule(*settlement).await?,
+                Next::Perform { .. } if self.is_lasting(operation) => {
+                    self.make_lasting(operation).await?;
+                }
                 Next::Perform { record_first } => {
                     let grown = self.grown_effect(operation);
                     if record_first || grown.is_some() {
@@ -46,6 +49,13 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether an operation is a change that the driver makes itself.
+    fn is_lasting(&self, operation: OperationId) -> bool {
+        let driving = self.phase.driving();
+        let open = driving.and_then(|driving| driving.run.open.get(&operation));
+        open.is_some_and(|open| matches!(open.operation.performer, Performer::Lasting { .. }))
     }
 
     /// Returns the effect of a model's call, if it is more than what was recorded: after a restart
