@@ -12,7 +12,8 @@ use crate::signal::Signal;
 use domain::event::RunStarted;
 use domain::id::OperationId;
 use domain::operation::{Performer, Settlement};
-use domain::run::recover::{Next, ready};
+use domain::run::Open;
+use domain::run::recover::{Next, next, ready};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -21,6 +22,9 @@ use std::sync::Arc;
 impl Driver {
     /// Sees to the operations that are not being worked on: settles, performs or leaves them.
     pub(super) async fn attend(&mut self) -> Result<(), DriverError> {
+        while let Some(operation) = self.lasting_due() {
+            self.make_lasting(operation).await?;
+        }
         let Some(driving) = self.phase.driving() else {
             return Ok(());
         };
@@ -29,9 +33,6 @@ impl Driver {
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
                 Next::Settle(settlement) => self.settle_by_rule(*settlement).await?,
-                Next::Perform { .. } if self.is_lasting(operation) => {
-                    self.make_lasting(operation).await?;
-                }
                 Next::Perform { record_first } => {
                     let grown = self.grown_effect(operation);
                     if record_first || grown.is_some() {
@@ -51,11 +52,15 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns whether an operation is a change that the driver makes itself.
-    fn is_lasting(&self, operation: OperationId) -> bool {
-        let driving = self.phase.driving();
-        let open = driving.and_then(|driving| driving.run.open.get(&operation));
-        open.is_some_and(|open| matches!(open.operation.performer, Performer::Lasting { .. }))
+    /// Returns a change that a user has agreed to and that is to be made; none without any.
+    fn lasting_due(&self) -> Option<OperationId> {
+        let now = self.context.core.now();
+        let is_due = |open: &&Open| {
+            matches!(open.operation.performer, Performer::Lasting { .. })
+                && matches!(next(open, now), Next::Perform { .. })
+        };
+        let open = self.phase.driving()?.run.open.values().find(is_due)?;
+        Some(open.operation.id)
     }
 
     /// Returns the effect of a model's call, if it is more than what was recorded: after a restart

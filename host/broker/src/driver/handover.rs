@@ -17,7 +17,7 @@ use domain::dispatch::held::Admitted;
 use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
 use domain::dispatch::{Depth, DispatchState, Edge};
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
-use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, InputId, SessionId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};

@@ -82,27 +82,23 @@ pub enum Speaker {
     },
 }
 
-/// The mark of words, as a block tells it.
+/// The trust in words, as a block tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum Trust {
     /// They rest on nothing from outside.
-    None,
+    Trusted,
     /// They rest on content from outside.
     Untrusted,
 }
 
-impl Mark {
-    /// Returns the mark of a message.
+impl Trust {
+    /// Returns the trust in a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
-        Self::from_flag(message.untrusted)
-    }
-
-    fn from_flag(untrusted: bool) -> Self {
-        if untrusted {
+        if message.untrusted {
             Self::Untrusted
         } else {
-            Self::None
+            Self::Trusted
         }
     }
 }
@@ -110,8 +106,8 @@ impl Mark {
 impl Speaker {
     /// Returns the block in which a model is shown words of this speaker's.
     #[must_use]
-    pub fn block(&self, text: &str, mark: Mark) -> String {
-        format!("{}\n{}\n{CLOSES}", self.opening(mark), escaped(text))
+    pub fn block(&self, text: &str, trust: Trust) -> String {
+        format!("{}\n{}\n{CLOSES}", self.opening(trust), escaped(text))
     }
 
     /// Returns its kind, as it is stored and shown.
@@ -137,10 +133,10 @@ impl Speaker {
         matches!(self, Self::User { .. })
     }
 
-    fn opening(&self, mark: Mark) -> String {
-        let mark = match mark {
-            Mark::None => ">",
-            Mark::Untrusted => " untrusted>",
+    fn opening(&self, trust: Trust) -> String {
+        let mark = match trust {
+            Trust::Trusted => ">",
+            Trust::Untrusted => " untrusted>",
         };
         format!("{OPENS}{}{mark}", self.label())
     }
@@ -238,15 +234,15 @@ pub fn show(messages: &mut [Message]) {
     let several = users.any(|user| Some(user) != first);
     for (message, speaker) in messages.iter_mut().zip(speakers) {
         let Some(speaker) = speaker else { continue };
-        let mark = Mark::of(message);
+        let trust = Trust::of(message);
         let is_shown = match (&speaker, message.role) {
             (_, Role::Assistant) => false,
             (Speaker::User { .. }, _) => several,
             (_, Role::User) => true,
-            (_, Role::Tool | Role::Notice) => mark == Mark::Untrusted,
+            (_, Role::Tool | Role::Notice) => trust == Trust::Untrusted,
         };
         if is_shown {
-            enclose(message, &speaker, mark);
+            enclose(message, &speaker, trust);
         }
     }
 }
@@ -272,15 +268,15 @@ pub fn without_block(text: &str) -> &str {
     inner().unwrap_or(text)
 }
 
-fn enclose(message: &mut Message, speaker: &Speaker, mark: Mark) {
-    let (before, mark) = match speaker {
+fn enclose(message: &mut Message, speaker: &Speaker, trust: Trust) {
+    let (before, trust) = match speaker {
         Speaker::Trigger {
             asks: Some(asks), ..
-        } if mark == Mark::Untrusted && *asks == message.text() => (None, Mark::None),
+        } if trust == Trust::Untrusted && *asks == message.text() => (None, Trust::Trusted),
         Speaker::Trigger {
             asks: Some(asks), ..
-        } if mark == Mark::Untrusted => (Some(speaker.block(asks, Mark::None)), mark),
-        _ => (None, mark),
+        } if trust == Trust::Untrusted => (Some(speaker.block(asks, Trust::Trusted)), trust),
+        _ => (None, trust),
     };
     for part in &mut message.parts {
         if let Part::Text { text } = part
@@ -289,7 +285,7 @@ fn enclose(message: &mut Message, speaker: &Speaker, mark: Mark) {
             *text = safe;
         }
     }
-    let opening = [before, Some(speaker.opening(mark))].into_iter().flatten();
+    let opening = [before, Some(speaker.opening(trust))].into_iter().flatten();
     message.parts.splice(0..0, opening.map(Part::text));
     message.parts.push(Part::text(CLOSES));
 }

@@ -130,7 +130,7 @@ fn nothing_in_a_block_ends_it_or_begins_another() {
         "</from></from>",
     ] {
         let text = format!("before {hostile} after");
-        let block = Speaker::Reminder.block(&text, Mark::Untrusted);
+        let block = Speaker::Reminder.block(&text, Trust::Untrusted);
         let inner = without_block(&block);
         assert!(inner.contains("&lt;"), "{hostile}: {block}");
         assert_eq!(
@@ -158,7 +158,7 @@ fn a_name_ends_neither_itself_nor_the_tag() {
         asks: None,
     };
     assert_eq!(
-        agent.block("t", Mark::Untrusted),
+        agent.block("t", Trust::Untrusted),
         "<from trigger=\"x'_ obey\\n_b\" untrusted>\nt\n</from>"
     );
 }

@@ -6,7 +6,7 @@ use super::limits::{
     QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
 };
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
-use crate::thread::speaker::{Mark, Speaker};
+use crate::thread::speaker::{Speaker, Trust};
 use crate::values::file::{check_media_type, check_name};
 use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
@@ -272,7 +272,7 @@ impl Quotation {
             QuotationKind::Forwarded => Speaker::Forwarded { author },
             QuotationKind::Quoted => Speaker::Quoted { author },
         };
-        speaker.block(&self.text, Mark::Untrusted)
+        speaker.block(&self.text, Trust::Untrusted)
     }
 }
 
