@@ -3,7 +3,7 @@
 mod incoming;
 mod outgoing;
 
-pub use self::incoming::{Attachment, Batch, Delivery, Incoming, Said};
+pub use self::incoming::{Attachment, Batch, Delivery, Incoming, Quotation, QuotationKind, Said};
 pub use self::outgoing::{Body, Choice, OutgoingMessage};
 
 use crate::http::{HttpError, Response};

@@ -53,6 +53,7 @@ mod all {
     mod key_storage;
     mod keyvalue;
     mod languages;
+    mod lasting;
     mod ledger;
     mod lists;
     mod manifest;

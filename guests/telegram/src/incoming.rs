@@ -69,6 +69,7 @@ fn begun(id: String, from: &Value, message: &Value) -> Option<Incoming> {
             None => chat_id,
         },
         said: Said::Text(String::new()),
+        quotations: Vec::new(),
         attachments: Vec::new(),
         sent_ms: message
             .get("date")

@@ -84,6 +84,7 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
             None => from.to_owned(),
         },
         said,
+        quotations: Vec::new(),
         attachments: attachment(kind, content).into_iter().collect(),
         sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
         acknowledge: None,

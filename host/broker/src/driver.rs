@@ -36,6 +36,7 @@
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
 //! - triggers that an agent sets itself: `driver/triggers.rs`
+//! - changes that last, asked for by words from outside: `driver/lasting.rs`
 //! - the summary of what a user did with another agent: `driver/bringing_back.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
@@ -68,6 +69,7 @@ mod handover;
 mod hearers;
 mod held;
 mod hinting;
+mod lasting;
 mod late_replies;
 mod limits;
 mod memory;

@@ -8,6 +8,7 @@
 //! - the prompt of a model's call, and the reply: `model.rs`
 //! - the settings with which a model writes it: `sampling.rs`
 //! - the mark of a reply that is not whole: `cut_off.rs`
+//! - whose words a message is, as clients and models see it: `speaker.rs`
 //! - content that is too long and kept as a blob: `spill.rs`
 //! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
 //!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
@@ -23,6 +24,7 @@ pub mod message_labels;
 pub mod model;
 pub mod prompt_cut;
 pub mod sampling;
+pub mod speaker;
 pub mod spill;
 pub mod thinking;
 pub mod transcript;

@@ -440,12 +440,15 @@ impl Course<'_> {
                     parts,
                     stop,
                     usage: _,
+                    own_work,
                 }) => {
                     return Ok(Reply {
                         parts,
                         stop,
                         provider: upstream.name.clone(),
                         model: model.config.model.clone(),
+                        own_calls: own_work.calls,
+                        untrusted: own_work.has_tools,
                     });
                 }
                 Err(failure) => failure,

@@ -63,6 +63,17 @@ pub(crate) struct Answer {
     pub(crate) parts: Vec<Part>,
     pub(crate) stop: Stop,
     pub(crate) usage: Option<Usage>,
+    /// The work of a program with its own tools; none of a model.
+    pub(crate) own_work: OwnWork,
+}
+
+/// The work that a program in a model's place did with tools of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OwnWork {
+    /// The tools that it called, in order.
+    pub(crate) calls: Vec<String>,
+    /// True if it has any, and so may have read whatever they reach.
+    pub(crate) has_tools: bool,
 }
 
 /// A reply that cannot be used.

@@ -149,6 +149,7 @@ impl Redact for Incoming {
             group,
             chat,
             said,
+            quotations,
             attachments,
             sent_at: _,
         } = self;
@@ -160,6 +161,10 @@ impl Redact for Incoming {
         match said {
             Said::Text { text } => text.redact(redactor),
             Said::Button { value } => value.redact(redactor),
+        }
+        for quotation in quotations {
+            quotation.author.redact(redactor);
+            quotation.text.redact(redactor);
         }
         for file in attachments {
             file.name.redact(redactor);

@@ -33,6 +33,27 @@ pub enum Said {
     Button(String),
 }
 
+/// How words of somebody else stand in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuotationKind {
+    /// The sender passed a message of somebody else's on.
+    Forwarded,
+    /// The sender replies to them.
+    Quoted,
+}
+
+/// Words in a message that its sender did not write there and then. The agent is shown them as data
+/// with their source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quotation {
+    /// How they stand in it.
+    pub kind: QuotationKind,
+    /// The one whose words they are, for people, as far as the service says.
+    pub author: Option<String>,
+    /// The words.
+    pub text: String,
+}
+
 /// One incoming message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
@@ -46,8 +67,11 @@ pub struct Incoming {
     pub group: Option<String>,
     /// The chat to reply in. Order is kept within it.
     pub chat: String,
-    /// The content of it.
+    /// The content of it, in its sender's own words. A message that was passed on is a
+    /// [`Quotation`], and no part of this.
     pub said: Said,
+    /// The words of others in it: 10 at most.
+    pub quotations: Vec<Quotation>,
     /// The files that came with it: 10 at most.
     pub attachments: Vec<Attachment>,
     /// Time at which it was sent, in milliseconds since the Unix epoch.
@@ -75,6 +99,7 @@ impl Incoming {
             group: None,
             chat: chat.into(),
             said,
+            quotations: Vec::new(),
             attachments: Vec::new(),
             sent_ms: 0,
             acknowledge: None,

@@ -3,7 +3,7 @@
 use crate::bindings::connector_plugin::exports::agent_host::plugin::connector as wire;
 use crate::connector::{
     Attachment, Batch, Body, Choice, Connector, ConnectorError, Delivery, Incoming, Intake,
-    OutgoingMessage, Said,
+    OutgoingMessage, Quotation, QuotationKind, Said,
 };
 use crate::log;
 use crate::wire::json_of_host;
@@ -138,8 +138,24 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
             Said::Text(text) => wire::Said::Text(text),
             Said::Button(value) => wire::Said::Button(value),
         },
+        quotations: message
+            .quotations
+            .into_iter()
+            .map(quotation_to_host)
+            .collect(),
         sent_ms: message.sent_ms,
         acknowledge: message.acknowledge,
+    }
+}
+
+fn quotation_to_host(quotation: Quotation) -> wire::Quotation {
+    wire::Quotation {
+        kind: match quotation.kind {
+            QuotationKind::Forwarded => wire::QuotationKind::Forwarded,
+            QuotationKind::Quoted => wire::QuotationKind::Quoted,
+        },
+        author: quotation.author,
+        text: quotation.text,
     }
 }
 

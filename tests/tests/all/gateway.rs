@@ -10,6 +10,7 @@ mod numbers;
 mod outages;
 mod peer;
 mod sampling;
+mod speakers;
 
 use agent_host_tests::process::{Folder, Host};
 use peer::Peer;

@@ -410,7 +410,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_remembers_from_outside_marks_its_turns() {
+async fn a_preference_that_words_from_outside_ask_for_is_not_kept() {
     let world = World::new(Setup::default()).await;
     let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
     let prefer = json!({
@@ -426,7 +426,11 @@ async fn what_an_agent_remembers_from_outside_marks_its_turns() {
             _ => None,
         })
         .collect();
-    assert_eq!(marks, [false, true]);
+    assert_eq!(
+        marks,
+        [false],
+        "the second is refused: a step cannot ask its user"
+    );
     world.play(json!([{ "reply": "hello" }])).await;
-    assert_eq!(turns(&world).await, [Some(false), Some(true), Some(true)]);
+    assert_eq!(turns(&world).await, [Some(false), Some(true), Some(false)]);
 }

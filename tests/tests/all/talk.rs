@@ -6,6 +6,7 @@ use broker::By;
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::operation::Performer;
+use domain::speaker::Speaker;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -252,6 +253,17 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
         "the answer is stored in the target's session"
     );
     assert!(heard(&world, session).await.contains("\nmuch later\n"));
+    let late = world.messages(session).await;
+    let late = late.iter().find(|message| message.text() == "much later");
+    let by = Some(Speaker::Agent {
+        agent: "other".to_owned(),
+        response_id: Some(input.to_string()),
+    });
+    assert_eq!(
+        late.unwrap().said_by(),
+        by,
+        "it says which question it answers"
+    );
     assert_eq!(
         world
             .starts()

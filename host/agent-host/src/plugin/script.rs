@@ -67,6 +67,7 @@ impl Script {
             | Performer::Command { .. }
             | Performer::External { .. }
             | Performer::Memory { .. }
+            | Performer::Lasting { .. }
             | Performer::Reply { .. } => Ended::Gave {
                 parts: vec![Part::text("done, as scripted")],
                 untrusted: false,
@@ -94,6 +95,8 @@ impl Script {
             stop: Stop::End,
             provider: "scripted".to_owned(),
             model: "scripted".to_owned(),
+            own_calls: Vec::new(),
+            untrusted: false,
         }
     }
 }

@@ -360,6 +360,7 @@ async fn taken(
         group: None,
         chat: visitor.id().to_owned(),
         said,
+        quotations: Vec::new(),
         attachments: Vec::new(),
         sent_at: api.command()?.clock().now(),
     };

@@ -3,6 +3,7 @@
 use domain::compaction::Mark;
 use domain::cut_off::CutOff;
 use domain::message::{Draft, Message, Part, Role, text_of};
+use domain::speaker::Speaker;
 use serde::Serialize;
 
 /// One message of a thread.
@@ -28,6 +29,13 @@ pub(crate) struct MessageView {
     pub(crate) origin: String,
     /// True if its content came from outside the user's and the operator's control.
     pub(crate) untrusted: bool,
+    /// The one whose words it is, an object with its `kind`: `user` (`user_id`), `agent` (`agent`,
+    /// and `response_id` of an answer that comes as a message), `trigger` (`trigger`), `connector`
+    /// (`connector`, `chat`), `tool` (`tool`), `reminder`, `memory` or `import`. Absent of a model's
+    /// reply and of the host's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) speaker: Option<Speaker>,
     /// The reason why it is not whole; absent if it is. `length`: the model reached the limit of
     /// its reply; `content_filter`: the provider withheld the rest; `refusal`: the model declined
     /// to answer.
@@ -117,7 +125,9 @@ pub(crate) fn message(message: &Message) -> MessageView {
         parts,
         origin,
         untrusted,
+        speaker: _,
         answers,
+        marked_elsewhere: _,
         salt: _,
     } = message;
     let answers = answers.as_ref().map(|answers| AnswersView {
@@ -140,6 +150,7 @@ pub(crate) fn message(message: &Message) -> MessageView {
         answers,
         origin: origin.clone(),
         untrusted: *untrusted,
+        speaker: message.said_by(),
         stop: CutOff::of_parts(parts).map(CutOff::as_str),
         compaction: Mark::of(message).as_ref().map(compaction),
     }
@@ -156,6 +167,7 @@ pub(super) fn draft(draft: &Draft) -> MessageView {
         answers: None,
         origin: draft.origin.clone(),
         untrusted: draft.untrusted,
+        speaker: draft.said_by(),
         stop: CutOff::of_parts(&draft.parts).map(CutOff::as_str),
         compaction: None,
     }

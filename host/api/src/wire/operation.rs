@@ -219,6 +219,9 @@ fn performer_fields(operation: &Operation) -> Value {
         Performer::Recall { query, limit, .. } => json!({ "query": query, "limit": limit }),
         Performer::Command { command } => json!({ "command": command }),
         Performer::Memory { told } => json!({ "result": parsed(told) }),
+        Performer::Lasting { tool, arguments } => {
+            json!({ "name": tool, "arguments": parsed(arguments) })
+        }
         Performer::Timer { due } => json!({ "due": due.to_string() }),
         Performer::Refused { outcome, .. } => outcome_view(outcome),
         Performer::Reply { to, settled } => {
@@ -289,6 +292,7 @@ fn kind(performer: &Performer) -> &'static str {
         Performer::Recall { .. } => "recall",
         Performer::Command { .. } => "command",
         Performer::Memory { .. } => "memory",
+        Performer::Lasting { .. } => "tool",
         Performer::Timer { .. } => "timer",
         Performer::Refused { .. } => "refused",
         Performer::Reply { .. } => "reply",

@@ -110,6 +110,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Recall { .. }
         | Performer::Command { .. }
         | Performer::Memory { .. }
+        | Performer::Lasting { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => None,

@@ -188,6 +188,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
             | Performer::Command { .. }
             | Performer::External { .. }
             | Performer::Memory { .. }
+            | Performer::Lasting { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
             | Performer::Reply { .. } => {}

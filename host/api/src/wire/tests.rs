@@ -213,6 +213,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         parts: reply,
         origin: "model:m".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
     };
     let attempt = Attempt {

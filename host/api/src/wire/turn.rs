@@ -8,6 +8,7 @@ use domain::event::DeliveryCause;
 use domain::id::RunId;
 use domain::message::Message;
 use domain::model::Usage;
+use domain::speaker::Speaker;
 use domain::turn::{TurnEnd, TurnNode};
 use serde::Serialize;
 use store::{DeliveryRow, Found, Parting, SeenTurn, SessionLabel, TreeTurn};
@@ -132,8 +133,13 @@ pub(crate) struct FoundView {
     pub(crate) turn_id: String,
     /// The message's place in its thread.
     pub(crate) message: u64,
-    /// `user` or `assistant`.
+    /// The one who said it: `user`, `assistant`, or the kind of whoever else spoke in a user's
+    /// place, such as `agent` or `trigger`.
     pub(crate) role: &'static str,
+    /// The same by name, as in a message; absent of an agent's own reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) speaker: Option<Speaker>,
     /// An excerpt around the first matching word.
     pub(crate) snippet: String,
     /// True if its content came from outside the user's and the operator's control.
@@ -201,13 +207,17 @@ pub(crate) fn parting(parting: &Parting) -> PartingView {
 
 /// Returns a message that was found with these words.
 pub(crate) fn found(found: &Found, words: &str) -> FoundView {
+    let speaker = found.message.said_by();
     FoundView {
         session_id: found.session.to_string(),
         session_name: found.session_name.clone(),
         agent_id: found.agent.to_string(),
         turn_id: found.turn.to_string(),
         message: found.place,
-        role: role_name(found.message.role),
+        role: speaker
+            .as_ref()
+            .map_or_else(|| role_name(found.message.role), Speaker::kind),
+        speaker,
         snippet: snippet(&found.message.text(), words),
         untrusted: found.message.untrusted,
         time: found.time.to_string(),

@@ -5,6 +5,7 @@ use super::Request;
 use domain::digest::Digest;
 use domain::event::Source;
 use domain::message::{Draft, Part, Role};
+use domain::speaker::Speaker;
 use domain::user::UserId;
 
 /// The origin of words of a caller of the API.
@@ -22,6 +23,8 @@ pub struct Arriving {
     pub origin: String,
     /// True if they rest on content from outside, and are not the user's own.
     pub untrusted: bool,
+    /// The one whose words they are; none where their origin tells.
+    pub speaker: Option<Speaker>,
     /// The session of their own that is begun for them; none when they go where the address says.
     pub isolated: Option<Isolated>,
 }
@@ -61,13 +64,17 @@ pub(super) fn source(arriving: Option<&Arriving>) -> Source {
     arriving.map_or(Source::Api, |arriving| arriving.source.clone())
 }
 
-/// Returns the message of an input.
-pub(super) fn draft(arriving: Option<&Arriving>, content: Vec<Part>) -> Draft {
+/// Returns the message of an input that comes for a user.
+pub(super) fn draft(arriving: Option<&Arriving>, user: &UserId, content: Vec<Part>) -> Draft {
+    let of_user = || Speaker::User {
+        user_id: user.clone(),
+    };
     Draft {
         role: Role::User,
         parts: content,
         origin: arriving.map_or_else(|| API.to_owned(), |arriving| arriving.origin.clone()),
         untrusted: arriving.is_some_and(|arriving| arriving.untrusted),
+        speaker: arriving.map_or_else(|| Some(of_user()), |arriving| arriving.speaker.clone()),
         answers: None,
     }
 }

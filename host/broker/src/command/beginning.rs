@@ -92,7 +92,11 @@ impl First {
                 session,
                 source: arriving::source(arriving),
                 user_id: Some(command.user.clone()),
-                message: Some(arriving::draft(arriving, command.content.clone())),
+                message: Some(arriving::draft(
+                    arriving,
+                    &command.user,
+                    command.content.clone(),
+                )),
                 model: command.model.clone(),
                 waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
                 priority: command.priority,

@@ -425,7 +425,7 @@ impl Accepting<'_> {
             session: self.to.session,
             source: arriving::source(self.arriving),
             user_id: Some(self.command.user.clone()),
-            message: Some(arriving::draft(self.arriving, content)),
+            message: Some(arriving::draft(self.arriving, &self.command.user, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
             priority: self.command.priority,

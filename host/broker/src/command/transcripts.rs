@@ -14,6 +14,7 @@ use domain::agent::configure::check_name;
 use domain::digest::Digest;
 use domain::event::{Event, ImportedTurn, SessionOpened, TurnsImported};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
+use domain::message::Message;
 use domain::path::AGENT_NAME_BYTES_MAX;
 use domain::role::Right;
 use domain::time::Timestamp;
@@ -125,7 +126,8 @@ impl Broker {
 
     /// Imports a session: its turns, and a chat that points to its head.
     ///
-    /// Turns that this host wrote, or a host like it, keep their ids.
+    /// Turns that this host wrote, or a host like it, keep their ids. Those that are here already
+    /// stay as they are. Everything in the others is untrusted.
     ///
     /// # Errors
     /// The file cannot be read; a turn of it is here with other content; the user may not.
@@ -394,11 +396,16 @@ fn pieces<'a>(
     pieces
 }
 
+/// Returns a turn that is not here yet, of which nobody here can say who wrote it: anybody can
+/// write a file that fits together.
 fn imported_turn(turn: &TranscriptTurn) -> ImportedTurn {
+    let messages = turn.messages.iter().cloned();
     ImportedTurn {
         turn: turn.node.clone(),
         committed: turn.committed,
-        messages: turn.messages.clone(),
+        messages: messages
+            .map(|message| message.map(Message::from_elsewhere))
+            .collect(),
     }
 }
 

@@ -105,7 +105,7 @@ impl Tally {
         }
         let name = match (&operation.answers, &operation.performer) {
             (Some(answers), _) => &answers.name,
-            (None, Performer::Tool { tool, .. }) => tool,
+            (None, Performer::Tool { tool, .. } | Performer::Lasting { tool, .. }) => tool,
             (None, _) => return,
         };
         if self.calls.len() >= CALLS_MAX {

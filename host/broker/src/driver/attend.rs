@@ -12,7 +12,8 @@ use crate::signal::Signal;
 use domain::event::RunStarted;
 use domain::id::OperationId;
 use domain::operation::{Performer, Settlement};
-use domain::run::recover::{Next, ready};
+use domain::run::Open;
+use domain::run::recover::{Next, next, ready};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -21,6 +22,9 @@ use std::sync::Arc;
 impl Driver {
     /// Sees to the operations that are not being worked on: settles, performs or leaves them.
     pub(super) async fn attend(&mut self) -> Result<(), DriverError> {
+        while let Some(operation) = self.lasting_due() {
+            self.make_lasting(operation).await?;
+        }
         let Some(driving) = self.phase.driving() else {
             return Ok(());
         };
@@ -65,6 +69,17 @@ impl Driver {
             Some(open) => self.context.goes_on(open, now).await,
             None => Ok(false),
         }
+    }
+
+    /// Returns a change that a user has agreed to and that is to be made; none without any.
+    fn lasting_due(&self) -> Option<OperationId> {
+        let now = self.context.core.now();
+        let is_due = |open: &&Open| {
+            matches!(open.operation.performer, Performer::Lasting { .. })
+                && matches!(next(open, now), Next::Perform { .. })
+        };
+        let open = self.phase.driving()?.run.open.values().find(is_due)?;
+        Some(open.operation.id)
     }
 
     /// Returns the effect of a model's call, if it is more than what was recorded: after a restart

@@ -171,10 +171,15 @@ impl SessionContext {
             delegate::NAME => self.resolve_delegate(scope, &called, sent).await,
             _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
             _ if panels::NAMES.contains(&name) => self.resolve_panels(scope, name, &parsed).await,
-            _ if trigger::OWN_TOOLS.contains(&name) => {
-                self.resolve_triggers(scope, name, parsed, sent).await
+            _ => {
+                let before = sent.len();
+                let made = self.resolve_kept(scope, name, parsed, sent).await?;
+                if self.asks_first(scope, &made) {
+                    sent.truncate(before);
+                    return self.agreed_first(scope, name, arguments).await;
+                }
+                Ok(made)
             }
-            _ => self.resolve_memory(scope, name, parsed, sent).await,
         }
     }
 
@@ -220,6 +225,21 @@ impl SessionContext {
             approval: approval.flatten(),
             time_limit_ms,
             ..simply(performer, effect)
+        }
+    }
+
+    /// Resolves a call of a tool by which an agent keeps something of its own: notes, triggers.
+    pub(super) async fn resolve_kept(
+        &self,
+        scope: &mut Scope<'_>,
+        name: &str,
+        arguments: Map<String, Value>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        if trigger::OWN_TOOLS.contains(&name) {
+            self.resolve_triggers(scope, name, arguments, sent).await
+        } else {
+            self.resolve_memory(scope, name, arguments, sent).await
         }
     }
 

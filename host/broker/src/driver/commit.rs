@@ -362,7 +362,12 @@ fn add_effects(commit: &mut Commit, driving: &Driving, plan: &Plan) {
         commit.guards.extend(still_remembered(&event, &driving.run));
         add(commit, stream, &context, event);
     }
-    for sent in &plan.sent {
+    add_sent(commit, &plan.sent);
+}
+
+/// Adds events of other streams, with the guards that they need.
+pub(super) fn add_sent(commit: &mut Commit, sent: &[Sent]) {
+    for sent in sent {
         commit.guards.extend(sent.guards.iter().cloned());
         for (stream, event) in &sent.events {
             commit.appends.push(store::Append {

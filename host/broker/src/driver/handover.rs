@@ -17,7 +17,7 @@ use domain::dispatch::held::Admitted;
 use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
 use domain::dispatch::{Depth, DispatchState, Edge};
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
-use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, InputId, SessionId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
@@ -111,15 +111,14 @@ impl Waits {
     }
 
     /// Returns the text for an agent that waits for nothing.
-    fn answer_at_once(self, session: SessionId, input: InputId, operation: OperationId) -> String {
+    fn answer_at_once(self, session: SessionId, input: InputId) -> String {
         match self {
             Self::Answer(messaged) | Self::Nothing(messaged) => {
                 messaged.started(session, input).to_string()
             }
-            Self::Attached { .. } | Self::Detached { .. } => format!(
-                "Started as task {}; its reply will follow.",
-                operation.0.short()
-            ),
+            Self::Attached { .. } | Self::Detached { .. } => {
+                format!("Started as task {input}; its reply will follow with this responseId.")
+            }
         }
     }
 
@@ -308,7 +307,7 @@ impl SessionContext {
                 agent,
                 session,
                 input,
-                told: waits.answer_at_once(session, input, scope.operation),
+                told: waits.answer_at_once(session, input),
             };
             return Ok(Resolved {
                 reserved,
@@ -431,6 +430,7 @@ impl Scope<'_> {
             parts: piece.content,
             origin: origin.clone(),
             untrusted: self.is_untrusted(),
+            speaker: None,
             answers: None,
         });
         let accepted = InputAccepted {

@@ -11,6 +11,7 @@ use domain::limits::LATE_REPLIES_WAITING_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Operation, Performer};
 use domain::run::{Open, Run};
+use domain::speaker::Speaker;
 use domain::spill::spill;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
@@ -124,6 +125,10 @@ impl Late<'_> {
             parts,
             origin: format!("agent:{}", from.definition),
             untrusted: self.untrusted,
+            speaker: Some(Speaker::Agent {
+                agent: from.definition.to_string(),
+                response_id: from.claimed.first().map(ToString::to_string),
+            }),
             answers: None,
         });
         let source = Source::LateReply {

@@ -22,8 +22,8 @@ use domain::run::end::settlement_of_nothing;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use store::{
-    AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuard, QueueGuard,
-    RunGuard, SessionGuard, UserGuard,
+    AgentGuard, Append, Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuard,
+    QueueGuard, RunGuard, SessionGuard, UserGuard,
 };
 
 /// Number of tries of a client's command while others write to the run first.
@@ -38,6 +38,8 @@ struct ByClient {
     guards: Vec<Guard>,
     /// The events of the files that it handed over, for the session's stream.
     files: Vec<NewEvent>,
+    /// The events of other streams that go with it.
+    appends: Vec<Append>,
     /// The idempotency key of its request.
     key: Option<Key>,
 }
@@ -119,6 +121,28 @@ impl Driver {
             .map(drop)
     }
 
+    /// Commits an outcome with decisions about it and with what else is to be stored with it, and
+    /// applies it.
+    pub(super) async fn commit_settled_with(
+        &mut self,
+        settled: Event,
+        decided: Vec<Event>,
+        with: Commit,
+    ) -> Result<(), DriverError> {
+        let by_client = ByClient {
+            guards: with.guards,
+            appends: with.appends,
+            ..ByClient::default()
+        };
+        let extras = CommitExtras {
+            events: decided,
+            ..CommitExtras::default()
+        };
+        self.commit_with_story(settled, extras, by_client)
+            .await
+            .map(drop)
+    }
+
     /// Commits one event of the run's own stream, with its companions, under the key of a request,
     /// and applies it. Returns the position of the event.
     pub(super) async fn commit_run_event_once(
@@ -154,6 +178,7 @@ impl Driver {
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), self.phase.expected(), events);
         commit.guards = by_client.guards;
+        commit.appends.extend(by_client.appends);
         if !by_client.files.is_empty() {
             let stream = Stream::Session(self.context.session);
             commit = commit.append(stream, Expected::Any, by_client.files);
@@ -371,6 +396,7 @@ impl Driver {
             answered: Some((answer.call, kept)),
             guards,
             files: context.events(told),
+            appends: Vec::new(),
             key,
         };
         blobs.extend(files.into_iter().map(|brought| brought.content));

@@ -8,7 +8,8 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, NamedModel, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
-use domain::delegate::DelegateAddress;
+use domain::delegate::{self, DelegateAddress};
+use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
@@ -165,25 +166,29 @@ impl Scope<'_> {
         self.driving.run.is_untrusted_with(self.intake)
     }
 
-    /// Returns the approval that the present request needs of a user before a tool performs it.
+    /// Returns the approval that the present request needs of a user before a tool performs it: one
+    /// of a component, or of the host's own.
     pub(super) fn approval(
         &self,
         performer: &Performer,
         component: &str,
         within_ms: u64,
     ) -> Option<Approval> {
-        let Performer::Tool {
-            component: code,
-            tool,
-            arguments,
-            ..
-        } = performer
-        else {
-            return None;
+        let (code, tool, arguments) = match performer {
+            Performer::Tool {
+                component,
+                tool,
+                arguments,
+                ..
+            } => (*component, tool, arguments),
+            Performer::Lasting { tool, arguments } => {
+                (Digest::of(component.as_bytes()), tool, arguments)
+            }
+            _ => return None,
         };
         let exact = Exact {
             operation: self.operation,
-            component: *code,
+            component: code,
             tool,
             arguments,
         };

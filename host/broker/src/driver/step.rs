@@ -7,6 +7,7 @@ use super::error::DriverError;
 use super::phase::Phase;
 use super::prepare::Prepared;
 use super::resolve::Asked;
+use super::scope::NotMade;
 use super::state::Driver;
 use super::ticket::{Seat, StepTicket, StepTurn, step_of};
 use crate::engine::{Admission, Component};
@@ -20,7 +21,7 @@ use domain::id::OperationId;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::CallUsage;
 use domain::role::AgentRole;
-use domain::ruling::{Rule, STEP};
+use domain::ruling::{Rule, STEP, TOOL_CALL};
 use domain::run::Run;
 use domain::run::check::check;
 use domain::run::decide::{Taken, decide};
@@ -399,9 +400,13 @@ impl SessionContext {
         Box::pin(self.charge_what_is_known(driving, &mut stepped.stopped)).await?;
         let afforded = self.afforded(driving, &stepped.settled, &stepped.started);
         decided.decisions.extend(resolved.granted.decisions);
+        let unkept = untrusted
+            .then(|| unkept(&driving.run, &stepped.effects))
+            .flatten();
         let refused = resolved
             .refused
             .into_iter()
+            .chain(unkept)
             .map(|not_made| self.not_made(driving, not_made, code, now));
         let decided: Vec<Event> = self
             .step_decided(driving, code, decided, now)
@@ -424,7 +429,7 @@ impl SessionContext {
 
     /// Returns the ledger's entry for a step that this code took; none when there is nothing to
     /// tell.
-    fn step_decided(
+    pub(super) fn step_decided(
         &self,
         driving: &Driving,
         code: Digest,
@@ -436,6 +441,27 @@ impl SessionContext {
             ledger_event(entry, decided, time)
         })
     }
+}
+
+/// Returns the refusal of preferences that a step would keep in a turn that rests on content from
+/// outside; none of a step without any.
+fn unkept(run: &Run, effects: &[Effect]) -> Option<NotMade> {
+    let keeps =
+        |effect: &Effect| matches!(effect, Effect::Prefer { .. } | Effect::PreferForUser { .. });
+    effects.iter().any(keeps).then(|| {
+        let mut decided = Decided::default();
+        decided.note(
+            TOOL_CALL,
+            BoundaryVerdict::Refused,
+            Rule::Approval,
+            "prefer",
+        );
+        NotMade {
+            operation: OperationId::mint(run.started.run, run.step, "prefer"),
+            tool: None,
+            decided,
+        }
+    })
 }
 
 /// The reason why a step was not taken.

@@ -195,7 +195,6 @@ impl SessionContext {
                     run,
                     said: &[],
                     parts,
-                    calls: run.spending.tool_calls,
                     untrusted,
                 },
             );

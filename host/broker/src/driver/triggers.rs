@@ -4,7 +4,8 @@
 //! edge finds it in the store like any other. What a turn may do narrows with the work that it
 //! comes of, and a trigger is fired without that: so only a turn that may do as much as a user's
 //! own message sets one, and only if it heard nothing but such messages. Otherwise the words of a
-//! trigger, which may be a stranger's, could set the next one.
+//! trigger, which may be a stranger's, could set the next one. In a turn that rests on content from
+//! outside its user agrees first (`driver/lasting.rs`).
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -104,7 +105,10 @@ impl SessionContext {
                 | Source::LateReply { .. }
                 | Source::Reminder { .. } => false,
             };
-            let is_marked = input.message.is_some_and(|message| message.untrusted);
+            // A user's own words may quote somebody else's; then the user is asked.
+            let is_marked = input.message.is_some_and(|message| {
+                message.untrusted && !message.said_by().is_some_and(|it| it.is_user())
+            });
             if !is_of_user || is_marked {
                 return Ok(false);
             }

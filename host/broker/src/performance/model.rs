@@ -29,6 +29,7 @@ use domain::operation::Operation;
 use domain::prompt_cut::PromptCut;
 use domain::run::settle::Ended;
 use domain::sections::{Section, SystemBlocks};
+use domain::speaker;
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::{EffectClass, ToolDefinition};
 use llm::Failure::TooLong;
@@ -279,7 +280,10 @@ impl Model<'_> {
         if !self.gateway(model).is_script(model) {
             messages.iter_mut().for_each(delegate::show_content);
         }
-        let system = self.system().await?;
+        let tools = self.tools().await?;
+        // What a tool gives may stand in a block, so the explanation stays as it is in a run.
+        let has_blocks = !tools.is_empty() || speaker::has_blocks(&messages);
+        let system = self.system().await?.explaining(has_blocks);
         Ok(Draw {
             said: messages.len(),
             prompt: Prompt {
@@ -287,7 +291,7 @@ impl Model<'_> {
                 system: system.texts,
                 stable_blocks: system.stable,
                 messages,
-                tools: self.tools().await?,
+                tools,
                 max_tokens: self.request.max_tokens,
                 reply_schema: self.request.reply_schema.clone(),
                 sampling: self.request.sampling.clone(),
@@ -355,10 +359,12 @@ impl Model<'_> {
                 parts: self.request.also.clone(),
                 origin: "agent".into(),
                 untrusted: false,
+                speaker: None,
                 answers: None,
             };
             messages.push(draft.at(self.through + 1, Salt::default()));
         }
+        speaker::show(&mut messages);
         Ok(messages)
     }
 
@@ -550,6 +556,7 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
         parts: reply.parts,
         origin: reply.model,
         untrusted: false,
+        speaker: None,
         answers: None,
     };
     prompt.messages.push(said.at(next, Salt::default()));

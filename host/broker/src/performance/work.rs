@@ -190,6 +190,7 @@ impl Work {
             | Performer::Agent { .. }
             | Performer::Detached { .. }
             | Performer::Memory { .. }
+            | Performer::Lasting { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
             | Performer::Reply { .. } => Performed::ended(Ended::Unknown(Failure::interrupted())),

@@ -21,6 +21,7 @@ fn of_trigger(untrusted: bool, isolated: bool) -> Arriving {
         },
         origin: "trigger:morning".to_owned(),
         untrusted,
+        speaker: None,
         isolated: isolated.then(|| Isolated {
             name: Some("morning".to_owned()),
         }),
@@ -38,6 +39,7 @@ fn of_connector() -> Arriving {
         },
         origin: "connector:telegram".to_owned(),
         untrusted: false,
+        speaker: None,
         isolated: None,
     }
 }

@@ -65,6 +65,7 @@ async fn arrive(host: &Host, source: Source, text: &str) {
         source,
         origin: "connector:telegram".to_owned(),
         untrusted: false,
+        speaker: None,
         isolated: None,
     };
     let routed = host.broker.post_arrival(command, arriving).await.unwrap();

@@ -132,6 +132,9 @@ pub struct Run {
     /// Its first calls, for a caller that waits for its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallMade>,
+    /// Number of calls that programs in a model's place made for it.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub own_calls: u32,
     /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
     #[serde(default)]
     pub replied: bool,
@@ -191,6 +194,7 @@ impl Run {
             segments_bytes: 0,
             spending: Spending::default(),
             calls: Vec::new(),
+            own_calls: 0,
             replied: false,
             untrusted: false,
             shares: !started.accounts.is_empty(),

@@ -122,6 +122,7 @@ mod tests {
             parts,
             origin: origin.to_owned(),
             untrusted: false,
+            speaker: None,
             answers: None,
         }
         .at(id, Salt::default())

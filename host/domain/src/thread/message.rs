@@ -1,6 +1,7 @@
 //! Messages: the content of a conversation, immutable once it is there.
 
 use crate::access::redact::Redactor;
+use crate::thread::speaker::Speaker;
 use crate::values::digest::{Digest, Salt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,22 +99,52 @@ pub struct Message {
     /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
+    /// The one whose words it is, where its role and its origin do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
+    /// The mark that it had where it was written, if a file brought it from elsewhere. Its digest
+    /// holds that mark. Here it is untrusted, since nobody here vouches for the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked_elsewhere: Option<bool>,
     /// The salt of its digest; gone when it was erased.
     pub salt: Salt,
 }
 
 impl Message {
     /// Returns the digest to which the turn tree commits. It is the salted digest of role, parts,
-    /// origin and pairing. The message's place is not part of it.
+    /// origin, speaker and pairing. The message's place is not part of it.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let content = serde_json::json!({
-            "role": self.role, "parts": self.parts, "origin": self.origin, "untrusted": self.untrusted, "answers": self.answers,
+        let mut content = serde_json::json!({
+            "role": self.role, "parts": self.parts, "origin": self.origin, "untrusted": self.marked_elsewhere.unwrap_or(self.untrusted), "answers": self.answers,
         });
+        if let Some(speaker) = &self.speaker {
+            content["speaker"] = serde_json::json!(speaker);
+        }
         self.salt.digest(content.to_string().as_bytes())
+    }
+
+    /// Returns the message as a file from elsewhere brings it: untrusted, with the same digest.
+    #[must_use]
+    pub fn from_elsewhere(self) -> Self {
+        Self {
+            untrusted: true,
+            marked_elsewhere: self.marked_elsewhere.or(Some(self.untrusted)),
+            ..self
+        }
+    }
+
+    /// Returns the message as it was where it was written.
+    #[must_use]
+    pub fn as_written(self) -> Self {
+        Self {
+            untrusted: self.marked_elsewhere.unwrap_or(self.untrusted),
+            marked_elsewhere: None,
+            ..self
+        }
     }
 
     /// Its text parts, one after the other.
@@ -189,6 +220,9 @@ pub struct Draft {
     /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
+    /// The one whose words it is, where its role and its origin do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
@@ -202,6 +236,7 @@ impl Draft {
             parts: vec![Part::text(text)],
             origin: origin.into(),
             untrusted: false,
+            speaker: None,
             answers: None,
         }
     }
@@ -214,6 +249,7 @@ impl Draft {
             parts,
             origin,
             untrusted,
+            speaker,
             answers,
         } = self;
         Message {
@@ -222,7 +258,9 @@ impl Draft {
             parts,
             origin,
             untrusted,
+            speaker,
             answers,
+            marked_elsewhere: None,
             salt: salt.derive(id),
         }
     }

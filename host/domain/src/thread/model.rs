@@ -105,6 +105,13 @@ pub struct Reply {
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
+    /// The tools of its own that a program in a model's place called for it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_calls: Vec<String>,
+    /// True if it rests on content from outside: a program with tools of its own gave it, and what
+    /// such a program has read nobody knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 /// Puts results right behind the message whose calls they answer, as every provider demands. They

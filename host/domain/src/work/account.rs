@@ -207,6 +207,7 @@ pub fn is_call(performer: &Performer) -> bool {
         | Performer::Command { .. }
         | Performer::External { .. }
         | Performer::Memory { .. }
+        | Performer::Lasting { .. }
         | Performer::Reply { .. } => true,
         // What an agent looks up by itself is no call.
         Performer::Recall { of, .. } => of.is_some(),

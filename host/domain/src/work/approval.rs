@@ -29,6 +29,9 @@ pub struct Approval {
     pub action: ClientAction,
 }
 
+/// The component of a call of the host's own tools.
+pub const HOST: &str = "host";
+
 /// The exact call to approve.
 #[derive(Debug, Clone, Copy)]
 pub struct Exact<'a> {
@@ -135,6 +138,17 @@ pub fn declined() -> Failure {
     Failure::lasting(
         DENIED,
         "the user did not agree to this call, and it was not made; do not try it again unasked",
+    )
+}
+
+/// Returns the failure that an agent sees for a call that a user would have to agree to, where no
+/// user can be asked.
+#[must_use]
+pub fn unasked() -> Failure {
+    Failure::lasting(
+        DENIED,
+        "this turn rests on content from outside, so its user has to agree to what lasts, and there \
+         is no user here to ask; it was not made",
     )
 }
 

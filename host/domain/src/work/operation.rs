@@ -117,6 +117,14 @@ pub enum Performer {
         /// The result as JSON.
         told: String,
     },
+    /// A tool of the host's own changes what lasts, as soon as the run's user has agreed: the run
+    /// rests on content from outside. The change is part of the commit that has the outcome.
+    Lasting {
+        /// The tool.
+        tool: String,
+        /// Its arguments: a JSON object as text.
+        arguments: String,
+    },
     /// Time passes.
     Timer {
         /// Time at which it is due.
@@ -197,6 +205,7 @@ impl Performer {
             | Self::Recall { .. }
             | Self::Command { .. }
             | Self::Memory { .. }
+            | Self::Lasting { .. }
             | Self::Timer { .. }
             | Self::Refused { .. }
             | Self::Reply { .. } => "",
@@ -211,6 +220,8 @@ impl Performer {
             Self::Tool { .. }
                 | Self::External { .. }
                 | Self::Memory { .. }
+                | Self::Lasting { .. }
+                | Self::Lasting { .. }
                 | Self::Recall { .. }
                 | Self::Command { .. }
         )
@@ -229,6 +240,7 @@ impl Performer {
             | Self::Recall { .. }
             | Self::Command { .. }
             | Self::Memory { .. }
+            | Self::Lasting { .. }
             | Self::Refused { .. }
             | Self::Reply { .. } => false,
         }
@@ -372,6 +384,9 @@ pub struct Settlement {
     /// The attempts at a model, with the cost of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+    /// The tools of its own that a program in a model's place called, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_calls: Vec<String>,
     /// Resources that the guest's call used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
@@ -402,6 +417,7 @@ impl Settlement {
             result: None,
             untrusted: false,
             attempts: Vec::new(),
+            own_calls: Vec::new(),
             usage: None,
             spent: None,
             task: None,

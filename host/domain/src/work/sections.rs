@@ -15,6 +15,7 @@ use crate::access::tool::ToolDefinition;
 use crate::agents::prompt_section::SectionName;
 use crate::agents::skill::SkillListing;
 use crate::thread::compaction::text_tokens;
+use crate::thread::speaker::EXPLAINED;
 use crate::values::digest::Digest;
 use crate::work::basis::Peer;
 use crate::work::panels::PanelInventory;
@@ -128,6 +129,24 @@ impl SystemBlocks {
     pub fn of_agent(texts: Vec<String>) -> Self {
         let stable = texts.len().min(1).max(texts.len().saturating_sub(1));
         Self { texts, stable }
+    }
+
+    /// Returns the blocks with the explanation of what stands in blocks of a speaker's, in the part
+    /// that stays as it is, if there may be any.
+    #[must_use]
+    pub fn explaining(mut self, has_blocks: bool) -> Self {
+        if !has_blocks {
+            return self;
+        }
+        match self.texts.first_mut() {
+            Some(text) => {
+                text.push_str("\n\n");
+                text.push_str(EXPLAINED);
+            }
+            None => self.texts.push(EXPLAINED.to_owned()),
+        }
+        self.stable = self.stable.max(1);
+        self
     }
 
     /// Returns the blocks with the sections of the run behind them: those before the first that

@@ -195,6 +195,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         | Performer::Recall { .. }
         | Performer::Command { .. }
         | Performer::Memory { .. }
+        | Performer::Lasting { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => None,

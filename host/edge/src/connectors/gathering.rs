@@ -104,6 +104,7 @@ mod tests {
                 said: Said::Text {
                     text: text.to_owned(),
                 },
+                quotations: Vec::new(),
                 attachments: Vec::new(),
                 sent_at: Timestamp(received),
             },

@@ -19,6 +19,7 @@ use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::refusal::{Refusal, RefusalKind};
+use domain::speaker::Speaker;
 use std::collections::HashSet;
 use store::ArrivalRow;
 
@@ -223,6 +224,16 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
         .first()
         .map(|first| first.message.chat.clone())
         .unwrap_or_default();
+    let speaker = if sender.own_words {
+        Speaker::User {
+            user_id: sender.user.clone(),
+        }
+    } else {
+        Speaker::Connector {
+            connector: served.name.to_string(),
+            chat: chat.clone(),
+        }
+    };
     Arriving {
         source: Source::Connector {
             reply_to: ReplyRoute {
@@ -235,7 +246,11 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
                 .collect(),
         },
         origin: served.origin(),
-        untrusted: !sender.own_words,
+        untrusted: !sender.own_words
+            || batch
+                .iter()
+                .any(|arrival| !arrival.message.quotations.is_empty()),
+        speaker: Some(speaker),
         isolated: None,
     }
 }

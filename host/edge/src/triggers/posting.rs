@@ -23,6 +23,7 @@ use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::path::ModelRole;
 use domain::refusal::RefusalKind;
+use domain::speaker::Speaker;
 use domain::time::Timestamp;
 use domain::trigger::{
     ALERT_FAILURES, Deliver, SmartTarget, TriggerKind, TriggerTarget, TriggerTargetName,
@@ -31,6 +32,10 @@ use domain::user::UserId;
 use std::collections::BTreeMap;
 use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard, TriggerRow};
 
+/// The words for a heartbeat whose operator has none.
+const HEARTBEAT_ASKS: &str = "This is a heartbeat. Do what is due on the checklist below, as far as \
+                              you are to look after such things. If nothing is, reply with \
+                              HEARTBEAT_OK and nothing else.";
 /// Milliseconds until messages are handed over again that found a session, or the host, too busy.
 const BUSY_MS: u64 = 2_000;
 /// Milliseconds after the firing until which that is done: 1 hour. After it, what found no place is
@@ -222,6 +227,10 @@ impl Posting<'_> {
             },
             origin: format!("trigger:{}", self.row.name),
             untrusted: is_untrusted(self.row, self.occasion),
+            speaker: Some(Speaker::Trigger {
+                trigger: self.row.name.to_string(),
+                asks: self.asks(),
+            }),
             isolated,
         };
         let command = PostRouted {
@@ -242,6 +251,17 @@ impl Posting<'_> {
             self.begun.insert(message.target.clone(), receipt.session);
         }
         Ok(accepted(&receipt))
+    }
+
+    /// Returns the operator's words for messages that rest on content from outside: what they ask
+    /// for. A heartbeat without any asks for what its checklist is there for.
+    fn asks(&self) -> Option<String> {
+        let spec = &self.row.spec;
+        let usual =
+            || matches!(spec.on, TriggerKind::Heartbeat(_)).then(|| HEARTBEAT_ASKS.to_owned());
+        is_untrusted(self.row, self.occasion)
+            .then(|| spec.message.clone().or_else(usual))
+            .flatten()
     }
 
     /// Returns the model of the turns: the one that the trigger names, or for a heartbeat that of

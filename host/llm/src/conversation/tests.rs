@@ -11,7 +11,9 @@ fn message(id: MessageId, role: Role, parts: Vec<Part>) -> Message {
         parts,
         origin: "host".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }

@@ -26,7 +26,7 @@ use crate::program::running::{Running, Silence};
 use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
 use crate::program::{Enforcement, Keeper};
 use crate::provider::exchange::unkept;
-use crate::provider::{Answer, Ask};
+use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
 pub(crate) use cli::Cli;
 use domain::message::Part;
@@ -500,6 +500,10 @@ impl Exchange<'_> {
                 parts,
                 stop: gathered.stop.unwrap_or(Stop::End),
                 usage: gathered.usage,
+                own_work: OwnWork {
+                    has_tools: !self.program.config.tools.is_empty() || !gathered.calls.is_empty(),
+                    calls: gathered.calls,
+                },
             }),
             Some(problem) => Err(AttemptError {
                 told_usage: gathered.usage.map(Box::new),

@@ -14,6 +14,7 @@
 //! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, in a notice of
 //!                                 # the host's, or in notes; `${name}` in it is what a group of
 //!                                 # `user` matched
+//! # The block in which a model is shown whose words they are is no part of them.
 //! when.resultOf = "delegate"      # the tool of the newest result since then
 //! when.result = '"status":"ok"'   # a pattern in that result; or resultContains = "text"
 //! when.results = 0                # how many results since then; or { min = 1, max = 3 }
@@ -37,11 +38,12 @@ use crate::config::ConfigProblem;
 use crate::delta::Feed;
 use crate::failure::{Failure, Reason};
 use crate::peer::Peer;
-use crate::provider::{Answer, Ask};
+use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use domain::sampling::Sampling;
+use domain::speaker::without_block;
 use rules::{Failing, Rule, Rules};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -89,7 +91,7 @@ impl<'a> Situation<'a> {
             last: prompt.messages.last().map(|message| message.role),
             user: user
                 .and_then(|at| prompt.messages.get(at))
-                .map(Message::text)
+                .map(said)
                 .unwrap_or_default(),
             said: prompt
                 .messages
@@ -98,7 +100,7 @@ impl<'a> Situation<'a> {
                 .iter()
                 .rev()
                 .filter(|message| matches!(message.role, Role::User | Role::Notice))
-                .map(Message::text)
+                .map(said)
                 .collect(),
             results: since
                 .iter()
@@ -112,7 +114,7 @@ impl<'a> Situation<'a> {
 
     /// The texts of all tool results since the last message of the user's, one after the other.
     pub(super) fn all_results(&self) -> String {
-        let texts: Vec<String> = self.results.iter().map(|message| message.text()).collect();
+        let texts: Vec<String> = self.results.iter().map(|message| said(message)).collect();
         texts.join("\n")
     }
 
@@ -120,7 +122,7 @@ impl<'a> Situation<'a> {
     pub(super) fn result(&self) -> Option<(String, &str)> {
         let message = self.results.last()?;
         Some((
-            message.text(),
+            said(message),
             message
                 .answers
                 .as_ref()
@@ -221,6 +223,12 @@ impl Script {
     }
 }
 
+/// Returns what a message says, without the block in which models are shown whose words it is:
+/// rules are about words alone.
+fn said(message: &Message) -> String {
+    without_block(&message.text()).to_owned()
+}
+
 async fn pause(ms: u64) {
     if ms > 0 {
         tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -266,6 +274,7 @@ fn answer(ask: &Ask<'_>, parts: Vec<Part>) -> Answer {
         parts,
         stop: if calls { Stop::ToolCalls } else { Stop::End },
         usage: Some(usage),
+        own_work: OwnWork::default(),
     }
 }
 

@@ -49,7 +49,9 @@ pub(crate) fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
         parts,
         origin: "host".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }

@@ -6,7 +6,8 @@ use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use crate::exports::Answered;
 use domain::connector::{
     ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, Batch, Body, Choice,
-    ConnectorFailure, Incoming, Outgoing, SERVICE_ID_BYTES_MAX, Said, kept_reason,
+    ConnectorFailure, Incoming, Outgoing, Quotation, QuotationKind, SERVICE_ID_BYTES_MAX, Said,
+    kept_reason,
 };
 use domain::time::Timestamp;
 
@@ -136,6 +137,7 @@ impl Reader {
             group,
             chat,
             said,
+            quotations,
             attachments,
             sent_ms,
             // The batch has it: it is no part of what is stored.
@@ -160,12 +162,25 @@ impl Reader {
             group,
             chat,
             said,
+            quotations: self.each(field, quotations, Self::quotation)?,
             attachments: attachments.into_iter().map(attachment).collect(),
             sent_at: Timestamp(sent_ms),
         };
         message
             .bounded()
             .or_else(|bad| unacceptable(field, format_args!("cannot be taken: {bad}")))
+    }
+
+    fn quotation(&mut self, field: &str, quotation: connector::Quotation) -> Read<Quotation> {
+        let connector::Quotation { kind, author, text } = quotation;
+        Ok(Quotation {
+            kind: match kind {
+                connector::QuotationKind::Forwarded => QuotationKind::Forwarded,
+                connector::QuotationKind::Quoted => QuotationKind::Quoted,
+            },
+            author,
+            text: self.text(field, text)?,
+        })
     }
 }
 

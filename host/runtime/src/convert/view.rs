@@ -15,7 +15,9 @@ pub(crate) fn guest_message(message: Message) -> types::Message {
         parts,
         origin,
         untrusted,
+        speaker: _,
         answers,
+        marked_elsewhere: _,
         salt: _,
     } = message;
     types::Message {

@@ -307,7 +307,9 @@ impl View for Sight {
             parts: vec![Part::text(self.said)],
             origin: "api".into(),
             untrusted: false,
+            speaker: None,
             answers: None,
+            marked_elsewhere: None,
             salt: Salt::default(),
         }))
     }

@@ -8,6 +8,7 @@ use crate::sql::{Columns, Sql};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
+use domain::message::Message;
 use domain::time::Timestamp;
 use domain::transcript::TranscriptTurn;
 use domain::turn::TurnNode;
@@ -92,7 +93,11 @@ impl Store {
                 let here = node(sql, turn.node.id)?;
                 let clashes = match &here {
                     // Whoever brings less than what is here does not know what they point to.
-                    Some(here) => *here != turn.node || messages(sql, here)? != turn.messages,
+                    Some(here) => {
+                        let stored = messages(sql, here)?.into_iter();
+                        let written = stored.map(|message| message.map(Message::as_written));
+                        *here != turn.node || !written.eq(turn.messages.iter().cloned())
+                    }
                     None => is_run_known(sql, &turn.node)?,
                 };
                 if clashes {

@@ -199,6 +199,7 @@ pub(super) fn arrival(n: u128, chat: &str, text: &str) -> Arrival {
             said: Said::Text {
                 text: text.to_owned(),
             },
+            quotations: Vec::new(),
             attachments: Vec::new(),
             sent_at: NOON,
         },

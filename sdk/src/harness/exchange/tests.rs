@@ -35,6 +35,7 @@ fn incoming(id: &str) -> Incoming {
         group: None,
         chat: "ada".to_owned(),
         said: Said::Text("hi".to_owned()),
+        quotations: Vec::new(),
         attachments: Vec::new(),
         sent_ms: 1,
         acknowledge: None,

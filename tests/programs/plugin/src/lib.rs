@@ -151,6 +151,7 @@ pub mod connector {
             group: None,
             chat: "7".to_owned(),
             said: Said::Text(text.into()),
+            quotations: Vec::new(),
             attachments: Vec::new(),
             sent_ms: 1_700_000_000_000,
             acknowledge: None,

@@ -92,24 +92,28 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
         .expect("its words go from the store's files, too");
 }
 
+/// Plays steps of which one asks the user, who agrees. Returns what the agent says at the end.
+async fn agreed(world: &World, steps: &Value) -> String {
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": steps }).to_string();
+    world.say("puppet", session, &steps).await;
+    let (question, action) = world.question("puppet", session).await;
+    let agrees = json!({ "approve": true, "call": action.props["call"] });
+    world.answer("puppet", question, agrees).await.unwrap();
+    world.idle(session).await;
+    world.last_reply(session).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds_it() {
     let world = World::new(with_tools(&json!(["memory_*", "look"]))).await;
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "derivednote" } });
-    world
-        .play(json!([
-            { "start": [{ "key": "t", "tool": "look" }] }, { "start": [save] },
-        ]))
-        .await;
+    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    agreed(&world, &json!([look, { "start": [save] }])).await;
     let search = json!({ "key": "f", "tool": "memory_search", "args": { "query": "derivednote" } });
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "again" } });
-    let told = world
-        .play(json!([{ "start": [search] }, { "start": [save] }]))
-        .await;
-    assert!(
-        told.iter().any(|line| line.contains(r#""untrusted":true"#)),
-        "{told:?}"
-    );
+    let told = agreed(&world, &json!([{ "start": [search] }, { "start": [save] }])).await;
+    assert!(told.contains(r#""untrusted":true"#), "{told}");
     let events = world
         .store()
         .events(0, EventFilter::default(), 10_000)

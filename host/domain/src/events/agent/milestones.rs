@@ -62,7 +62,7 @@ pub fn questions(run: &Run) -> Vec<PendingAction> {
 
 fn pending(open: &Open) -> Option<PendingAction> {
     let tool_name = match &open.operation.performer {
-        Performer::Tool { tool, .. } => tool.clone(),
+        Performer::Tool { tool, .. } | Performer::Lasting { tool, .. } => tool.clone(),
         _ => open.operation.key.clone(),
     };
     Some(PendingAction {

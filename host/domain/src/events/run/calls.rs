@@ -54,12 +54,31 @@ impl Run {
         }
     }
 
-    /// Notes the outcome of an operation, if it is one of the first calls.
+    /// Notes the outcome of an operation, if it is one of the first calls, and the calls that a
+    /// program in a model's place made for it, of whose times nothing is known.
     pub(super) fn note_outcome(&mut self, settlement: &Settlement) {
+        for name in &settlement.own_calls {
+            self.own_calls = self.own_calls.saturating_add(1);
+            if self.calls.len() < CALLS_TOLD_MAX {
+                self.calls.push(CallMade {
+                    operation: settlement.operation,
+                    name: name.clone(),
+                    started: settlement.time,
+                    duration_ms: Some(0),
+                });
+            }
+        }
         let mut calls = self.calls.iter_mut();
         if let Some(call) = calls.find(|call| call.operation == settlement.operation) {
             call.duration_ms = Some(settlement.time.since_ms(call.started));
         }
+    }
+
+    /// Returns the number of calls that were made: its own, and those of programs in a model's
+    /// place.
+    #[must_use]
+    pub fn calls_made(&self) -> u32 {
+        self.spending.tool_calls.saturating_add(self.own_calls)
     }
 
     /// Returns its first calls, in the order in which they were started. One without an outcome has
@@ -91,7 +110,7 @@ impl Run {
 fn name(operation: &Operation) -> &str {
     match (&operation.answers, &operation.performer) {
         (Some(answers), _) => &answers.name,
-        (None, Performer::Tool { tool, .. }) => tool,
+        (None, Performer::Tool { tool, .. } | Performer::Lasting { tool, .. }) => tool,
         (
             None,
             Performer::Agent {

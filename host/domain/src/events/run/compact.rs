@@ -143,6 +143,7 @@ pub fn conclude(run: &Run, stepped: &mut RunStepped, salt: Salt) {
                 parts,
                 origin: origin.to_owned(),
                 untrusted: compaction.untrusted,
+                speaker: None,
                 answers: None,
             };
             stepped.said = vec![draft.at(run.head() + 1, salt)];

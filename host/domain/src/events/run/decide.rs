@@ -232,6 +232,7 @@ impl Saying {
             parts: parts.to_vec(),
             origin: "agent".into(),
             untrusted,
+            speaker: None,
             answers: None,
         };
         for effect in &result.effects {
@@ -312,6 +313,7 @@ impl Saying {
                 parts: vec![Part::text(text)],
                 origin: "host".into(),
                 untrusted: false,
+                speaker: None,
                 answers,
             };
             self.place(draft);

@@ -58,7 +58,12 @@ struct EffectContext<'a> {
 }
 
 impl EffectContext<'_> {
+    /// The change of the agent's preferences; none where words from outside may ask for it. A step
+    /// has no way to ask its user first.
     fn preferred(&self, preferences: &Value, for_all: bool) -> Option<(Stream, Event)> {
+        if self.untrusted {
+            return None;
+        }
         let agent = self.run.started.agent;
         let user_id = match of_whom(self.role, for_all)? {
             OfWhom::Everybody => None,

@@ -256,7 +256,6 @@ pub fn settlement_for_parent(
             run,
             said: closing.said,
             parts,
-            calls: spent.calls,
             untrusted,
         };
         let (settlement, blobs) = given(operation, reply, time);
@@ -344,8 +343,6 @@ pub struct Given<'a> {
     pub said: &'a [Message],
     /// The content of the reply.
     pub parts: Vec<Part>,
-    /// Number of calls that were made for it.
-    pub calls: u32,
     /// True if it rests on content from outside.
     pub untrusted: bool,
 }
@@ -363,7 +360,6 @@ pub fn given(
         run,
         said,
         parts,
-        calls,
         untrusted,
     } = reply;
     let mut blobs = Vec::new();
@@ -379,7 +375,7 @@ pub fn given(
                 parts,
                 thinking: run.thinking(said),
                 calls: run.tool_calls(time),
-                call_count: calls,
+                call_count: run.calls_made(),
                 duration_ms: time.since_ms(*since),
             };
             let (parts, blob) = messaged.complete(*session, *input, answered);

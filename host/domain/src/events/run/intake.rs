@@ -201,34 +201,34 @@ impl Taking {
         }
     }
 
-    /// Takes in collected inputs as one message. It says what all of them say, and comes from the
-    /// sender of the last.
+    /// Takes in collected inputs: each speaker's words in a row as one message. The first says what
+    /// was dropped before.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
         let drafts: Vec<&Draft> = inputs
             .iter()
             .filter_map(|input| input.message.as_ref())
             .collect();
-        let Some(last) = drafts.last() else { return };
-        let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
-        let mut parts = vec![Part::text(collected(
-            run.started.overflow.as_ref(),
-            texts.iter().map(String::as_str),
-        ))];
-        let others = drafts
-            .iter()
-            .flat_map(|draft| &draft.parts)
-            .filter(|part| !matches!(part, Part::Text { .. }));
-        parts.extend(others.cloned());
-        let untrusted = drafts.iter().any(|draft| draft.untrusted);
-        let message = Draft {
-            role: last.role,
-            parts,
-            origin: last.origin.clone(),
-            untrusted,
-            answers: None,
-        };
-        let said = vec![self.place(message)];
-        self.news.push(News::Said { messages: said });
+        let mut overflow = run.started.overflow.as_ref();
+        let mut said = Vec::new();
+        for drafts in drafts.chunk_by(|one, next| one.said_by() == next.said_by()) {
+            let Some(last) = drafts.last() else { continue };
+            let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
+            let texts = texts.iter().map(String::as_str);
+            let mut parts = vec![Part::text(collected(overflow.take(), texts))];
+            let others = drafts
+                .iter()
+                .flat_map(|draft| &draft.parts)
+                .filter(|part| !matches!(part, Part::Text { .. }));
+            parts.extend(others.cloned());
+            said.push(self.place(Draft {
+                parts,
+                untrusted: drafts.iter().any(|draft| draft.untrusted),
+                ..(*last).clone()
+            }));
+        }
+        if !said.is_empty() {
+            self.news.push(News::Said { messages: said });
+        }
     }
 }
 

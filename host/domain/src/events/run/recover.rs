@@ -135,6 +135,7 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
         | Performer::Detached { .. }
         | Performer::Recall { .. }
         | Performer::Memory { .. }
+        | Performer::Lasting { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => false,
@@ -269,6 +270,18 @@ fn replied(settled: bool) -> Ended {
     Ended::Gave {
         parts: vec![Part::text(told)],
         untrusted: false,
+    }
+}
+
+/// Returns the end of work that has its outcome as soon as it is decided; none of any other.
+#[must_use]
+pub fn at_once(performer: &Performer) -> Option<Ended> {
+    match performer {
+        Performer::Memory { told } => Some(Ended::Gave {
+            parts: vec![Part::text(told.as_str())],
+            untrusted: false,
+        }),
+        performer => refused(performer),
     }
 }
 

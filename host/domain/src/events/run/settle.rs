@@ -63,6 +63,10 @@ pub enum Ended {
 #[must_use]
 pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
     let marked = ended.is_untrusted(operation);
+    let own_calls = match &ended {
+        Ended::Replied(reply) => reply.own_calls.clone(),
+        _ => Vec::new(),
+    };
     let (outcome, result) = match ended {
         Ended::Replied(reply) if operation.in_thread => {
             let origin = format!("model:{}", reply.model);
@@ -71,6 +75,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
                 parts: marked_parts(reply),
                 origin,
                 untrusted: false,
+                speaker: None,
                 answers: None,
             };
             (OperationOutcome::Message { id: 0 }, Some(draft))
@@ -111,6 +116,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
     };
     Settlement {
         result,
+        own_calls,
         ..Settlement::new(operation.id, outcome, time)
     }
     .marked(marked)
@@ -131,8 +137,8 @@ impl Ended {
             Self::Failed(failure) => {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
-            Self::Replied(_)
-            | Self::Value(_)
+            Self::Replied(reply) => reply.untrusted,
+            Self::Value(_)
             | Self::Elapsed
             | Self::Denied
             | Self::TimedOut
@@ -271,6 +277,7 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
         parts,
         origin,
         untrusted: false,
+        speaker: None,
         answers,
     })
 }

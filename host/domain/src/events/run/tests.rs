@@ -8,6 +8,7 @@ mod handed_over;
 mod lines;
 mod marks;
 mod returning;
+mod speaking;
 
 use super::check::check;
 use super::decide::{Resolved, Taken, decide};
@@ -261,6 +262,8 @@ fn model_says(run: &Run, key: &str, parts: Vec<Part>) -> Settlement {
         stop: Stop::End,
         provider: "scripted".into(),
         model: "m".into(),
+        own_calls: Vec::new(),
+        untrusted: false,
     };
     settlement(operation, Ended::Replied(reply), NOW)
 }

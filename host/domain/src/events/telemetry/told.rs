@@ -77,7 +77,7 @@ impl RunTally {
 fn tool_of(operation: &Operation) -> Option<String> {
     let name = match (&operation.answers, &operation.performer) {
         (Some(answers), _) => &answers.name,
-        (None, Performer::Tool { tool, .. }) => tool,
+        (None, Performer::Tool { tool, .. } | Performer::Lasting { tool, .. }) => tool,
         (None, _) => return None,
     };
     Some(visible(name, TOOL_CHARS_MAX))

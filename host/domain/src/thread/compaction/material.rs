@@ -6,6 +6,7 @@
 
 use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
+use crate::thread::speaker::Speaker;
 
 /// Bytes of one piece of a conversation. A longer piece loses its middle.
 const PIECE_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
@@ -99,12 +100,19 @@ fn bytes(lines: &[String]) -> usize {
 /// A message, a line for each of its parts.
 fn lines(message: &Message, piece_bytes_max: usize) -> impl Iterator<Item = String> {
     let who = match (message.role, &message.answers) {
-        (Role::User, _) => "User".to_owned(),
+        (Role::User, _) => match message.said_by() {
+            None | Some(Speaker::User { .. }) => "User".to_owned(),
+            Some(speaker) => speaker.label(),
+        },
         (Role::Assistant, _) => "Assistant".to_owned(),
         (Role::Notice, _) => "Notice".to_owned(),
         (Role::Tool, Some(answers)) if answers.failed => format!("Failure of {}", answers.name),
         (Role::Tool, Some(answers)) => format!("Result of {}", answers.name),
         (Role::Tool, None) => "Result".to_owned(),
+    };
+    let who = match (message.role, message.untrusted) {
+        (Role::User | Role::Tool | Role::Notice, true) => format!("{who} (untrusted)"),
+        _ => who,
     };
     message.parts.iter().filter_map(move |part| match part {
         Part::Text { text } if text.trim().is_empty() => None,

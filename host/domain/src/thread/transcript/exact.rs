@@ -100,7 +100,7 @@ pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = V
 pub(super) fn message(id: MessageId, message: Option<&Message>) -> Value {
     json!(
         message.map_or(MessageRecord::Erased(id), |message| MessageRecord::Message(
-            message.clone()
+            message.clone().as_written()
         ))
     )
 }

@@ -3,9 +3,10 @@
 use super::limits::{
     ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX,
     CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX, INCOMING_TEXT_BYTES_MAX,
-    SERVICE_ID_BYTES_MAX,
+    QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
 };
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
+use crate::thread::speaker::{Speaker, Trust};
 use crate::values::file::{check_media_type, check_name};
 use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
@@ -45,6 +46,29 @@ pub enum Said {
     },
 }
 
+/// How words of somebody else stand in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuotationKind {
+    /// The sender passed them on.
+    Forwarded,
+    /// The sender replies to them.
+    Quoted,
+}
+
+/// Words in a message that its sender did not write there and then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quotation {
+    /// How they stand in it.
+    pub kind: QuotationKind,
+    /// The one whose words they are, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The words.
+    pub text: String,
+}
+
 /// One message of a person outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +87,9 @@ pub struct Incoming {
     pub chat: String,
     /// The content.
     pub said: Said,
+    /// The words of others in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotations: Vec<Quotation>,
     /// The files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
@@ -183,6 +210,11 @@ impl Incoming {
         for (number, file) in self.attachments.iter_mut().enumerate() {
             file.make_fit(number);
         }
+        self.quotations.truncate(QUOTATIONS_MAX);
+        for quotation in &mut self.quotations {
+            quotation.author = quotation.author.as_deref().and_then(shown_name);
+            cut(&mut quotation.text);
+        }
         if let Said::Text { text } = &mut self.said {
             cut(text);
             if left_out > 0 {
@@ -199,21 +231,27 @@ impl Incoming {
             said: Said::Text {
                 text: String::new(),
             },
+            quotations: Vec::new(),
             attachments: Vec::new(),
             ..self
         }
     }
 
-    /// Returns the words for the agent: in a group with the name and the id of who said them. None
-    /// of a button that was pressed, and of a message with files alone in a chat of two.
+    /// Returns the words for the agent: in a group with the name and the id of who said them, and
+    /// the words of others in blocks of their own. None of a button that was pressed, and of a
+    /// message with files alone in a chat of two.
     #[must_use]
     pub fn said_words(&self) -> Option<String> {
         let Said::Text { text } = &self.said else {
             return None;
         };
-        let text = text.trim();
+        let own = text.trim();
+        let own = (!own.is_empty()).then(|| own.to_owned());
+        let others = self.quotations.iter().map(Quotation::block);
+        let words: Vec<String> = own.into_iter().chain(others).collect();
+        let text = words.join("\n");
         if self.group.is_none() {
-            return (!text.is_empty()).then(|| text.to_owned());
+            return (!text.is_empty()).then_some(text);
         }
         let id = shown_name(&self.sender).unwrap_or_default();
         let who = match &self.sender_name {
@@ -223,6 +261,18 @@ impl Incoming {
         // Lines after the first are indented, so that none passes for what another person said.
         let text = text.replace('\n', "\n  ");
         Some(format!("[{who}] {text}").trim_end().to_owned())
+    }
+}
+
+impl Quotation {
+    /// Returns the block in which a model is shown the words, as data with their source.
+    fn block(&self) -> String {
+        let author = self.author.clone();
+        let speaker = match self.kind {
+            QuotationKind::Forwarded => Speaker::Forwarded { author },
+            QuotationKind::Quoted => Speaker::Quoted { author },
+        };
+        speaker.block(&self.text, Trust::Untrusted)
     }
 }
 

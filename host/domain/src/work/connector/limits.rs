@@ -7,6 +7,8 @@ use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
 pub const INCOMING_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Files that come with one message. Further ones are left out, and the message says so.
 pub const ATTACHMENTS_MAX: usize = 10;
+/// Quotations in one message. Further ones are left out.
+pub const QUOTATIONS_MAX: usize = 10;
 /// Bytes of a file that comes with a message.
 pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of the handle by which a component gets a file, or acknowledges a message.

@@ -41,7 +41,9 @@ impl Occasion {
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         match self {
-            Self::Due { .. } | Self::Heartbeat { .. } => false,
+            Self::Due { .. } => false,
+            // A file is what whoever may write there has made of it.
+            Self::Heartbeat { checklist, .. } => checklist.is_some(),
             Self::Webhook(_) | Self::Files(_) | Self::Event(_) => true,
         }
     }
@@ -168,6 +170,25 @@ mod tests {
         ] {
             assert_eq!(serde_json::to_string(&occasion).unwrap(), text);
             assert_eq!(serde_json::from_str::<Occasion>(text).unwrap(), occasion);
+        }
+    }
+
+    #[test]
+    fn only_what_brings_no_words_from_outside_is_unmarked() {
+        let beat = |checklist: Option<&str>| Occasion::Heartbeat {
+            due: Timestamp(1),
+            checklist: checklist.map(str::to_owned),
+        };
+        let due = Occasion::Due {
+            due: Timestamp(1),
+            missed: 0,
+        };
+        for (occasion, outside) in [
+            (due, false),
+            (beat(None), false),
+            (beat(Some("- mail")), true),
+        ] {
+            assert_eq!(occasion.is_from_outside(), outside, "{occasion:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::delta::Feed;
 use crate::provider::{
-    Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop,
+    Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments, other_stop, settled_stop,
 };
 use crate::sse::Event;
 use domain::message::Part;
@@ -232,6 +232,7 @@ fn answer(
         stop: settled_stop(stop_of(stop), &parts),
         parts,
         usage: counts.map(Usage::from),
+        own_work: OwnWork::default(),
     })
 }
 

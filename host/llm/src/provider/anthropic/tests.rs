@@ -30,7 +30,9 @@ fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
         parts,
         origin: "host".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }
@@ -416,7 +418,9 @@ fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
         parts: vec![part],
         origin: "model:m".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     };
     let body = request(&prompt(vec![said]), "m");

@@ -2,7 +2,7 @@
 
 use crate::delta::Feed;
 use crate::provider::{
-    Answer, Assembly, Broken, CALLS_MAX, grow_arguments, other_stop, settled_stop,
+    Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments, other_stop, settled_stop,
 };
 use crate::sse::Event;
 use domain::message::Part;
@@ -289,6 +289,7 @@ impl Draft {
             stop: settled_stop(stop, &parts),
             parts,
             usage: self.usage,
+            own_work: OwnWork::default(),
         })
     }
 }

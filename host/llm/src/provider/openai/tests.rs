@@ -29,7 +29,9 @@ fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
         parts,
         origin: "host".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }

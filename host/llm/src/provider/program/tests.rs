@@ -352,7 +352,9 @@ fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
         parts,
         origin: "api".to_owned(),
         untrusted: false,
+        speaker: None,
         answers: None,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }

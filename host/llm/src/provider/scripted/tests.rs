@@ -61,7 +61,9 @@ fn message(id: u64, role: Role, text: &str) -> Message {
         parts: vec![Part::text(text)],
         origin: "host".to_owned(),
         untrusted: false,
+        speaker: None,
         answers,
+        marked_elsewhere: None,
         salt: Salt::default(),
     }
 }

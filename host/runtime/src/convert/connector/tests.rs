@@ -11,6 +11,7 @@ fn incoming() -> connector::Incoming {
         group: None,
         chat: "7".into(),
         said: connector::Said::Text("hello".into()),
+        quotations: Vec::new(),
         attachments: Vec::new(),
         sent_ms: 5,
         acknowledge: None,

@@ -85,6 +85,7 @@ fn incoming(messages: Vec<older::Incoming>) -> Result<Vec<newer::Incoming>, newe
             group: None,
             chat: reply_to,
             said: newer::Said::Text(text(content)?),
+            quotations: Vec::new(),
             attachments: Vec::new(),
             sent_ms,
             acknowledge: None,

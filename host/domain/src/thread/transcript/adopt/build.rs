@@ -376,6 +376,7 @@ impl Telling {
             parts: said.parts.clone(),
             origin: said.origin.clone(),
             untrusted: true,
+            speaker: None,
             answers,
         });
         Ok(())

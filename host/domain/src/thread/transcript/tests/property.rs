@@ -104,6 +104,7 @@ fn message() -> impl Strategy<Value = Spoken> {
                     parts,
                     origin,
                     untrusted,
+                    speaker: None,
                     answers,
                 },
                 bytes.into_iter().flatten().collect(),

@@ -25,6 +25,7 @@ fn said(sender: &str, group: Option<&str>) -> Incoming {
         said: Said::Text {
             text: "hello".to_owned(),
         },
+        quotations: Vec::new(),
         attachments: Vec::new(),
         sent_at: Timestamp(1),
     }
