@@ -275,11 +275,7 @@ impl Model<'_> {
             },
             None => self.source().await?,
         };
-        let mut messages = self.shown(source, &cut).await?;
-        let model = self.request.model.as_deref();
-        if !self.gateway(model).is_script(model) {
-            messages.iter_mut().for_each(delegate::show_content);
-        }
+        let messages = self.shown(source, &cut).await?;
         let tools = self.tools().await?;
         // What a tool gives may stand in a block, so the explanation stays as it is in a run.
         let has_blocks = !tools.is_empty() || speaker::has_blocks(&messages);
@@ -363,6 +359,10 @@ impl Model<'_> {
                 answers: None,
             };
             messages.push(draft.at(self.through + 1, Salt::default()));
+        }
+        let model = self.request.model.as_deref();
+        if !self.gateway(model).is_script(model) {
+            messages.iter_mut().for_each(delegate::show_content);
         }
         speaker::show(&mut messages);
         Ok(messages)
