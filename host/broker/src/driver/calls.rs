@@ -38,7 +38,7 @@ const NAME_CHARS_SHOWN: usize = 80;
 /// Characters that are repeated of the error of a call that is not made again.
 const ERROR_CHARS_SHOWN: usize = 400;
 /// The code of a call that is not made again.
-const REPEATED_CALL: &str = "REPEATED_CALL";
+const REPEATED_CALL: &str = "repeated-call";
 
 /// A tool as the agent was shown it when the turn began, and as it is now.
 #[derive(Clone, Copy)]

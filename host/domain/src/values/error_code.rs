@@ -332,6 +332,7 @@ pub const ALL: &[ErrorCode] = &[
     passing("outfit-gone", PROCESSING),
     passing("rate-limited", TOOL),
     lasting("refused", TOOL),
+    lasting("repeated-call", TOOL),
     passing("retry-later", TOOL),
     lasting("return-failed", PROCESSING),
     lasting("settings-gone", PROCESSING),
