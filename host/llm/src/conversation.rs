@@ -5,12 +5,19 @@
 //! Ids are therefore kept where they are good and made up from the call's place where they are not;
 //! results find their call by place, never by id.
 
+use crate::outgoing::{arguments_text, tool_name};
 use domain::message::{Message, MessageId, Part, Role};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// Characters of a call id that every provider takes.
 const CALL_ID_CHARS_MAX: usize = 40;
+/// The text of a result without any, which some providers refuse.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The words in the user's place where a provider wants a message and the thread has none.
+pub(crate) const GO_ON: &str = "<notice>\nGo on.\n</notice>";
 
 /// One entry of a conversation.
 #[derive(Debug, PartialEq)]
@@ -32,10 +39,10 @@ pub(crate) enum AssistantPiece<'a> {
     Call {
         /// An id that is unique in this conversation.
         id: String,
-        /// The tool.
-        name: &'a str,
-        /// The arguments as the model wrote them.
-        arguments: &'a str,
+        /// The tool, in a form that every provider takes.
+        name: Cow<'a, str>,
+        /// The arguments as the model wrote them, or an object that has them.
+        arguments: Cow<'a, str>,
     },
     /// A value that this provider and model wants back.
     Opaque(&'a Value),
@@ -56,14 +63,20 @@ pub(crate) struct CallResult {
 /// are left out.
 ///
 /// A result is moved up to its call where something came between them. A call without a result gets
-/// one that says so, and a result without a call becomes a notice. So no thread, however it was
-/// cut, is refused for its pairing.
+/// one that says so, and a result without a call becomes a notice. Messages that say nothing are
+/// left out, and two of the model's in a row are one. So no thread, however it was cut and whatever
+/// a model said in it, is refused for its form.
 pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) -> Vec<Entry<'a>> {
     let mut pairing = Pairing::new(messages);
     let mut entries = Vec::new();
     for (position, message) in messages.iter().enumerate() {
         match message.role {
-            Role::User => entries.push(Entry::User(plain(&message.parts))),
+            Role::User => {
+                let text = plain(&message.parts);
+                if !text.trim().is_empty() {
+                    entries.push(Entry::User(text));
+                }
+            }
             Role::Notice => entries.push(Entry::User(notice(&plain(&message.parts)))),
             Role::Tool if pairing.paired.contains(&position) => {}
             Role::Tool => {
@@ -78,8 +91,13 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
             }
             Role::Assistant => {
                 let (pieces, results) = pairing.assistant(message, provider, model);
-                if !pieces.is_empty() {
-                    entries.push(Entry::Assistant(pieces));
+                let is_said =
+                    |piece: &AssistantPiece<'_>| !matches!(piece, AssistantPiece::Opaque(_));
+                match entries.last_mut() {
+                    // Thoughts alone are no message.
+                    _ if !pieces.iter().any(is_said) => {}
+                    Some(Entry::Assistant(before)) => before.extend(pieces),
+                    Some(_) | None => entries.push(Entry::Assistant(pieces)),
                 }
                 if !results.is_empty() {
                     entries.push(Entry::Results(results));
@@ -139,8 +157,8 @@ impl<'a> Pairing<'a> {
                     results.push(self.result(&id, message.id, index));
                     pieces.push(AssistantPiece::Call {
                         id,
-                        name,
-                        arguments,
+                        name: tool_name(name),
+                        arguments: arguments_text(arguments),
                     });
                     index += 1;
                 }
@@ -180,9 +198,14 @@ impl<'a> Pairing<'a> {
                     .answers
                     .as_ref()
                     .is_some_and(|answers| answers.failed);
+                let text = plain(&message.parts);
                 CallResult {
                     id: id.to_owned(),
-                    text: plain(&message.parts),
+                    text: if text.trim().is_empty() {
+                        NO_OUTPUT.to_owned()
+                    } else {
+                        text
+                    },
                     failed,
                 }
             }

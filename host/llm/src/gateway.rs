@@ -515,6 +515,7 @@ impl Course<'_> {
             max_tokens: model.config.max_tokens,
             parameters: &model.config.parameters,
             agent: self.budget.party().agent,
+            context_window: model.config.context_window,
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());

@@ -12,17 +12,19 @@
 //! - the gateway, and attempts at a model: `gateway.rs`; from the config to it: `config.rs`,
 //!   `gateway/setup.rs`
 //! - addresses at which a provider may be: `gateway/way_out.rs`
-//! - a thread as providers want it: `conversation.rs`
+//! - a thread as providers want it: `conversation.rs`; names, schemas and texts as they take them:
+//!   `outgoing.rs`
 //! - providers: `provider.rs`, one file each in `provider/` with its reply beside it
 //!   (`anthropic.rs`, `openai.rs`, `scripted.rs` with `rules.rs` and `template.rs`), and the
 //!   exchange that those on the network share (`exchange.rs`)
 //! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`; characters that are cut
-//!   in two there: `surrogates.rs`
+//!   in two there: `surrogates.rs`; thoughts before a text: `thoughts.rs`
 //! - models and providers as they are looked at: `gateway/listing.rs`, with their health as last
 //!   seen, `health.rs`, and a provider's own list of models, `provider/list.rs`
 //! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
-//! - failures, and what a provider says of them: `failure.rs`, `peer.rs`
+//! - failures, and what a provider says of them: `failure.rs`, `peer.rs`; errors in any shape, and
+//!   what else all dialects take in: `incoming.rs`
 //! - programs of the operating system that answer in a model's place: `provider/program.rs`, and
 //!   the processes for them, `program.rs`
 //! - keys: `key.rs`; who pays: `budget.rs`; the record of requests: `trail.rs`
@@ -37,13 +39,16 @@ pub mod fair_semaphore;
 mod gate;
 mod gateway;
 mod health;
+mod incoming;
 mod key;
+mod outgoing;
 mod peer;
 pub mod program;
 mod provider;
 mod retry;
 mod sse;
 mod surrogates;
+mod thoughts;
 mod trail;
 
 pub use budget::{Afforded, AttemptBudget, Measuring, Unbudgeted};

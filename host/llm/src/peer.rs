@@ -2,6 +2,7 @@
 //! there.
 
 use crate::failure::{Cause, Failure, Reason};
+use crate::incoming::{Kind, Problem};
 use crate::key::{ApiKey, clean};
 use crate::provider::Broken;
 use crate::retry::Stage;
@@ -132,50 +133,25 @@ impl Peer<'_> {
 
     /// Interprets an answer with an HTTP status other than success.
     pub(crate) fn status(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        let parsed: Option<Value> = serde_json::from_str(body).ok();
-        let error = parsed.as_ref().map(error_of);
-        let message = error.and_then(message_of).unwrap_or(body);
-        match status {
-            429 if error.is_some_and(|error| text_field(error, "code") == "insufficient_quota") => {
-                self.refused(status, message)
-            }
-            429 => self.rate_limited(retry_after_ms, message),
-            408 | 409 | 425 | 500.. => self.unavailable(Reason::Overloaded(status), message),
-            400 | 413 | 422 if is_too_long(error, message) => self.too_long(message),
-            _ => self.refused(status, message),
-        }
+        let problem = Problem::of_body(body);
+        let message = problem.message().unwrap_or(body);
+        self.meant(problem.kind(status), status, message, retry_after_ms)
     }
 
     /// Interprets an error that came inside a reply.
     pub(crate) fn reported(&self, error: &Value) -> Failure {
-        let message = message_of(error).unwrap_or("no message");
-        let status = error
-            .get("code")
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok());
-        if let Some(status @ 400..=599) = status {
-            return self.status(
-                status,
-                &serde_json::json!({ "error": error }).to_string(),
-                None,
-            );
-        }
-        let kind = text_field(error, "type");
-        let code = text_field(error, "code");
-        match (kind, code) {
-            _ if is_too_long(Some(error), message) => self.too_long(message),
-            ("rate_limit_error", _) | (_, "rate_limit_exceeded") => {
-                self.rate_limited(None, message)
-            }
-            (
-                "invalid_request_error"
-                | "authentication_error"
-                | "permission_error"
-                | "not_found_error"
-                | "billing_error",
-                _,
-            ) => self.refused(0, message),
-            _ => self.unavailable(Reason::Overloaded(0), message),
+        let problem = Problem::of(error);
+        let status = problem.status.unwrap_or(0);
+        let message = problem.message().unwrap_or("no message");
+        self.meant(problem.kind(status), status, message, None)
+    }
+
+    fn meant(&self, kind: Kind, status: u16, said: &str, retry_after_ms: Option<u64>) -> Failure {
+        match kind {
+            Kind::TooLong => self.too_long(said),
+            Kind::RateLimited => self.rate_limited(retry_after_ms, said),
+            Kind::Overloaded => self.unavailable(Reason::Overloaded(status), said),
+            Kind::Refused => self.refused(status, said),
         }
     }
 
@@ -183,42 +159,6 @@ impl Peer<'_> {
         let cleaned = clean(text, self.key, CAUSE_CHARS_MAX);
         (!cleaned.is_empty()).then_some(Cause(cleaned))
     }
-}
-
-/// The error object of a body, which all providers nest differently.
-fn error_of(body: &Value) -> &Value {
-    body.get("error").unwrap_or(body)
-}
-
-fn message_of(error: &Value) -> Option<&str> {
-    error
-        .as_str()
-        .or_else(|| error.get("message").and_then(Value::as_str))
-}
-
-fn text_field<'a>(error: &'a Value, field: &str) -> &'a str {
-    error.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Returns whether an error says that the prompt does not fit. There is no standard: these are the
-/// phrases of the servers that are in use.
-fn is_too_long(error: Option<&Value>, message: &str) -> bool {
-    let coded = error.is_some_and(|error| {
-        text_field(error, "code") == "context_length_exceeded"
-            || matches!(
-                text_field(error, "type"),
-                "exceed_context_size_error" | "request_too_large" | "context_length_exceeded"
-            )
-    });
-    let said = [
-        "prompt is too long",
-        "maximum context length",
-        "context window",
-        "context length",
-        "context size",
-    ];
-    let message = message.to_lowercase();
-    coded || said.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]
@@ -243,9 +183,46 @@ mod tests {
             ["model-unavailable"; 6]
         );
         assert_eq!(
-            [400, 401, 402, 403, 404, 413, 422, 301].map(|status| code(status, none())),
-            ["model-refused"; 8]
+            [400, 401, 402, 403, 404, 422, 301].map(|status| code(status, none())),
+            ["model-refused"; 7]
         );
+        assert_eq!(code(413, none()), "model-prompt-too-long");
+        for (status, body, meant) in [
+            (
+                500,
+                json!({"error": {"type": "exceed_context_size_error"}}),
+                "model-prompt-too-long",
+            ),
+            (
+                400,
+                json!([{"error": {"code": 400, "message": "The input token count (9) exceeds \
+                the maximum number of tokens allowed (8)."}}]),
+                "model-prompt-too-long",
+            ),
+            (
+                400,
+                json!({"error": {"type": "overloaded_error"}}),
+                "model-unavailable",
+            ),
+            (
+                500,
+                json!({"error": {"type": "authentication_error"}}),
+                "model-refused",
+            ),
+            (
+                403,
+                json!({"error": {"code": "rate_limit_exceeded"}}),
+                "model-rate-limited",
+            ),
+            (
+                429,
+                json!({"error": {"type": "insufficient_quota"}}),
+                "model-refused",
+            ),
+            (498, none(), "model-unavailable"),
+        ] {
+            assert_eq!(code(status, body.clone()), meant, "{status} {body}");
+        }
         assert_eq!(code(429, none()), "model-rate-limited");
         assert_eq!(
             code(429, json!({"error": {"code": "insufficient_quota"}})),
@@ -285,6 +262,8 @@ mod tests {
             "model-unavailable"
         );
         assert_eq!(code(json!({"code": 429})), "model-rate-limited");
+        assert_eq!(code(json!({"code": "429"})), "model-rate-limited");
+        assert_eq!(code(json!({"code": "insufficient_quota"})), "model-refused");
         assert_eq!(code(json!("it broke")), "model-unavailable");
     }
 }

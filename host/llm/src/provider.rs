@@ -25,8 +25,6 @@ use serde_json::{Map, Value};
 pub(crate) const CALLS_MAX: usize = 128;
 /// Bytes of one call's arguments.
 pub(crate) const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
-/// Characters of a provider's own word for why a reply ended.
-const STOP_CHARS_MAX: usize = 64;
 
 /// A request to a provider.
 #[derive(Clone, Copy)]
@@ -43,6 +41,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) parameters: &'a Map<String, Value>,
     /// The agent that asks.
     pub(crate) agent: AgentId,
+    /// The model's window, in tokens.
+    pub(crate) context_window: u64,
     /// The trail that records that it is asked.
     pub(crate) trail: &'a dyn Trail,
 }
@@ -121,8 +121,8 @@ pub(crate) trait Dialect: Send + Sync {
     fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)>;
     /// The request.
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value;
-    /// Reads a reply that came in one piece.
-    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken>;
+    /// Reads a reply that came in one piece, and shows it to the watcher.
+    fn whole(&self, ask: &Ask<'_>, body: &Value, feed: &Feed<'_>) -> Result<Answer, Broken>;
     /// Starts to put a streamed reply together.
     fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly>;
 }
@@ -133,8 +133,8 @@ pub(crate) trait Assembly: Send {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken>;
     /// Returns whether the provider's own end mark was seen and nothing more is to come.
     fn ended(&self) -> bool;
-    /// The reply, if it is all there.
-    fn finish(self: Box<Self>) -> Result<Answer, Broken>;
+    /// The reply, if it is all there. What was held back is shown.
+    fn finish(self: Box<Self>, feed: &Feed<'_>) -> Result<Answer, Broken>;
 }
 
 /// A provider.
@@ -222,21 +222,6 @@ impl Provider {
             model,
             key,
         }
-    }
-}
-
-/// A provider's own word for why a reply ended, if this host has none for it.
-fn other_stop(word: &str) -> Stop {
-    Stop::Other(crate::key::clean(word, None, STOP_CHARS_MAX))
-}
-
-/// Settles why a reply ended from whether it has calls: providers disagree on that.
-fn settled_stop(stop: Stop, parts: &[Part]) -> Stop {
-    let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
-    match stop {
-        Stop::End if calls => Stop::ToolCalls,
-        Stop::ToolCalls if !calls => Stop::End,
-        stop => stop,
     }
 }
 

@@ -77,7 +77,8 @@ impl Decoder {
         self.begun = true;
         if text.is_empty() {
             let event = std::mem::take(&mut self.event);
-            if std::mem::take(&mut self.has_data) {
+            // One without a word is a heartbeat.
+            if std::mem::take(&mut self.has_data) && !event.data.trim().is_empty() {
                 events.push(event);
             }
             return Ok(());
@@ -125,9 +126,9 @@ mod tests {
     #[test]
     fn events_are_read_whatever_the_line_ends_and_portions_are() {
         let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nid: 7\n\ndata: \
-                    ä\n\nevent: b\rdata\r\r"
+                    ä\n\ndata: \n\nevent: c\ndata\n\nevent: b\rdata: 3\r\r"
             .as_bytes();
-        let expected = vec![pair("a", "1\n2"), pair("", "ä"), pair("b", "")];
+        let expected = vec![pair("a", "1\n2"), pair("", "ä"), pair("b", "3")];
         assert_eq!(read(&[text]).unwrap(), expected);
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(read(&bytes).unwrap(), expected);

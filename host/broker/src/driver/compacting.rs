@@ -289,7 +289,8 @@ impl SessionContext {
         // This rules most turns out: no call used more than all of the turn's calls together, and
         // hardly any was cut to less than a part of its window.
         let at_most = node.usage.total().saturating_mul(CUT_PART);
-        if !is_due(at_most, self.smallest_window()) {
+        let has_failed = node.end == TurnEnd::Failed;
+        if !has_failed && !is_due(at_most, self.smallest_window()) {
             return Ok(None);
         }
         let run = match load_run(self.store(), node.run).await {
@@ -298,7 +299,18 @@ impl SessionContext {
             Err(DriverError::Missing(_)) => return Ok(None),
             Err(failure) => return Err(failure),
         };
-        let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else {
+        if run.started.compacts.is_some() {
+            return Ok(None);
+        }
+        // A model refused it though it was cut: the next turn would begin with the same.
+        let refused = run.cuts.values().map(|cut| cut.tokens_before).max();
+        if let Some(tokens) = refused.filter(|_| has_failed) {
+            if self.store().is_interrupted(session.id).await? || self.has_given_up().await? {
+                return Ok(None);
+            }
+            return Ok(Some((tokens, self.window_of(session).await?)));
+        }
+        let Some(call) = run.newest_call else {
             return Ok(None);
         };
         let gateway = &self.served.settings.gateway;

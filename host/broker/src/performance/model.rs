@@ -22,6 +22,7 @@ use domain::delegate::{self, Presentation};
 use domain::digest::Salt;
 use domain::event::RunStarted;
 use domain::hints::{self, Noted};
+use domain::json::bare;
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
@@ -39,6 +40,8 @@ use runtime::CallAudit;
 use std::sync::{Arc, OnceLock};
 use store::ReadError;
 
+/// Times that a prompt is made shorter because its model refused it, each time to half.
+const REFUSALS_MAX: u32 = 4;
 /// Bytes of a run's sections that are kept in memory from one call of a model to the next.
 const SECTIONS_BYTES_KEPT: u64 = 262_144;
 
@@ -172,6 +175,36 @@ impl Model<'_> {
             || parts.any(|part| matches!(part, Part::Opaque { .. }))
     }
 
+    /// Returns whether a reply says nothing at all, though nothing kept the model from it, and it
+    /// may be asked once more.
+    fn is_to_answer(&self, reply: &Reply) -> bool {
+        let is_silent = |part: &Part| match part {
+            Part::Text { text } => text.trim().is_empty(),
+            Part::Opaque { .. } => true,
+            Part::Call { .. } | Part::Blob { .. } => false,
+        };
+        CutOff::of_stop(&reply.stop).is_none()
+            && reply.parts.iter().all(is_silent)
+            && self.may_repair(reply)
+    }
+
+    /// Returns a reply that was to be JSON without what stood around that.
+    fn unwrapped(&self, mut reply: Reply) -> Reply {
+        let text = text_of(&reply.parts);
+        let document = bare(&text);
+        let is_call = |part: &Part| matches!(part, Part::Call { .. });
+        if self.request.reply_schema.is_some()
+            && document.len() < text.trim().len()
+            && !reply.parts.iter().any(is_call)
+        {
+            reply
+                .parts
+                .retain(|part| !matches!(part, Part::Text { .. }));
+            reply.parts.push(Part::text(document));
+        }
+        reply
+    }
+
     /// Returns the models among which the call asks its own.
     ///
     /// # Errors
@@ -195,7 +228,8 @@ impl Model<'_> {
     /// Asks until there is an acceptable reply, or none is to be had.
     async fn ask(&self, draw: &mut Draw, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
-        let mut is_refused = false;
+        let mut refusals = 0;
+        let mut has_asked_anew = false;
         loop {
             let model = self.request.model.as_deref();
             let gateway = match self.asked_gateway() {
@@ -212,10 +246,9 @@ impl Model<'_> {
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
-                    // The estimate was too low: it is cut harder, once.
-                    let shortens = matches!(failure, TooLong { .. }) && !is_refused;
-                    is_refused |= shortens;
-                    if shortens {
+                    // The estimate was too low: it is cut harder.
+                    if matches!(failure, TooLong { .. }) && refusals < REFUSALS_MAX {
+                        refusals += 1;
                         match Box::pin(self.shorten(draw, trail)).await {
                             Ok(true) => continue,
                             Ok(false) => {}
@@ -236,7 +269,15 @@ impl Model<'_> {
                         return Ended::Failed(Failure::lasting("invalid-reply", cut_off.said()));
                     }
                 },
-                Ok(None) => return Ended::Replied(reply),
+                Ok(None) if !has_asked_anew && self.is_to_answer(&reply) => {
+                    has_asked_anew = true;
+                    deltas.discarded(self.attempts.number());
+                    match self.attempts.again(0).await {
+                        Ok(()) => continue,
+                        Err(_) => return Ended::Replied(reply),
+                    }
+                }
+                Ok(None) => return Ended::Replied(self.unwrapped(reply)),
                 Err(given_up) => return Ended::Failed(given_up.failure()),
             };
             if repairs == REPLY_REPAIRS_MAX || !self.may_repair(&reply) {
@@ -271,7 +312,7 @@ impl Model<'_> {
         let source = match &self.started.compacts {
             Some(compaction) => Source {
                 summary: None,
-                said: vec![self.to_be_summarised(compaction).await?],
+                said: vec![self.to_be_summarised(compaction, usize::MAX).await?],
             },
             None => self.source().await?,
         };
@@ -439,8 +480,13 @@ impl Model<'_> {
 
     /// Returns the material that a model is to summarise, as one message.
     ///
-    /// It is as much as fits into the smallest window of the models that may be asked.
-    async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, PromptError> {
+    /// It is as much as fits into the smallest window of the models that may be asked, and no more
+    /// bytes than that.
+    async fn to_be_summarised(
+        &self,
+        compaction: &Compaction,
+        bytes_max: usize,
+    ) -> Result<Message, PromptError> {
         // Of another conversation only what was said since the user switched to it.
         let (thread, compacted, first) = match &compaction.returns {
             Some(back) => (
@@ -479,7 +525,7 @@ impl Model<'_> {
         let text = material(
             former.as_deref(),
             &messages,
-            bytes_for(window, compaction.summary_tokens_max),
+            bytes_for(window, compaction.summary_tokens_max).min(bytes_max),
         );
         Ok(Draft::text(Role::User, "host", text).at(self.through, Salt::default()))
     }
@@ -514,7 +560,7 @@ impl Model<'_> {
         {
             return Ok(None);
         }
-        match domain::json::parse(text_of(&reply.parts).trim()) {
+        match domain::json::parse(bare(&text_of(&reply.parts))) {
             Ok(document) => self.core.schemas.judge(schema, document).await,
             Err(refused) => Ok(Some(refused.to_string())),
         }

@@ -171,17 +171,17 @@ async fn a_summary_that_a_limit_leaves_too_little_for_is_not_made() {
     assert_eq!(host.count("operation.attempted").await, 0);
 }
 
+/// A chat goes on for ever, whatever its user pastes into it.
 #[tokio::test]
-async fn a_prompt_that_is_too_long_even_when_it_is_cut_is_not_sent() {
+async fn one_message_that_is_longer_than_the_window_is_cut_and_answered() {
     let host = Host::new().await;
-    looks(&host, "small", 2);
-    host.say(&format!("gather {}", "y".repeat(9_000))).await;
-    host.ended().await;
-    let Some(OperationOutcome::Failed { failure }) = host.outcome(5, "last") else {
-        panic!("{:?}", host.guest.news());
-    };
-    assert_eq!(
-        (failure.code.as_str(), failure.retryable),
-        ("model-prompt-too-long", false)
+    looks(&host, "small", 1);
+    host.say(&format!("gather {}", "y".repeat(90_000))).await;
+    assert_eq!(host.ended().await.end, TurnEnd::Replied);
+    let cuts = cuts(&host).await;
+    assert!(cuts.iter().any(|cut| cut.stubs.contains(&1)), "{cuts:?}");
+    assert!(
+        cuts.iter().all(|cut| cut.tokens_after <= SMALL_WINDOW),
+        "{cuts:?}"
     );
 }

@@ -15,8 +15,13 @@ use serde_json::json;
 const MARKED_BY: (&str, &str) = ("agent-host", "stop");
 /// The field of the mark.
 const STOP: &str = "stop";
+/// Beginning of the origin of a model's words.
+const OF_A_MODEL: &str = "model:";
 /// Origin of an agent's own words.
 const OWN_WORDS: &str = "agent";
+
+/// The words in place of a reply of a model that has none.
+pub const NO_ANSWER: &str = "[the model gave no answer]";
 
 /// The reason why a reply is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +97,8 @@ pub(crate) fn is_by_host(provider: &str) -> bool {
 }
 
 /// Returns the reply of a turn with these messages: the agent's last. If those are the agent's own
-/// words about a reply that was cut off, that reply is before them in it.
+/// words about a reply that was cut off, that reply is before them in it. If they are a model's and
+/// say nothing, [`NO_ANSWER`] stands in their place; an agent's own silence is meant.
 #[must_use]
 pub fn reply<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Option<Message> {
     let mut newest_first = messages.rev();
@@ -107,7 +113,22 @@ pub fn reply<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Opti
         let said = before.parts.iter().filter(is_said);
         reply.parts = said.chain(&last.parts).cloned().collect();
     }
+    if is_unanswered(&reply) {
+        reply.parts.push(Part::text(NO_ANSWER));
+    }
     Some(reply)
+}
+
+/// Returns whether a message of a model has nothing for people, and nothing says why.
+fn is_unanswered(message: &Message) -> bool {
+    let is_silent = |part: &Part| match part {
+        Part::Text { text } => text.trim().is_empty(),
+        Part::Opaque { .. } => true,
+        Part::Call { .. } | Part::Blob { .. } => false,
+    };
+    message.origin.starts_with(OF_A_MODEL)
+        && message.parts.iter().all(is_silent)
+        && CutOff::of_parts(&message.parts).is_none()
 }
 
 #[cfg(test)]
@@ -177,5 +198,32 @@ mod tests {
             "[cut off]"
         );
         assert_eq!(reply([].into_iter()), None);
+    }
+
+    #[test]
+    fn a_model_that_says_nothing_gave_no_answer_and_a_silent_agent_is_silent() {
+        let thought = Part::Opaque {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            value: json!({}),
+        };
+        for (origin, parts, heard) in [
+            ("model:m", vec![], NO_ANSWER),
+            ("model:m", vec![thought], NO_ANSWER),
+            (
+                "model:m",
+                vec![Part::text(" \n")],
+                " \n\n[the model gave no answer]",
+            ),
+            ("model:m", vec![CutOff::Length.part()], ""),
+            ("agent", vec![], ""),
+        ] {
+            let silent = said(2, origin, parts);
+            assert_eq!(
+                reply([&silent].into_iter()).unwrap().text(),
+                heard,
+                "{silent:?}"
+            );
+        }
     }
 }

@@ -26,6 +26,8 @@ pub const EXCHANGES_KEPT: usize = 2;
 pub const STUB_TOKENS_MIN: u64 = 250;
 /// Bytes of a result that its stub shows: of its beginning and its end.
 const STUB_BYTES_MAX: usize = 320;
+/// The same of a message of the user.
+const STUB_OF_WORDS_BYTES_MAX: usize = 2_000;
 /// Tokens of the notice about what is left out, beside its summary.
 const NOTICE_TOKENS: u64 = 100;
 /// Origin of that notice.
@@ -34,7 +36,7 @@ pub const ORIGIN: &str = "host:cut";
 /// The part of a conversation that the models of a run are shown no more, or not whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PromptCut {
-    /// The results of calls that are shown as stubs.
+    /// The results of calls, and messages of the user, that are shown as stubs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stubs: BTreeSet<MessageId>,
     /// The last message that is left out, with all before it but the user's words; 0 for none. A
@@ -204,7 +206,7 @@ fn stays(message: &Message) -> bool {
     message.role == Role::User || Mark::of(message).is_some()
 }
 
-/// Returns a result in short: its beginning and end, its size, and where the whole of it is.
+/// Returns a result or a message of the user in short: its beginning and end, its size, and where the whole of it is.
 fn stub(message: &Message) -> Message {
     let text = text_of(&message.parts);
     let mut whole = Vec::new();
@@ -228,11 +230,19 @@ fn stub(message: &Message) -> Message {
     } else {
         format!("the whole is kept: {}", whole.join("; "))
     };
-    let shown = clipped(&text, STUB_BYTES_MAX);
-    let said = format!(
-        "[This result of {bytes} bytes is cut here to make room; {kept}. Call the tool again if \
-         you need it once more.]\n{shown}"
-    );
+    let said = if message.answers.is_some() {
+        let shown = clipped(&text, STUB_BYTES_MAX);
+        format!(
+            "[This result of {bytes} bytes is cut here to make room; {kept}. Call the tool again \
+             if you need it once more.]\n{shown}"
+        )
+    } else {
+        let shown = clipped(&text, STUB_OF_WORDS_BYTES_MAX);
+        format!(
+            "[This message of {bytes} bytes is too long to be shown whole, and is cut here; {kept}. \
+             If the rest matters, say so and ask for it in parts.]\n{shown}"
+        )
+    };
     Message {
         parts: vec![Part::text(said)],
         ..message.clone()
@@ -258,8 +268,9 @@ struct Choice<'m> {
 ///
 /// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
 /// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
-/// last resort results in the newest exchanges become stubs too, but for the newest of all. The cut
-/// may be too little all the same: [`PromptCut::tokens_after`] tells.
+/// last resort results in the newest exchanges become stubs too, the newest of all and what the user
+/// said behind the others. The cut may be too little all the same: [`PromptCut::tokens_after`]
+/// tells.
 #[must_use]
 pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptCut {
     let shown: Vec<&Message> = messages
@@ -283,8 +294,8 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
         shown,
         total: before,
     };
-    choice.stub_results(room.target, |choice, message| {
-        place(message) < choice.kept_from
+    choice.stub(room.target, |choice, message| {
+        message.answers.is_some() && place(message) < choice.kept_from
     });
     choice.leave_out(room);
     let newest = choice
@@ -293,8 +304,13 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
         .rev()
         .find(|message| message.answers.is_some())
         .map_or(0, |message| message.id);
-    choice.stub_results(room.most, |choice, message| {
-        message.id != newest && !choice.cut.leaves_out(message)
+    choice.stub(room.most, |choice, message| {
+        message.answers.is_some() && message.id != newest && !choice.cut.leaves_out(message)
+    });
+    // A single message of the user, or result, may be longer than all the room there is.
+    choice.stub(room.most, |choice, message| {
+        let is_said = message.role == Role::User || message.answers.is_some();
+        is_said && !choice.cut.leaves_out(message)
     });
     let untrusted = messages
         .iter()
@@ -307,16 +323,15 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
 }
 
 impl Choice<'_> {
-    /// Makes stubs of large results, the oldest first, until the prompt has no more tokens than
+    /// Makes stubs of large messages, the oldest first, until the prompt has no more tokens than
     /// that.
-    fn stub_results(&mut self, most: u64, may: impl Fn(&Self, &Message) -> bool) {
+    fn stub(&mut self, most: u64, may: impl Fn(&Self, &Message) -> bool) {
         for message in self.shown.clone() {
             if self.total <= most {
                 return;
             }
             let whole = tokens(message);
-            if message.answers.is_none()
-                || whole < STUB_TOKENS_MIN
+            if whole < STUB_TOKENS_MIN
                 || self.cut.stubs.contains(&message.id)
                 || !may(&*self, message)
             {

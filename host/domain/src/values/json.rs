@@ -12,6 +12,8 @@ pub const DEPTH_MAX: usize = 64;
 /// Levels of lists and objects in anything that is stored.
 pub const STORED_DEPTH_MAX: usize = 120;
 
+/// Signs of the shortest fence around a block.
+const FENCE_CHARS_MIN: usize = 3;
 /// Characters that are shown of a key.
 const KEY_CHARS_SHOWN: usize = 80;
 
@@ -50,6 +52,41 @@ pub fn parse(text: &str) -> Result<Value, NotTaken> {
         Some(key) => NotTaken::Duplicate { key },
         None => error.into(),
     })
+}
+
+/// Returns the document in a model's reply: without the thoughts before it, and without the one
+/// fence around it. Models write both where they are asked for nothing but JSON. A text that is
+/// anything else stays as it is.
+#[must_use]
+pub fn bare(reply: &str) -> &str {
+    let text = reply.trim_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}');
+    let answer = text
+        .strip_prefix("<think>")
+        .and_then(|rest| rest.split_once("</think>"))
+        .map_or(text, |(_, answer)| answer.trim());
+    fenced(answer).unwrap_or(answer)
+}
+
+/// Returns what stands in a fenced block, if the text is exactly one.
+fn fenced(text: &str) -> Option<&str> {
+    let sign = text
+        .chars()
+        .next()
+        .filter(|sign| matches!(sign, '`' | '~'))?;
+    let inner = text.trim_start_matches(sign);
+    let (fence, _) = text.split_at(text.len() - inner.len());
+    let inner = inner
+        .strip_suffix(fence)
+        .filter(|_| fence.len() >= FENCE_CHARS_MIN)?;
+    let is_word = |word: &str| word.chars().all(|sign| sign.is_ascii_alphanumeric());
+    let block = match inner.split_once('\n') {
+        Some((info, block)) if is_word(info.trim()) => block,
+        Some(_) | None => inner.strip_prefix("json").unwrap_or(inner),
+    };
+    let ends_before = block
+        .lines()
+        .any(|line| line.trim_start().starts_with(fence));
+    (!ends_before).then(|| block.trim())
 }
 
 /// Reads a value whose objects have each key once; notes the key that one has twice.

@@ -5,8 +5,10 @@
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, entries};
+use crate::conversation::{AssistantPiece, Entry, GO_ON, entries};
+use crate::delta::Feed;
 use crate::key::ApiKey;
+use crate::outgoing;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
 use domain::sampling::{ReasoningEffort, Sampling};
@@ -110,8 +112,8 @@ impl Dialect for Anthropic {
         Value::Object(body)
     }
 
-    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken> {
-        reply::whole(body, ask.provider, ask.model)
+    fn whole(&self, ask: &Ask<'_>, body: &Value, feed: &Feed<'_>) -> Result<Answer, Broken> {
+        reply::whole(body, ask.provider, ask.model, feed)
     }
 
     fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly> {
@@ -169,14 +171,17 @@ fn called(ask: &Ask<'_>) -> Vec<Value> {
         .messages
         .iter()
         .flat_map(|message| message.calls().map(|(_, _, name, _)| name));
-    let names: BTreeSet<&str> = calls.collect();
-    names.into_iter().map(|name| json!({"name": name, "description": "Not available now.", "input_schema": {"type": "object"}})).collect()
+    let names: BTreeSet<_> = calls.map(outgoing::tool_name).collect();
+    let none = json!({"type": "object", "properties": {}});
+    let tool =
+        |name| json!({"name": name, "description": "Not available now.", "input_schema": none});
+    names.into_iter().map(tool).collect()
 }
 
 fn tools(ask: &Ask<'_>) -> Vec<Value> {
     let tools = ask.prompt.tools.iter();
     let mut tools: Vec<Value> =
-        tools.map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.arguments})).collect();
+        tools.map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": outgoing::of_tool(&tool.arguments)})).collect();
     if let Some(last) = tools.last_mut() {
         cache(last);
     }
@@ -195,7 +200,6 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
         let (role, blocks) = match entry {
-            Entry::User(text) if text.trim().is_empty() => continue,
             Entry::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
             Entry::Assistant(pieces) => ("assistant", pieces.iter().map(block).collect()),
             Entry::Results(results) => {
@@ -222,10 +226,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
 
 /// Returns a message in place of the user's, where the API wants one and the thread has none.
 fn filler() -> (&'static str, Vec<Value>) {
-    (
-        "user",
-        vec![json!({"type": "text", "text": "<notice>\nGo on.\n</notice>"})],
-    )
+    ("user", vec![json!({"type": "text", "text": GO_ON})])
 }
 
 fn block(piece: &AssistantPiece<'_>) -> Value {
@@ -235,17 +236,10 @@ fn block(piece: &AssistantPiece<'_>) -> Value {
             id,
             name,
             arguments,
-        } => json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)}),
+        } => {
+            json!({"type": "tool_use", "id": id, "name": name, "input": outgoing::arguments(arguments)})
+        }
         AssistantPiece::Opaque(value) => (*value).clone(),
-    }
-}
-
-/// Returns the arguments as an object, which the API wants. Other arguments are put inside one.
-fn input(arguments: &str) -> Value {
-    match serde_json::from_str::<Map<String, Value>>(arguments) {
-        Ok(object) => Value::Object(object),
-        Err(_) if arguments.trim().is_empty() => json!({}),
-        Err(_) => json!({"not_an_object": arguments}),
     }
 }
 

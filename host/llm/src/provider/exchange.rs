@@ -5,12 +5,14 @@ use crate::config::Timeouts;
 use crate::delta::Feed;
 use crate::failure::{Failure, Reason};
 use crate::key::ApiKey;
+use crate::outgoing;
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Dialect};
 use crate::retry::{AttemptError, Mode, Stage, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
 use crate::surrogates::Surrogates;
 use bytes::Bytes;
+use domain::compaction::text_tokens;
 use domain::egress::{EgressGrant, Method};
 use domain::json::{self, DEPTH_MAX};
 use domain::limits::REPLY_BYTES_MAX;
@@ -30,6 +32,10 @@ use std::time::Duration;
 pub(crate) const RESPONSE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of the body of an answer that is an error.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// Percentage of a model's window from which on a request may be refused for its length.
+const FULL_PERCENT: u64 = 80;
+/// Blanks with which a server may keep a connection open before its reply.
+const BLANKS_MAX: usize = 64 << 10;
 /// Bytes of garbage of which a sample is taken.
 const SAMPLE_BYTES_MAX: usize = 4 << 10;
 
@@ -80,10 +86,12 @@ impl Remote {
         mode: Mode,
         feed: &Feed<'_>,
     ) -> Result<Answer, AttemptError> {
+        let request = outgoing::body(self.dialect.request(ask, mode));
         let exchange = Exchange {
             remote: self,
             ask,
             mode,
+            tokens: text_tokens(request.len()),
             peer: Peer {
                 provider: ask.provider,
                 model: ask.model,
@@ -95,22 +103,11 @@ impl Remote {
             Mode::Whole => self.timeouts.whole_ms,
         };
         let first = Instant::now() + Duration::from_millis(patience);
-        let response = exchange.send(first).await?;
+        let response = exchange.send(request, first).await?;
         if !response.status.is_success() {
             return Err(exchange.refusal(response).await);
         }
-        let answer = match (mode, content_type(&response.headers)) {
-            (Mode::Stream, ContentType::Events | ContentType::Unsaid) => {
-                exchange.stream(response.body, first, feed).await?
-            }
-            // Some servers do not stream whatever they are asked.
-            (_, ContentType::Json) | (Mode::Whole, ContentType::Unsaid) => {
-                exchange.whole(response.body, first, feed).await?
-            }
-            (_, ContentType::Events | ContentType::Other) => {
-                return Err(exchange.wrong_type(response).await);
-            }
-        };
+        let answer = exchange.receive(response, first, feed).await?;
         feed.finish();
         let answer = self.without_key(answer);
         match unkept(&answer.parts) {
@@ -156,13 +153,19 @@ struct Exchange<'a> {
     remote: &'a Remote,
     ask: &'a Ask<'a>,
     mode: Mode,
+    /// Tokens of the request, estimated.
+    tokens: u64,
     peer: Peer<'a>,
 }
 
 impl Exchange<'_> {
     fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
         AttemptError {
-            failure,
+            failure: if stage == Stage::Unsent {
+                failure
+            } else {
+                self.judged(failure)
+            },
             mode: self.mode,
             stage,
             retry_after_ms: None,
@@ -171,9 +174,27 @@ impl Exchange<'_> {
         }
     }
 
-    async fn send(&self, first: Instant) -> Result<Response, AttemptError> {
+    /// Takes a request that was refused in words that nobody knows for one that is too long, if it
+    /// nearly fills its model's window.
+    fn judged(&self, failure: Failure) -> Failure {
+        let full = u128::from(self.ask.context_window) * u128::from(FULL_PERCENT);
+        match failure {
+            Failure::Refused {
+                provider,
+                model,
+                status: 400 | 422,
+                cause,
+            } if u128::from(self.tokens) * 100 >= full => Failure::TooLong {
+                provider,
+                model,
+                cause,
+            },
+            failure => failure,
+        }
+    }
+
+    async fn send(&self, body: String, first: Instant) -> Result<Response, AttemptError> {
         let remote = self.remote;
-        let body = remote.dialect.request(self.ask, self.mode).to_string();
         let mut headers = remote.dialect.headers(remote.key());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -229,12 +250,55 @@ impl Exchange<'_> {
         }
     }
 
-    async fn wrong_type(&self, response: Response) -> AttemptError {
-        let sample = self.sample(response.body, SAMPLE_BYTES_MAX).await;
-        self.failure(
-            Stage::Begun,
-            self.peer.garbage("it has the wrong content type", &sample),
-        )
+    /// Reads a reply in the form that it has, whatever it was asked for and says that it is.
+    async fn receive(
+        &self,
+        response: Response,
+        first: Instant,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, AttemptError> {
+        let declared = Form::declared(&response.headers);
+        let mut body = response.body;
+        let mut head = Vec::new();
+        let form = loop {
+            if let Some(form) = Form::of(&head) {
+                break form;
+            }
+            if head.len() > BLANKS_MAX {
+                break Form::Other;
+            }
+            let until = if head.is_empty() { first } else { self.idle() };
+            match self.portion(&mut body, until, !head.is_empty()).await {
+                Ok(Portion::More(bytes)) => head.extend_from_slice(&bytes),
+                Ok(Portion::End) => break Form::Other,
+                Err(failure) => {
+                    let stage = if head.is_empty() && self.mode == Mode::Stream {
+                        Stage::Asked
+                    } else {
+                        Stage::Begun
+                    };
+                    return Err(self.failure(stage, failure));
+                }
+            }
+        };
+        let started = Started { head, body };
+        match (form, declared) {
+            (Form::Events, _) | (Form::Other, Some(Form::Events)) => {
+                self.stream(started, feed).await
+            }
+            (Form::Document, _) | (Form::Other, Some(Form::Document)) => {
+                self.whole(started, feed).await
+            }
+            (Form::Other, None) if self.mode == Mode::Stream && started.head.is_empty() => {
+                self.stream(started, feed).await
+            }
+            (Form::Other, _) => {
+                let sample = self.sample(started.body, SAMPLE_BYTES_MAX).await;
+                let sample = format!("{}{sample}", lossy(&started.head));
+                let told = self.peer.garbage("it has the wrong content type", &sample);
+                Err(self.failure(Stage::Begun, told))
+            }
+        }
     }
 
     /// The beginning of a body, as far as it comes in time.
@@ -285,25 +349,23 @@ impl Exchange<'_> {
         Instant::now() + Duration::from_millis(self.remote.timeouts.idle_ms)
     }
 
-    async fn stream(
-        &self,
-        mut body: Body,
-        first: Instant,
-        feed: &Feed<'_>,
-    ) -> Result<Answer, AttemptError> {
+    async fn stream(&self, started: Started, feed: &Feed<'_>) -> Result<Answer, AttemptError> {
+        let Started { head, mut body } = started;
         let mut assembly = self.remote.dialect.assembly(self.ask);
         let mut decoder = Decoder::default();
         let mut surrogates = Surrogates::default();
         let mut events = Vec::new();
         let mut total = 0_usize;
-        let mut until = first;
+        let mut next = (!head.is_empty()).then(|| Bytes::from(head));
         let result = loop {
-            let bytes = match self.portion(&mut body, until, total > 0).await {
-                Ok(Portion::More(bytes)) => bytes,
-                Ok(Portion::End) => break Ok(()),
-                Err(failure) => break Err(failure),
+            let bytes = match next.take() {
+                Some(bytes) => bytes,
+                None => match self.portion(&mut body, self.idle(), total > 0).await {
+                    Ok(Portion::More(bytes)) => bytes,
+                    Ok(Portion::End) => break Ok(()),
+                    Err(failure) => break Err(failure),
+                },
             };
-            until = self.idle();
             total += bytes.len();
             if total > RESPONSE_BYTES_MAX {
                 break Err(self.peer.garbage("it is larger than 32 MiB", ""));
@@ -340,7 +402,7 @@ impl Exchange<'_> {
             })
             .and_then(|()| {
                 assembly
-                    .finish()
+                    .finish(feed)
                     .map_err(|broken| self.peer.broken(&broken))
             })
             .map_err(|failure| self.failure(stage, failure))?;
@@ -348,16 +410,13 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    async fn whole(
-        &self,
-        mut from: Body,
-        first: Instant,
-        feed: &Feed<'_>,
-    ) -> Result<Answer, AttemptError> {
-        let mut body = Vec::new();
-        let mut until = first;
+    async fn whole(&self, started: Started, feed: &Feed<'_>) -> Result<Answer, AttemptError> {
+        let Started {
+            head: mut body,
+            body: mut from,
+        } = started;
         loop {
-            match self.portion(&mut from, until, !body.is_empty()).await {
+            match self.portion(&mut from, self.idle(), true).await {
                 Ok(Portion::More(bytes)) if body.len() + bytes.len() > RESPONSE_BYTES_MAX => {
                     return Err(self.failure(
                         Stage::Begun,
@@ -368,7 +427,6 @@ impl Exchange<'_> {
                 Ok(Portion::End) => break,
                 Err(failure) => return Err(self.failure(Stage::Begun, failure)),
             }
-            until = self.idle();
         }
         let Some(value) = document(&body) else {
             return Err(self.failure(
@@ -376,33 +434,17 @@ impl Exchange<'_> {
                 self.peer.garbage("it is not JSON", &lossy(&body)),
             ));
         };
-        let read = self.remote.dialect.whole(self.ask, &value);
-        let answer =
-            read.map_err(|broken| self.failure(Stage::Begun, self.peer.broken(&broken)))?;
-        tell(&answer, feed);
-        Ok(answer)
+        let read = self.remote.dialect.whole(self.ask, &value, feed);
+        read.map_err(|broken| self.failure(Stage::Begun, self.peer.broken(&broken)))
     }
 }
 
 /// Reads a body of JSON; none when it is not that.
 fn document(body: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(body).ok()?;
+    let text = std::str::from_utf8(body)
+        .ok()?
+        .trim_start_matches('\u{feff}');
     serde_json::from_str(&Surrogates::default().join(text)).ok()
-}
-
-/// Shows a reply that came in one piece to the watcher.
-fn tell(answer: &Answer, feed: &Feed<'_>) {
-    let mut index = 0;
-    for part in &answer.parts {
-        match part {
-            Part::Text { text } => feed.text(text),
-            Part::Call { name, .. } => {
-                feed.call(index, name);
-                index += 1;
-            }
-            Part::Blob { .. } | Part::Opaque { .. } => {}
-        }
-    }
 }
 
 const _: () = assert!(
@@ -410,25 +452,55 @@ const _: () = assert!(
     "what is told of a reply that is not kept names these"
 );
 
-/// The content type of a body, as its header gives it.
+/// The beginnings of lines of an event stream.
+const EVENT_FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+
+/// A body of which the first bytes have come.
+struct Started {
+    head: Vec<u8>,
+    body: Body,
+}
+
+/// The form of a body.
 #[derive(Clone, Copy)]
-enum ContentType {
+enum Form {
+    /// An event stream.
     Events,
-    Json,
-    Unsaid,
+    /// JSON in one piece.
+    Document,
+    /// Anything else.
     Other,
 }
 
-fn content_type(headers: &HeaderMap) -> ContentType {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return ContentType::Unsaid;
-    };
-    let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
-    match text.split(';').next().unwrap_or_default().trim() {
-        "text/event-stream" => ContentType::Events,
-        "application/json" => ContentType::Json,
-        json if json.ends_with("+json") => ContentType::Json,
-        _ => ContentType::Other,
+impl Form {
+    /// Returns the form that the header gives, which may list several.
+    fn declared(headers: &HeaderMap) -> Option<Self> {
+        let text = headers
+            .get(CONTENT_TYPE)?
+            .to_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let mut kinds = text.split([',', ';']).map(str::trim);
+        if kinds.clone().any(|kind| kind == "text/event-stream") {
+            return Some(Self::Events);
+        }
+        let is_json = kinds.any(|kind| kind == "application/json" || kind.ends_with("+json"));
+        Some(if is_json { Self::Document } else { Self::Other })
+    }
+
+    /// Returns the form that a body has, by its first bytes; none while they do not tell.
+    fn of(head: &[u8]) -> Option<Self> {
+        let head = head
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(head)
+            .trim_ascii_start();
+        match head {
+            [] | [0xef] | [0xef, 0xbb] => None,
+            [b'{' | b'[', ..] => Some(Self::Document),
+            _ if EVENT_FIELDS.iter().any(|field| head.starts_with(field)) => Some(Self::Events),
+            _ if EVENT_FIELDS.iter().any(|field| field.starts_with(head)) => None,
+            _ => Some(Self::Other),
+        }
     }
 }
 

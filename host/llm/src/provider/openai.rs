@@ -2,12 +2,15 @@
 //!
 //! The rest of an assistant message beyond the common fields (reasoning, signatures of other
 //! vendors) is kept as one opaque part, `{"message": {…}, "calls": {"<index>": {…}}}`, and goes
-//! back into the same places.
+//! back into the same places. Thoughts that stood before the text are `thoughts` in it, and go back
+//! before the text.
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, entries};
+use crate::conversation::{AssistantPiece, Entry, GO_ON, entries};
+use crate::delta::Feed;
 use crate::key::ApiKey;
+use crate::outgoing;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
 use domain::sampling::Sampling;
@@ -16,6 +19,8 @@ use http::header::AUTHORIZATION;
 use reply::Draft;
 use serde_json::{Map, Value, json};
 
+/// The words of the model between results and words of the user: some servers demand any there.
+const RESULTS_SEEN: &str = "I have the results.";
 /// Stop sequences of one request.
 const STOP_SEQUENCES_MAX: usize = 4;
 
@@ -70,10 +75,10 @@ impl Dialect for OpenAi {
         let prompt = ask.prompt;
         let mut body = ask.parameters.clone();
         body.insert("model".to_owned(), json!(ask.model));
-        body.insert("messages".to_owned(), Value::Array(messages(ask)));
+        body.insert("messages".to_owned(), Value::Array(self.messages(ask)));
         if !prompt.tools.is_empty() {
             let tools = prompt.tools.iter().map(|tool| {
-                let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.arguments});
+                let function = json!({"name": tool.name, "description": tool.description, "parameters": outgoing::of_tool(&tool.arguments)});
                 json!({"type": "function", "function": function})
             });
             body.insert("tools".to_owned(), tools.collect());
@@ -96,8 +101,7 @@ impl Dialect for OpenAi {
             body.insert("reasoning_effort".to_owned(), json!(effort.as_str()));
         }
         if let Some(schema) = &prompt.reply_schema {
-            let format =
-                json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}});
+            let format = json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": outgoing::of_reply(schema)}});
             body.insert("response_format".to_owned(), format);
         }
         if mode == Mode::Stream {
@@ -107,8 +111,8 @@ impl Dialect for OpenAi {
         Value::Object(body)
     }
 
-    fn whole(&self, ask: &Ask<'_>, body: &Value) -> Result<Answer, Broken> {
-        Draft::of_whole(body)?.answer(ask.provider, ask.model)
+    fn whole(&self, ask: &Ask<'_>, body: &Value, feed: &Feed<'_>) -> Result<Answer, Broken> {
+        Draft::of_whole(body, feed)?.answer(ask.provider, ask.model, feed)
     }
 
     fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly> {
@@ -116,32 +120,48 @@ impl Dialect for OpenAi {
     }
 }
 
-fn messages(ask: &Ask<'_>) -> Vec<Value> {
-    let mut messages = Vec::new();
-    if !ask.prompt.system.is_empty() {
-        messages.push(json!({"role": "system", "content": ask.prompt.system.join("\n\n")}));
-    }
-    // Some chat templates demand that user and assistant take turns.
-    let mut words = Vec::new();
-    for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
-        match entry {
-            Entry::User(text) => words.push(text),
-            Entry::Assistant(pieces) => {
-                user(&mut words, &mut messages);
-                messages.push(assistant(&pieces));
-            }
-            Entry::Results(results) => {
-                let results = results.into_iter();
-                messages.extend(results.map(|result| json!({"role": "tool", "tool_call_id": result.id, "content": result.text})));
+impl OpenAi {
+    fn messages(self, ask: &Ask<'_>) -> Vec<Value> {
+        let mut messages = Vec::new();
+        if !ask.prompt.system.is_empty() {
+            messages.push(json!({"role": "system", "content": ask.prompt.system.join("\n\n")}));
+        }
+        // Some chat templates demand that user and assistant take turns, and that the user begins
+        // and does not leave the last word to the model.
+        let mut words = Vec::new();
+        let entries = entries(&ask.prompt.messages, ask.provider, ask.model);
+        if !matches!(entries.first(), Some(Entry::User(_))) {
+            words.push(GO_ON.to_owned());
+        }
+        let ends_with_model = matches!(entries.last(), Some(Entry::Assistant(_)));
+        for entry in entries {
+            match entry {
+                Entry::User(text) => words.push(text),
+                Entry::Assistant(pieces) => {
+                    self.user(&mut words, &mut messages);
+                    messages.push(assistant(&pieces));
+                }
+                Entry::Results(results) => {
+                    let results = results.into_iter();
+                    messages.extend(results.map(|result| json!({"role": "tool", "tool_call_id": result.id, "content": result.text})));
+                }
             }
         }
+        if ends_with_model {
+            words.push(GO_ON.to_owned());
+        }
+        self.user(&mut words, &mut messages);
+        messages
     }
-    user(&mut words, &mut messages);
-    messages
-}
 
-fn user(words: &mut Vec<String>, messages: &mut Vec<Value>) {
-    if !words.is_empty() {
+    fn user(self, words: &mut Vec<String>, messages: &mut Vec<Value>) {
+        if words.is_empty() {
+            return;
+        }
+        let follows_result = messages.last().is_some_and(|last| last["role"] == "tool");
+        if self == Self::Compatible && follows_result {
+            messages.push(json!({"role": "assistant", "content": RESULTS_SEEN}));
+        }
         messages.push(json!({"role": "user", "content": std::mem::take(words).join("\n\n")}));
     }
 }
@@ -173,14 +193,17 @@ fn assistant(pieces: &[AssistantPiece<'_>]) -> Value {
             add(call, more);
         }
     }
+    let thoughts = kept
+        .and_then(|kept| kept.get("thoughts")?.as_str())
+        .unwrap_or_default();
     let mut message = Map::new();
     message.insert("role".to_owned(), json!("assistant"));
     message.insert(
         "content".to_owned(),
-        if texts.is_empty() {
+        if texts.is_empty() && thoughts.is_empty() {
             Value::Null
         } else {
-            json!(texts.join("\n"))
+            json!(format!("{thoughts}{}", texts.join("\n")))
         },
     );
     if !calls.is_empty() {

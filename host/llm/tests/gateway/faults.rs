@@ -604,13 +604,13 @@ fn garbage() -> Vec<(Act, &'static str)> {
         (stream(b"data: \xff\xfe\xfd\n\n"), "not UTF-8"),
         (Act::Flood, "longer than 1 MiB"),
         (html(), "wrong content type"),
-        (json_as_text, "wrong content type"),
+        (json_as_text, "no choice"),
         (
             Act::events(["{\"hello\": 1}"], End::Clean),
             "without choices",
         ),
         (
-            Act::events([FINISH, more.as_str(), "[DONE]"], End::Clean),
+            Act::events([more.as_str(), FINISH, more.as_str(), "[DONE]"], End::Clean),
             "goes on after its end",
         ),
         (Act::json(200, &json!({"choices": []})), "no choice"),

@@ -6,6 +6,7 @@
 )]
 
 mod config;
+mod corpus;
 mod faults;
 mod happy;
 mod listing;

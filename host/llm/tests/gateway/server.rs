@@ -25,6 +25,8 @@ pub(crate) enum Act {
     Answer(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// It is answered with an event stream in these portions.
     Stream(Vec<Vec<u8>>, End),
+    /// It is answered with these bytes, so many at a time: status, content type, body, portion.
+    Bytes(u16, Option<String>, Vec<u8>, usize),
     /// It is not answered at all.
     Hang,
     /// The connection is closed without an answer.
@@ -155,6 +157,19 @@ async fn perform(stream: &mut TcpStream, act: Act) {
                 End::Cut => {}
                 End::Stall => sleep(Duration::from_secs(60)).await,
             }
+        }
+        Act::Bytes(status, content_type, body, portion) => {
+            let kind = content_type.map(|kind| format!("content-type: {kind}\r\n"));
+            let head = format!(
+                "HTTP/1.1 {status} Whatever\r\n{}connection: close\r\ntransfer-encoding: \
+                 chunked\r\n\r\n",
+                kind.unwrap_or_default()
+            );
+            let _ = stream.write_all(head.as_bytes()).await;
+            for piece in body.chunks(portion) {
+                chunk(stream, piece).await;
+            }
+            let _ = stream.write_all(b"0\r\n\r\n").await;
         }
         Act::Hang => sleep(Duration::from_secs(60)).await,
         Act::Close => {}

@@ -83,7 +83,7 @@ impl Model<'_> {
     }
 
     /// Cuts a prompt that its model refused because it is too long, and affords another attempt.
-    /// Returns false when nothing more can be left out.
+    /// The material of a compaction is halved. Returns false when nothing more can be left out.
     ///
     /// # Errors
     /// When the thread could not be read, or a limit is reached.
@@ -92,6 +92,17 @@ impl Model<'_> {
         draw: &mut Draw,
         trail: &Trail<'_>,
     ) -> Result<bool, Failure> {
+        if let Some(compaction) = &self.started.compacts {
+            let bytes: usize = draw
+                .prompt
+                .messages
+                .iter()
+                .map(|said| said.text().len())
+                .sum();
+            let material = self.to_be_summarised(compaction, bytes / 2).await;
+            draw.prompt.messages = vec![material.map_err(super::PromptError::failure)?];
+            return self.afford_again().await.map(|()| true);
+        }
         let repairs = draw.prompt.messages.split_off(draw.said);
         let room = self.room(&draw.prompt);
         let tokens = prompt_tokens(&draw.prompt);
@@ -103,10 +114,14 @@ impl Model<'_> {
         if !is_shorter {
             return Ok(false);
         }
-        match self.attempts.afford(&[]).await {
-            Ok(_) => Ok(true),
-            Err(told) => Err(Failure::lasting("limit-reached", told)),
-        }
+        self.afford_again().await.map(|()| true)
+    }
+
+    async fn afford_again(&self) -> Result<(), Failure> {
+        let afforded = self.attempts.afford(&[]).await;
+        afforded
+            .map(drop)
+            .map_err(|told| Failure::lasting("limit-reached", told))
     }
 
     /// Returns the room for a prompt, and the window that it is in; none for a prompt that is not

@@ -164,15 +164,37 @@ fn a_call_without_a_result_is_never_left_out() {
 
 /// One reply asked for everything at once: only as a last resort are its results cut.
 #[test]
-fn results_of_the_newest_exchange_become_stubs_last_and_the_newest_never() {
+fn results_of_the_newest_exchange_become_stubs_last_and_the_newest_after_them() {
     let mut messages = vec![said(1, Role::User, "look everywhere"), calls(2, 20)];
     messages.extend((0..20).map(|index| result(3 + u64::from(index), 2, index, 4_000)));
     let cut = extended(&PromptCut::default(), &messages, room(3_000, 12_000));
     assert!(cut.tokens_after <= 12_000 && cut.left_out_through == 0);
     assert!(cut.stubs.len() < 12, "no more than needed: {:?}", cut.stubs);
-    let cut = extended(&PromptCut::default(), &messages, room(10, 20));
+    let cut = extended(&PromptCut::default(), &messages, room(10, 5_000));
     assert_eq!(cut.stubs.len(), 19);
     assert!(!cut.stubs.contains(&22), "the newest stays");
+    let cut = extended(&PromptCut::default(), &messages, room(10, 20));
+    assert!(cut.stubs.contains(&22), "it alone is too long");
+}
+
+/// The oldest first, and none that has hardly more than what is shown of it.
+#[test]
+fn a_message_of_the_user_that_is_too_long_is_shown_by_its_beginning_and_end() {
+    let long = format!("begin {} end", "x".repeat(600_000));
+    let messages = [
+        said(1, Role::User, &long),
+        said(2, Role::Assistant, "so"),
+        said(3, Role::User, &"y".repeat(1_900)),
+    ];
+    let cut = extended(&PromptCut::default(), &messages, room(900, 1_500));
+    assert!(cut.stubs.contains(&1) && !cut.stubs.contains(&3), "{cut:?}");
+    assert!(cut.tokens_after <= 1_500, "{cut:?}");
+    let shown = text_of(&cut.apply(messages.to_vec())[0].parts);
+    assert!(
+        shown.starts_with("[This message of 600010 bytes is too long") && shown.contains("begin x"),
+        "{shown}"
+    );
+    assert!(shown.ends_with("x end") && shown.len() < 2_400, "{shown}");
 }
 
 #[test]
@@ -295,7 +317,7 @@ proptest! {
         let oldest_kept = replies(&messages).last().map_or(0, |reply| reply.id);
         let newest = messages.iter().rev().find(|message| message.answers.is_some());
         if let Some(newest) = newest.filter(|newest| place(newest) >= oldest_kept) {
-            prop_assert!(shown.contains(newest));
+            prop_assert!(shown.contains(newest) || cut.stubs.contains(&newest.id));
         }
         // The estimate is not below what is shown.
         prop_assert!(estimated_tokens(&shown) <= cut.tokens_after);

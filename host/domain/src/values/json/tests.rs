@@ -82,3 +82,28 @@ fn what_is_stored_deepest_can_be_read_again() {
     assert!(serde_json::from_str::<Value>(&text).is_ok());
     const { assert!(DEPTH_MAX + 16 < STORED_DEPTH_MAX) };
 }
+
+#[test]
+fn the_document_in_a_reply_is_found_behind_thoughts_and_in_one_fence() {
+    for (reply, document) in [
+        (" {\"a\": 1}\n", "{\"a\": 1}"),
+        ("```json\n{\"a\": 1}\n```", "{\"a\": 1}"),
+        ("\u{feff}```\n[1]\n```\n", "[1]"),
+        ("~~~JSON\r\n[1]\r\n~~~", "[1]"),
+        ("```json {\"a\": 1}```", "{\"a\": 1}"),
+        (
+            "<think>\nhm {}\n</think>\n\n```json\n{\"a\": \"```\"}\n```",
+            "{\"a\": \"```\"}",
+        ),
+        ("<think>hm</think>{}", "{}"),
+        ("```\n1\n```\n```\n2\n```", "```\n1\n```\n```\n2\n```"),
+        (
+            "Here it is:\n```json\n{}\n```",
+            "Here it is:\n```json\n{}\n```",
+        ),
+        ("<think>not closed {}", "<think>not closed {}"),
+        ("``", "``"),
+    ] {
+        assert_eq!(bare(reply), document, "{reply:?}");
+    }
+}

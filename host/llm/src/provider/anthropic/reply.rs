@@ -1,13 +1,13 @@
 //! A message of Anthropic's being put together, from the events of a stream or from the whole.
 
 use crate::delta::Feed;
-use crate::provider::{
-    Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments, other_stop, settled_stop,
-};
+use crate::incoming::{count_of, other_stop, problem_of, settled_stop};
+use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
+use crate::thoughts::Thoughts;
 use domain::message::Part;
 use domain::model::{Stop, Usage};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// A content block in the making.
@@ -21,7 +21,7 @@ struct Block {
 }
 
 enum Content {
-    Text(String),
+    Text(Thoughts),
     Call {
         id: String,
         name: String,
@@ -32,7 +32,7 @@ enum Content {
 }
 
 impl Block {
-    fn begin(start: &Value) -> Result<Self, Broken> {
+    fn begin(start: &Value, feed: &Feed<'_>) -> Result<Self, Broken> {
         let no = || Broken::garbage("a block in it has no form", start.to_string());
         let fields = start.as_object().ok_or_else(no)?;
         let word = |name: &str| {
@@ -44,7 +44,11 @@ impl Block {
         };
         let content = match word("type").as_str() {
             "" => return Err(no()),
-            "text" => Content::Text(word("text")),
+            "text" => {
+                let mut text = Thoughts::default();
+                text.push(&word("text"), feed);
+                Content::Text(text)
+            }
             "tool_use" if word("name").is_empty() => {
                 return Err(Broken::garbage(
                     "a call in it names no tool",
@@ -66,12 +70,26 @@ impl Block {
         })
     }
 
+    /// Shows what it began with; text was shown as it was read. `calls` counts the calls so far.
+    fn show(&self, calls: &mut u32, feed: &Feed<'_>) {
+        match &self.content {
+            Content::Call { name, .. } => {
+                feed.call(*calls, name);
+                *calls += 1;
+            }
+            Content::Other(fields) => {
+                let thought = fields.get("thinking").and_then(Value::as_str);
+                feed.thinking(thought.unwrap_or_default());
+            }
+            Content::Text(_) => {}
+        }
+    }
+
     fn take(&mut self, delta: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
         let word = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match (&mut self.content, word("type")) {
             (Content::Text(text), "text_delta") => {
-                text.push_str(word("text"));
-                feed.text(word("text"));
+                text.push(word("text"), feed);
             }
             (Content::Other(fields), "thinking_delta") => {
                 append(fields, "thinking", word("thinking"));
@@ -97,10 +115,21 @@ impl Block {
         Ok(())
     }
 
-    fn part(self, index: usize, provider: &str, model: &str) -> Result<Option<Part>, Broken> {
+    /// Returns the parts of it: what people are not shown, and what they are.
+    fn parts(self, index: usize, by: Source<'_>, feed: &Feed<'_>) -> Result<Vec<Part>, Broken> {
+        let opaque = |value: Value| Part::Opaque {
+            provider: by.provider.to_owned(),
+            model: by.model.to_owned(),
+            value,
+        };
         let part = match self.content {
-            Content::Text(text) if text.is_empty() => return Ok(None),
-            Content::Text(text) => Part::Text { text },
+            Content::Text(text) => {
+                let said = text.finish(feed);
+                let thoughts = (!said.thoughts.trim().is_empty())
+                    .then(|| opaque(json!({"type": "text", "text": said.thoughts})));
+                let text = (!said.text.is_empty()).then(|| Part::text(said.text));
+                return Ok(thoughts.into_iter().chain(text).collect());
+            }
             Content::Call { id, name, initial } => {
                 let mut arguments = self.json;
                 if arguments.is_empty() {
@@ -121,7 +150,7 @@ impl Block {
                     arguments,
                 }
             }
-            Content::Other(_) if self.lossy => return Ok(None),
+            Content::Other(_) if self.lossy => return Ok(Vec::new()),
             Content::Other(mut fields) => {
                 if !self.json.is_empty() {
                     let input = serde_json::from_str(&self.json);
@@ -131,14 +160,10 @@ impl Block {
                             .map_err(|_| Broken::garbage("a block in it is not JSON", self.json))?,
                     );
                 }
-                Part::Opaque {
-                    provider: provider.to_owned(),
-                    model: model.to_owned(),
-                    value: Value::Object(fields),
-                }
+                opaque(Value::Object(fields))
             }
         };
-        Ok(Some(part))
+        Ok(vec![part])
     }
 }
 
@@ -151,16 +176,16 @@ fn append(fields: &mut Map<String, Value>, name: &str, more: &str) {
     }
 }
 
-/// Takes the usage that was reported: the counts that are there replace those that came before.
+/// Takes the usage that was reported. Servers report it at the beginning, at the end, or both: the
+/// highest counts hold.
 fn add_usage(usage: &mut Option<Counts>, said: Option<&Value>) {
     let Some(said) = said.filter(|said| said.is_object()) else {
         return;
     };
     let counts = usage.get_or_insert_default();
     let take = |to: &mut u64, name: &str| {
-        if let Some(count) = said.get(name).and_then(Value::as_u64) {
-            *to = count;
-        }
+        let count = said.get(name).and_then(count_of).unwrap_or_default();
+        *to = count.max(*to);
     };
     take(&mut counts.fresh, "input_tokens");
     take(&mut counts.written, "cache_creation_input_tokens");
@@ -193,9 +218,9 @@ impl From<Counts> for Usage {
 
 fn stop_of(reason: &str) -> Stop {
     match reason {
-        "end_turn" | "stop_sequence" => Stop::End,
-        "tool_use" => Stop::ToolCalls,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "end_turn" | "stop_sequence" | "stop" => Stop::End,
+        "tool_use" | "tool_calls" => Stop::ToolCalls,
+        "max_tokens" | "length" | "model_context_window_exceeded" => Stop::Length,
         "refusal" => Stop::Refused,
         "content_filter" => Stop::Filtered,
         other => other_stop(other),
@@ -215,10 +240,11 @@ fn answer(
     stop: &str,
     counts: Option<Counts>,
     by: Source<'_>,
+    feed: &Feed<'_>,
 ) -> Result<Answer, Broken> {
     let mut parts = Vec::new();
     for (index, block) in blocks.enumerate() {
-        parts.extend(block.part(index, by.provider, by.model)?);
+        parts.extend(block.parts(index, by, feed)?);
     }
     if parts
         .iter()
@@ -236,27 +262,48 @@ fn answer(
     })
 }
 
-/// Reads a reply that came in one piece.
-pub(super) fn whole(body: &Value, provider: &str, model: &str) -> Result<Answer, Broken> {
-    if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-        return Err(Broken::Reported(error.clone()));
+/// Reads a reply that came in one piece. It is all there, whatever it says of its end.
+pub(super) fn whole(
+    body: &Value,
+    provider: &str,
+    model: &str,
+    feed: &Feed<'_>,
+) -> Result<Answer, Broken> {
+    if let Some(problem) = problem_of(body) {
+        return Err(Broken::Reported(problem));
     }
     let no = |problem| Broken::garbage(problem, body.to_string());
-    let content = body
-        .get("content")
-        .and_then(Value::as_array)
-        .ok_or_else(|| no("it has no content"))?;
-    let stop = body
-        .get("stop_reason")
-        .and_then(Value::as_str)
-        .ok_or_else(|| no("it has no stop reason"))?;
-    let blocks = content
-        .iter()
-        .map(Block::begin)
-        .collect::<Result<Vec<_>, _>>()?;
+    let stop = body.get("stop_reason").and_then(Value::as_str);
+    let text;
+    let content = match body.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        Some(Value::String(said)) => {
+            text = [json!({"type": "text", "text": said})];
+            text.as_slice()
+        }
+        Some(Value::Null) if stop.is_some() => &[],
+        Some(_) | None => return Err(no("it has no content")),
+    };
+    let stop = match stop {
+        None if content.is_empty() => return Err(no("it has no stop reason")),
+        stop => stop.unwrap_or("end_turn"),
+    };
+    let mut blocks = Vec::new();
+    let mut calls = 0;
+    for block in content {
+        let block = Block::begin(block, feed)?;
+        block.show(&mut calls, feed);
+        blocks.push(block);
+    }
     let mut counts = None;
     add_usage(&mut counts, body.get("usage"));
-    answer(blocks.into_iter(), stop, counts, Source { provider, model })
+    answer(
+        blocks.into_iter(),
+        stop,
+        counts,
+        Source { provider, model },
+        feed,
+    )
 }
 
 /// A streamed reply being put together.
@@ -286,14 +333,8 @@ impl Streamed {
     }
 
     fn start(&mut self, index: u64, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
-        let block = Block::begin(event.get("content_block").unwrap_or(&Value::Null))?;
-        if let Content::Text(text) = &block.content {
-            feed.text(text);
-        }
-        if let Content::Call { name, .. } = &block.content {
-            feed.call(self.calls, name);
-            self.calls += 1;
-        }
+        let block = Block::begin(event.get("content_block").unwrap_or(&Value::Null), feed)?;
+        block.show(&mut self.calls, feed);
         let again = self.blocks.insert(index, block).is_some();
         if again || self.blocks.len() > 2 * CALLS_MAX {
             return Err(Broken::garbage(
@@ -324,9 +365,7 @@ impl Streamed {
                 self.begun = true;
                 add_usage(&mut self.counts, event.pointer("/message/usage"));
             }
-            "content_block_start" | "content_block_delta" | "content_block_stop"
-                if self.stop.is_some() =>
-            {
+            "content_block_start" | "content_block_delta" if self.stop.is_some() => {
                 return Err(Broken::garbage(
                     "it goes on after its end",
                     event.to_string(),
@@ -347,7 +386,7 @@ impl Streamed {
             "message_stop" => self.done = true,
             "error" => {
                 return Err(Broken::Reported(
-                    event.get("error").unwrap_or(event).clone(),
+                    problem_of(event).unwrap_or_else(|| event.clone()),
                 ));
             }
             "" => {
@@ -365,44 +404,44 @@ impl Streamed {
 
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
+        // Servers that translate between dialects send the mark of the other.
+        if event.data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
         let Ok(value) = serde_json::from_str::<Value>(&event.data) else {
             return Err(Broken::garbage(
                 "a piece of it is not JSON",
                 event.data.as_str(),
             ));
         };
-        let name = value
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or(&event.name)
-            .to_owned();
-        self.take_event(&name, &value, feed)
+        let name = value.get("type").and_then(Value::as_str);
+        match (name.unwrap_or(&event.name), problem_of(&value)) {
+            ("", Some(problem)) => Err(Broken::Reported(problem)),
+            (name, _) => self.take_event(name, &value, feed),
+        }
     }
 
     fn ended(&self) -> bool {
         self.done
     }
 
-    fn finish(self: Box<Self>) -> Result<Answer, Broken> {
-        let Self {
-            done: true,
-            stop: Some(stop),
-            ..
-        } = *self
-        else {
-            return Err(Broken::CutShort);
+    /// Some servers leave out the last mark, so a stop reason and a clean end of the body will do.
+    /// Others give no reason: the mark behind blocks that have ended will do.
+    fn finish(self: Box<Self>, feed: &Feed<'_>) -> Result<Answer, Broken> {
+        let is_closed = self.blocks.values().all(|block| block.closed);
+        let stop = match &self.stop {
+            Some(stop) => stop.as_str(),
+            None if self.done && is_closed && !self.blocks.is_empty() => "end_turn",
+            None => return Err(Broken::CutShort),
         };
-        if self.blocks.values().any(|block| !block.closed) {
+        if !is_closed {
             return Err(Broken::garbage("a block in it does not end", ""));
         }
-        answer(
-            self.blocks.into_values(),
-            &stop,
-            self.counts,
-            Source {
-                provider: &self.provider,
-                model: &self.model,
-            },
-        )
+        let by = Source {
+            provider: &self.provider,
+            model: &self.model,
+        };
+        answer(self.blocks.into_values(), stop, self.counts, by, feed)
     }
 }

@@ -44,6 +44,7 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
         max_tokens: Some(100),
         parameters,
         agent: domain::id::AgentId(uuid::Uuid::nil()),
+        context_window: 128_000,
         trail: &crate::trail::Traced,
     }
 }
@@ -71,7 +72,7 @@ fn streamed(pieces: &[Value]) -> Result<Answer, Broken> {
         &feed,
     )?;
     assert!(assembly.ended());
-    assembly.finish()
+    assembly.finish(&feed)
 }
 
 fn delta(delta: &Value) -> Value {
@@ -122,7 +123,7 @@ fn a_request_says_what_the_prompt_says() {
                 {"role": "user", "content": "hi\n\n<notice>\nlate\n</notice>"},
             ],
             "max_completion_tokens": 9,
-            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"type": "object"}}},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"type": "object", "properties": {}}}},
             "stream": true,
             "stream_options": {"include_usage": true},
         })
@@ -217,7 +218,7 @@ fn unknown_fields_of_a_message_come_back_in_the_same_places() {
     let prompt = prompt(vec![message(1, Role::Assistant, answer.parts)]);
     let parameters = Map::new();
     let sent = |model: &str| {
-        OpenAi::Native.request(&ask(&prompt, model, &parameters), Mode::Whole)["messages"][1]
+        OpenAi::Native.request(&ask(&prompt, model, &parameters), Mode::Whole)["messages"][2]
             .clone()
     };
     assert_eq!(
@@ -274,6 +275,7 @@ fn a_stream_that_makes_no_sense_is_refused() {
     let garbage = |pieces: &[Value]| matches!(streamed(pieces), Err(Broken::Garbage { .. }));
     assert!(garbage(&[json!({"hello": 1})]));
     assert!(garbage(&[
+        delta(&json!({"content": "some"})),
         finish("stop"),
         delta(&json!({"content": "more"}))
     ]));
@@ -290,10 +292,9 @@ fn a_stream_that_makes_no_sense_is_refused() {
         call(0, "a", "look", &piece),
         call(0, "a", "look", &piece)
     ]));
-    assert_eq!(
-        streamed(&[delta(&json!({"content": "hi"}))]),
-        Err(Broken::CutShort)
-    );
+    for half in [delta(&json!({})), call(0, "a", "look", "{\"x\": ")] {
+        assert_eq!(streamed(&[half]), Err(Broken::CutShort));
+    }
     assert!(matches!(
         streamed(&[json!({"error": {"message": "no"}})]),
         Err(Broken::Reported(_))
@@ -312,7 +313,11 @@ fn a_reply_in_one_piece_says_the_same_as_a_stream() {
     let prompt = prompt(Vec::new());
     let parameters = Map::new();
     let whole = OpenAi::Native
-        .whole(&ask(&prompt, "m", &parameters), &body)
+        .whole(
+            &ask(&prompt, "m", &parameters),
+            &body,
+            &Feed::new(&NoDeltas, 0, &Redactor::default()),
+        )
         .unwrap();
     let same = streamed(&[
         delta(&json!({"role": "assistant", "content": "h", "reasoning": "h"})),

@@ -103,6 +103,7 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptEr
         max_tokens: None,
         parameters: &parameters,
         agent: domain::id::AgentId(uuid::Uuid::nil()),
+        context_window: 128_000,
         trail: &crate::trail::Traced,
     };
     let result = script(rules)

@@ -1,5 +1,6 @@
 //! Quiet replies: a heartbeat that found nothing to do bothers nobody.
 
+use crate::thread::cut_off::NO_ANSWER;
 use serde::{Deserialize, Serialize};
 
 /// The words of a reply that says that there is nothing to do.
@@ -23,7 +24,7 @@ impl Quiet {
             rest = shorter;
             is_marked = true;
         }
-        if rest.is_empty() {
+        if rest.is_empty() || rest == NO_ANSWER {
             return None;
         }
         let chars = u32::try_from(rest.chars().count()).unwrap_or(u32::MAX);
@@ -77,6 +78,7 @@ mod tests {
             ("`HEARTBEAT_OK`", None),
             ("", None),
             (" \n", None),
+            (NO_ANSWER, None),
             ("HEARTBEAT_OK all quiet", None),
             ("all quiet HEARTBEAT_OK", None),
             ("HEARTBEAT_OK 1234567890", None),

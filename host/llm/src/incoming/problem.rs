@@ -1,0 +1,208 @@
+//! Errors as servers report them: under any status, in any shape, with codes and words of their
+//! own.
+
+use super::overflow;
+use serde_json::Value;
+
+/// Levels of a report that are looked at.
+const DEPTH_MAX: u32 = 6;
+
+/// Codes of an account that has nothing left: no pause helps.
+const QUOTA: [&str; 8] = [
+    "insufficient_quota",
+    "exceeded_current_quota_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "insufficient_balance",
+    "insufficient_user_quota",
+    "arrearage",
+];
+/// Codes of a server that wants fewer calls.
+const RATE: [&str; 7] = [
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "rate_limit_reached_error",
+    "resource_exhausted",
+    "too_many_requests",
+    "throttling",
+    "throttlingexception",
+];
+/// Codes of a server that cannot now.
+const OVERLOADED: [&str; 10] = [
+    "overloaded_error",
+    "engine_overloaded_error",
+    "overloaded",
+    "server_error",
+    "internal_server_error",
+    "internal_error",
+    "unavailable",
+    "service_unavailable",
+    "timeout_error",
+    "deadline_exceeded",
+];
+/// Codes of a server that does not take the request.
+const REFUSED: [&str; 13] = [
+    "invalid_request_error",
+    "invalid_argument",
+    "badrequesterror",
+    "authentication_error",
+    "invalid_authentication_error",
+    "invalid_api_key",
+    "unauthenticated",
+    "permission_error",
+    "permission_denied",
+    "not_found_error",
+    "model_not_found",
+    "not_found",
+    "unsupported_parameter",
+];
+
+/// The meaning of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The prompt does not fit the model.
+    TooLong,
+    /// The server wants fewer calls.
+    RateLimited,
+    /// The server cannot now.
+    Overloaded,
+    /// The server does not take the request, nor will it later.
+    Refused,
+}
+
+/// A server's report of an error.
+#[derive(Debug, Default)]
+pub(crate) struct Problem {
+    /// Its codes and types, in small letters.
+    codes: Vec<String>,
+    /// Its words.
+    words: Vec<String>,
+    /// The HTTP status that it names.
+    pub(crate) status: Option<u16>,
+}
+
+impl Problem {
+    /// Reads the body of an answer.
+    pub(crate) fn of_body(body: &str) -> Self {
+        match serde_json::from_str::<Value>(body.trim_start_matches('\u{feff}')) {
+            Ok(value) => Self::of(&value),
+            Err(_) => Self {
+                words: vec![body.to_owned()],
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Reads a report, or what it stands in.
+    pub(crate) fn of(value: &Value) -> Self {
+        let mut problem = Self::default();
+        problem.take(value, DEPTH_MAX);
+        problem
+    }
+
+    fn take(&mut self, value: &Value, depth: u32) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match value {
+            Value::String(text) => match serde_json::from_str::<Value>(text) {
+                // A report of the server behind, as text.
+                Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.take(&inner, depth),
+                Ok(_) | Err(_) => self.words.push(text.clone()),
+            },
+            Value::Array(items) => items.iter().for_each(|item| self.take(item, depth)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match name.as_str() {
+                        "code" | "type" | "status" | "status_code" | "error_type"
+                        | "error_code" => self.take_code(value),
+                        "error" | "errors" | "message" | "msg" | "detail" | "details"
+                        | "error_message" | "status_msg" | "base_resp" | "metadata" | "raw"
+                        | "description" => self.take(value, depth),
+                        // What was sent may stand in the others.
+                        _ => {}
+                    }
+                }
+            }
+            Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn take_code(&mut self, value: &Value) {
+        let code = match value {
+            Value::String(code) => code.to_lowercase(),
+            Value::Number(code) => code.to_string(),
+            Value::Array(_) | Value::Object(_) | Value::Bool(_) | Value::Null => return,
+        };
+        match code.parse() {
+            Ok(status @ 400..=599) => self.status = self.status.or(Some(status)),
+            Ok(_) | Err(_) => self.codes.push(code),
+        }
+    }
+
+    /// Returns its words for people; none if it has none.
+    pub(crate) fn message(&self) -> Option<&str> {
+        self.words
+            .iter()
+            .map(String::as_str)
+            .find(|words| !words.trim().is_empty())
+    }
+
+    /// Returns what it means under an HTTP status; 0 for an error inside a reply.
+    pub(crate) fn kind(&self, status: u16) -> Kind {
+        let has = |known: &[&str]| self.codes.iter().any(|code| known.contains(&code.as_str()));
+        let words = self.words.join("\n").to_lowercase();
+        if has(&QUOTA) || words.contains("insufficient balance") {
+            return Kind::Refused;
+        }
+        if overflow::is_told(status, &self.codes, &words) {
+            return Kind::TooLong;
+        }
+        match status {
+            429 => Kind::RateLimited,
+            408 | 409 | 425 | 498 | 501.. => Kind::Overloaded,
+            _ if has(&RATE) => Kind::RateLimited,
+            401..=404 => Kind::Refused,
+            _ if has(&OVERLOADED) => Kind::Overloaded,
+            _ if has(&REFUSED) => Kind::Refused,
+            0 | 500 => Kind::Overloaded,
+            _ => Kind::Refused,
+        }
+    }
+}
+
+/// Returns the error that a body or a piece of a stream reports, if it reports one.
+pub(crate) fn problem_of(body: &Value) -> Option<Value> {
+    let body = match body {
+        Value::Array(items) => items.first()?,
+        body => body,
+    };
+    let fields = body.as_object()?;
+    let said = |name: &str| fields.get(name).filter(|value| is_something(value));
+    if let Some(error) = said("error") {
+        return Some(error.clone());
+    }
+    let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_error = word("object") == "error" || word("type") == "error";
+    // A reply has neither of these at its root as text or list.
+    let has_words = ["message", "msg", "detail", "error_message", "errors"]
+        .iter()
+        .any(|name| said(name).is_some_and(|value| value.is_string() || value.is_array()));
+    let has_reply = said("choices").is_some() || said("content").is_some();
+    let failed_code = body
+        .pointer("/base_resp/status_code")
+        .and_then(Value::as_i64);
+    let has_failed = failed_code.is_some_and(|code| code != 0);
+    (is_error || has_failed || has_words && !has_reply).then(|| body.clone())
+}
+
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
+}
