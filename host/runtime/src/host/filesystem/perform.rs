@@ -28,9 +28,6 @@ enum Wish {
     Write,
 }
 
-/// Opening makes a file, or fails where something is.
-const EXCLUSIVELY: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE);
-
 /// Returns true if opening in this way is a change, or allows one.
 pub(super) fn writes(how: OpenFlags, what: DescriptorFlags) -> bool {
     how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) || what.contains(DescriptorFlags::WRITE)
@@ -210,7 +207,9 @@ impl CallState {
             Descriptor::File(file) => Some(file.file.clone()),
             Descriptor::Dir(_) => None,
         };
-        if let Some(file) = file.as_ref().filter(|_| how.contains(EXCLUSIVELY)) {
+        // It makes a file, or fails where something is.
+        let makes = how.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+        if let Some(file) = file.as_ref().filter(|_| makes) {
             let made = file_id(&fstat(&**file).map_err(Failed::from)?);
             self.folders.note_made(made);
         }
