@@ -12,7 +12,9 @@ use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::delegate::{self, CacheScope, Delegation, Invalid, OperationRule, Target};
+use domain::delegate::{
+    self, CacheScope, DelegateAddress, Delegation, Invalid, OperationRule, Target,
+};
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
 use domain::message::{Message, Part};
@@ -516,6 +518,24 @@ impl<'c> Called<'c> {
             None => (self.tool == delegate::NAME).then_some(self.arguments.into()),
         }
     }
+}
+
+/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
+/// as a model's does, and each with the target and the operation that it names.
+pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
+    let called = Called::find(call, scope.driving, scope.intake, scope.config);
+    if let Performer::Refused {
+        outcome,
+        of_delegate,
+        address,
+        ..
+    } = &mut resolved.performer
+        && let Some(arguments) = called.and_then(|called| called.of_delegate())
+    {
+        *of_delegate = !is_of_model(call) && !matches!(outcome, OperationOutcome::Parts { .. });
+        *address = DelegateAddress::of(&arguments);
+    }
+    resolved
 }
 
 /// Resolves a call of `delegate` that cannot be handed over as it is.

@@ -3,14 +3,14 @@
 //! It is decided from the grants of this moment, and recorded.
 
 use super::budget::Affords;
-use super::calls::{Called, may_lead_to_agents};
+use super::calls::{Called, as_delegation, may_lead_to_agents};
 use super::context::SessionContext;
 use super::deliver::resolve_delivery;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::Sent;
 use super::reserve::RoutedCall;
-use super::scope::{NotMade, Scope, as_delegation, failed, simply};
+use super::scope::{NotMade, Scope, failed, simply};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
 use crate::ledger::{Through, entry, ledger_event};

@@ -1,6 +1,5 @@
 //! The facts about a step that its requests are resolved from, and the refusals.
 
-use super::calls::{Called, is_of_model};
 use super::driving::Driving;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
@@ -8,7 +7,6 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, NamedModel, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
-use domain::delegate::{self, DelegateAddress};
 use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
@@ -18,7 +16,7 @@ use domain::persona::Bounds;
 use domain::ruling::Rule;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
-use domain::step::{Call, Failure, OperationOutcome};
+use domain::step::{Failure, OperationOutcome};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use runtime::Decided;
@@ -329,22 +327,4 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
     refused(OperationOutcome::Failed {
         failure: Failure::lasting(code, message),
     })
-}
-
-/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
-/// as a model's does, and each with the target and the operation that it names.
-pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
-    let called = Called::find(call, scope.driving, scope.intake, scope.config);
-    if let Performer::Refused {
-        outcome,
-        of_delegate,
-        address,
-        ..
-    } = &mut resolved.performer
-        && let Some(arguments) = called.and_then(|called| called.of_delegate())
-    {
-        *of_delegate = !is_of_model(call) && !matches!(outcome, OperationOutcome::Parts { .. });
-        *address = DelegateAddress::of(&arguments);
-    }
-    resolved
 }

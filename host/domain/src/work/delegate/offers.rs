@@ -44,7 +44,7 @@ impl Offer {
         }
     }
 
-    /// What the host's own agent of a target can carry out with these tools.
+    /// The operations that the host's own agent of a target can carry out with these tools.
     #[must_use]
     pub fn with_tools(target: Target, tools: &[ToolDefinition]) -> Self {
         let has = |name: &str| tools.iter().any(|tool| tool.name == name);
