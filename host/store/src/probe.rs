@@ -8,6 +8,7 @@ use crate::health::LastProbe;
 use crate::sql::int;
 use crate::store::Store;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,13 +23,17 @@ const FRESH_MS: u64 = 500;
 /// database.
 const STRIDE: u64 = 10_007;
 
-/// Bytes of a database that are read to learn whether its disk fails.
+/// Extension of the file of the write-ahead log.
+const LOG: &str = "db-wal";
+/// Bytes of the log that are read to learn whether the disk fails.
 const PIECE_BYTES: usize = 512;
 
-/// Returns whether the disk fails to read a file, of which one piece at its beginning is read.
+/// Returns whether the disk of a database fails to read. A piece of the log is read: whoever closes
+/// the database file itself drops the locks that SQLite has on it.
 pub(crate) fn is_failing(database: &Path) -> bool {
-    let read = File::open(database).and_then(|file| file.read_at(&mut [0; PIECE_BYTES], 0));
-    read.is_err()
+    let log = File::open(database.with_extension(LOG));
+    let read = log.and_then(|log| log.read_at(&mut [0; PIECE_BYTES], 0));
+    read.is_err_and(|error| error.kind() != ErrorKind::NotFound)
 }
 
 impl Store {
