@@ -692,7 +692,7 @@ fn what_two_permit_is_what_both_permit_and_each_counts_once() {
     let bare = Permissions {
         tools: list(&["look", "delegate"]),
         capabilities: list(&[]),
-        and: Vec::new(),
+        ..Permissions::default()
     };
     let both = reads.both(&bare);
     for (tool, permitted) in [("look", true), ("read_file", false), ("delegate", false)] {
