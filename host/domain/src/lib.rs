@@ -27,8 +27,8 @@ mod values;
 mod work;
 
 pub use access::{
-    artifact, bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool,
-    user,
+    artifact, bucket, confirm, egress, glob, grant, key, manifest, proof, redact, ruling, secret,
+    tool, user,
 };
 pub use agents::{
     authority, definition, external, path, persona, prompt_section, residency, role, routing,

@@ -30,7 +30,7 @@ use store::{Commit, Expected, SessionRow};
 use tokio::sync::oneshot;
 
 /// A secret that is nobody's, for answers in sessions that are not there.
-const NOBODYS: &str = "there is no session of this name";
+const NOBODYS: &str = "there-is-no-session-of-this-name";
 
 /// A command that attaches a program to a session of its agent's. The session is opened if it is
 /// not there.

@@ -83,7 +83,7 @@ impl Broker {
     ) -> Result<Vec<u8>, Error> {
         let (row, agent) = self.session_of(user, target, session).await?;
         let tree_of = match dialect {
-            Dialect::Pi => Some(user.clone()),
+            Dialect::Pi => Some(self.clearance(user).await?),
             Dialect::Aix => None,
         };
         let Carried { turns, blobs } = match row.head {

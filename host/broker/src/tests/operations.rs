@@ -5,8 +5,8 @@ use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works
 use crate::{By, Error, TurnOutcome};
 use domain::event::{Event, RunEnded};
 use domain::limits::{MEMO_BYTES_MAX, SEGMENTS_BYTES_MAX};
+use domain::operation::Progress;
 use domain::step::OperationOutcome;
-use domain::tool::Progress;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use runtime::Outcome;

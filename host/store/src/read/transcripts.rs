@@ -1,9 +1,9 @@
 //! Export of sessions to other hosts, and checks of imported turns against those that are here.
 
-use super::ReadError;
 use super::blobs::content;
 use super::trees::{Seen, messages};
 use super::turns::{node, parent};
+use super::{Clearance, ReadError};
 use crate::sql::{Columns, Sql};
 use crate::store::Store;
 use domain::digest::Digest;
@@ -12,7 +12,6 @@ use domain::message::Message;
 use domain::time::Timestamp;
 use domain::transcript::TranscriptTurn;
 use domain::turn::TurnNode;
-use domain::user::UserId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,12 +39,12 @@ impl Store {
     pub async fn carried(
         &self,
         head: TurnId,
-        tree_of: Option<UserId>,
+        tree_of: Option<Clearance>,
         bytes_max: usize,
     ) -> Result<Option<Carried>, ReadError> {
         self.read(move |sql| {
             let wanted = match tree_of {
-                Some(user) => match Seen::read(sql, &user, None, head)? {
+                Some(clearance) => match Seen::read(sql, &clearance, None, head)? {
                     Some(tree) => tree
                         .order
                         .iter()
