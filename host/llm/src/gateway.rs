@@ -471,7 +471,10 @@ impl Course<'_> {
             max_tokens: model.config.max_tokens,
             parameters: &model.config.parameters,
             agent: self.budget.party().agent,
-            context_window: model.config.context_window,
+            context_window: model
+                .config
+                .context_window
+                .unwrap_or(CONTEXT_WINDOW_DEFAULT),
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
