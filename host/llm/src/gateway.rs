@@ -53,6 +53,13 @@ struct Model {
     upstream: Arc<Upstream>,
 }
 
+impl Model {
+    /// Returns its window, in tokens.
+    fn window(&self) -> u64 {
+        self.config.context_window.unwrap_or(CONTEXT_WINDOW_DEFAULT)
+    }
+}
+
 /// A provider and what its calls share.
 struct Upstream {
     name: String,
@@ -190,10 +197,7 @@ impl Gateway {
             alias: alias.to_owned(),
             provider: model.config.provider.clone(),
             model: model.config.model.clone(),
-            context_window: model
-                .config
-                .context_window
-                .unwrap_or(CONTEXT_WINDOW_DEFAULT),
+            context_window: model.window(),
             max_tokens: model.config.max_tokens,
             default_output_tokens: model.upstream.provider.default_output_tokens(),
             fallbacks: model.config.fallbacks.clone(),
@@ -258,12 +262,7 @@ impl Gateway {
     pub fn smallest_window(&self) -> u64 {
         self.models
             .values()
-            .map(|model| {
-                model
-                    .config
-                    .context_window
-                    .unwrap_or(CONTEXT_WINDOW_DEFAULT)
-            })
+            .map(Model::window)
             .min()
             .unwrap_or_default()
     }
@@ -515,7 +514,7 @@ impl Course<'_> {
             max_tokens: model.config.max_tokens,
             parameters: &model.config.parameters,
             agent: self.budget.party().agent,
-            context_window: model.config.context_window,
+            context_window: model.window(),
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());

@@ -1,8 +1,8 @@
 //! The common part of what comes in from model servers, whatever their dialect.
 //!
 //! A server may report an error under any status, in any body, and in the middle of a stream; it
-//! may count tokens under several names, or not at all. Replies themselves are read by the dialects,
-//! errors by `peer.rs`.
+//! may count tokens under several names, or not at all. Replies are read by the dialects, errors by
+//! `peer.rs`.
 
 mod overflow;
 mod problem;

@@ -109,7 +109,7 @@ impl Thoughts {
         }
     }
 
-    /// What is held is text. Blanks between thoughts and text are kept with the thoughts.
+    /// Shows what is held as text. Blanks between thoughts and text are kept with the thoughts.
     fn show_text(&mut self, feed: &Feed<'_>) {
         let mut held = std::mem::take(&mut self.held);
         if !self.thoughts.is_empty() {

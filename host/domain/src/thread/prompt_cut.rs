@@ -206,7 +206,8 @@ fn stays(message: &Message) -> bool {
     message.role == Role::User || Mark::of(message).is_some()
 }
 
-/// Returns a result or a message of the user in short: its beginning and end, its size, and where the whole of it is.
+/// Returns a result or a message of the user in short: its beginning and end, its size, and where
+/// the whole of it is.
 fn stub(message: &Message) -> Message {
     let text = text_of(&message.parts);
     let mut whole = Vec::new();

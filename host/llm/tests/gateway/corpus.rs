@@ -24,13 +24,13 @@ const QUIRKS_MIN: usize = 60;
 struct Quirk {
     /// The service's documentation, or a public report by repository and number.
     source: String,
-    /// What the server does.
+    /// A sentence on the server's behaviour.
     quirk: String,
     /// The reason for which the quirk is kept, if the gateway was always right.
     held: Option<String>,
     #[serde(default)]
     asked: Asked,
-    /// What the request has to have at these places; a `null` for nothing at all.
+    /// Values that the request has to have at these places; a `null` for nothing at all.
     #[serde(default)]
     sent: BTreeMap<String, String>,
     #[serde(default = "success")]
@@ -54,7 +54,7 @@ struct Asked {
     bytes: Option<usize>,
     /// Tokens of the model's window.
     window: Option<u64>,
-    /// What was said after the first message.
+    /// Messages after the first.
     #[serde(default)]
     said: Vec<Said>,
 }

@@ -171,7 +171,6 @@ fn results_of_the_newest_exchange_become_stubs_last_and_the_newest_after_them() 
     assert!(cut.tokens_after <= 12_000 && cut.left_out_through == 0);
     assert!(cut.stubs.len() < 12, "no more than needed: {:?}", cut.stubs);
     let cut = extended(&PromptCut::default(), &messages, room(10, 5_000));
-    assert_eq!(cut.stubs.len(), 19);
     assert!(!cut.stubs.contains(&22), "the newest stays");
     let cut = extended(&PromptCut::default(), &messages, room(10, 20));
     assert!(cut.stubs.contains(&22), "it alone is too long");
