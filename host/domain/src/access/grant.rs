@@ -227,7 +227,7 @@ mod tests {
             ("", "a", false),
             ("lists.*", "lists.write", true),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} on {name}");
+            assert_eq!(name_matches(pattern, name), expected, "{pattern} on {name}");
         }
     }
 }

@@ -221,7 +221,6 @@ impl Performer {
                 | Self::External { .. }
                 | Self::Memory { .. }
                 | Self::Lasting { .. }
-                | Self::Lasting { .. }
                 | Self::Recall { .. }
                 | Self::Command { .. }
         )

@@ -382,7 +382,7 @@ fn result_with(code: Code) -> DelegateResult {
         }
         Code::TaskTimeout => DelegateResult::timed_out(&delegation, &task),
         Code::TaskFailed => DelegateResult::failed(&delegation, &task, "why", true),
-        Code::TaskUnknown => DelegateResult::unknown(&delegation, &task),
+        Code::TaskUnknown => DelegateResult::unknown(&delegation, &task, &Failure::interrupted()),
         Code::TaskNotStarted => DelegateResult::not_started("why"),
         Code::NotAllowed => DelegateResult::denied(),
         Code::LimitReached => DelegateResult::refused(&Failure::lasting("limit-reached", "why")),
