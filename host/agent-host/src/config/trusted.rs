@@ -13,6 +13,7 @@ use super::server::ServerConfig;
 use crate::guests;
 use domain::grant::Access;
 use llm::ProviderConfig;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A part of the file system that the host trusts.
@@ -126,6 +127,28 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
     search.look(Kind::Secret, &loaded.token_file(), || {
         "the token of the API".to_owned()
     });
+    of_providers(loaded, providers, search);
+    of_secrets(loaded, secrets, search);
+    for (name, component) in components {
+        if let Some(file) = &component.path {
+            search.look(Kind::Read, &loaded.resolve(file), || {
+                format!("the file of the component `{name}`")
+            });
+        }
+    }
+    for (name, skill) in skills {
+        search.look(Kind::ReadWhole, &loaded.resolve(&skill.path), || {
+            format!("the skill `{name}`")
+        });
+    }
+}
+
+/// Looks at what providers read.
+fn of_providers(
+    loaded: &Loaded,
+    providers: &BTreeMap<String, ProviderConfig>,
+    search: &mut Search<'_>,
+) {
     for (name, provider) in providers {
         let ProviderConfig {
             api_key_file,
@@ -150,6 +173,10 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
             });
         }
     }
+}
+
+/// Looks at where the values of secrets come from.
+fn of_secrets(loaded: &Loaded, secrets: &BTreeMap<String, SecretSource>, search: &mut Search<'_>) {
     for (name, source) in secrets {
         match source {
             SecretSource::File(file) => {
@@ -166,18 +193,6 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
             }
             SecretSource::Env(_) => {}
         }
-    }
-    for (name, component) in components {
-        if let Some(file) = &component.path {
-            search.look(Kind::Read, &loaded.resolve(file), || {
-                format!("the file of the component `{name}`")
-            });
-        }
-    }
-    for (name, skill) in skills {
-        search.look(Kind::ReadWhole, &loaded.resolve(&skill.path), || {
-            format!("the skill `{name}`")
-        });
     }
 }
 
