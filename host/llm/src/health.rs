@@ -370,7 +370,7 @@ mod tests {
     fn only_what_is_the_providers_or_the_accounts_counts_against_a_provider() {
         let record = HealthRecord::default();
         assert_eq!(record.standing(), None);
-        let mut told = |failure: Option<Failure>| {
+        let told = |failure: Option<Failure>| {
             let is_news = record.called("m", failure.as_ref());
             let standing = record.standing().unwrap();
             (standing.failures, standing.is_unauthorised, is_news)

@@ -178,7 +178,7 @@ impl SessionContext {
                 let made = self.resolve_kept(scope, name, parsed, sent).await?;
                 if self.asks_first(scope, &made) {
                     sent.truncate(before);
-                    return self.agreed_first(scope, name, arguments).await;
+                    return self.agreed_first(scope, name, called.arguments).await;
                 }
                 Ok(made)
             }

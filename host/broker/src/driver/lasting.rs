@@ -136,7 +136,7 @@ impl SessionContext {
                 Some(Ended::Denied)
             }
         };
-        let ended = ended.unwrap_or(Ended::Unknown);
+        let ended = ended.unwrap_or_else(|| Ended::Unknown(Failure::interrupted()));
         let granted = std::mem::take(&mut scope.granted_so_far);
         let refusals = std::mem::take(&mut scope.refused_so_far);
         let refusals = refusals

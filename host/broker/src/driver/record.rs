@@ -331,7 +331,7 @@ impl Driver {
         driving.stop_all(now).await;
         let events = driving.context(now).events(driving.entries.iter().cloned());
         if !events.is_empty() {
-            self.afterwards.push(store::Append {
+            self.afterwards.push(Append {
                 stream: driving.stream(),
                 expected: Expected::Any,
                 events,

@@ -121,7 +121,7 @@ async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_agai
     assert_eq!(completion.attempts.len(), 3);
     assert_eq!(
         completion.attempts[0].usage,
-        Some(domain::model::Usage::default()),
+        Some(Usage::default()),
         "nothing was asked, so nothing was used"
     );
 }

@@ -77,7 +77,8 @@ async fn a_step_that_cannot_read_its_view_is_faulted_and_not_trapped() {
     assert_eq!(
         stepped.outcome,
         Outcome::Faulted {
-            detail: "the view could not be read: the disk is gone".into()
+            detail: "the view could not be read: the disk is gone".into(),
+            began: true,
         }
     );
 }

@@ -210,7 +210,7 @@ async fn a_store_that_cannot_be_read_is_the_hosts_fault() {
         ..Kept::default()
     });
     let called = call(&fixture, &overlay, &broken, json!({ "do": [["get", "a"]] })).await;
-    let Outcome::Faulted { detail } = called.outcome else {
+    let Outcome::Faulted { detail, .. } = called.outcome else {
         panic!("{:?}", called.outcome)
     };
     assert_eq!(detail, "a bucket could not be read: the disk is gone");
