@@ -6,7 +6,7 @@ mod tests;
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::secrets::SecretSource;
-use super::{locations, ranges};
+use super::{literal_paths, locations, ranges};
 use crate::guests;
 use crate::invocation::quoted;
 use domain::grant::{
@@ -89,7 +89,8 @@ pub(super) fn check(
                 continue;
             }
         };
-        if !path.is_dir() {
+        // Nobody is told to make a folder that is called `~`.
+        if !path.is_dir() && literal_paths::sign(&directory.path).is_none() {
             let message = format!(
                 "there is no folder `{}`; make it with: mkdir -p {}",
                 path.display(),
