@@ -441,7 +441,7 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallResolution, ConfiguredAgent, own_tools};
+    use super::{CallResolution, ConfiguredAgent, Place, own_tools};
     use crate::config::ComponentConfig;
     use domain::authority::{Asked, Caller, Denies, Permissions};
     use domain::definition::Definition;

@@ -69,6 +69,7 @@ async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
     if let Some(own) = agents.iter().find(is_of) {
         return Ok(text(own, "/id").to_owned());
     }
-    let made = client.post("/api/agents", &json!({ "definition": named }));
-    Ok(text(&made.await?, "/id").to_owned())
+    let wanted = json!({ "definition": named });
+    let made = client.post("/api/agents", &wanted).await?;
+    Ok(text(&made, "/id").to_owned())
 }
