@@ -78,6 +78,29 @@ impl Want {
         Self::folder_with(at, "read-write", reason)
     }
 
+    /// A folder with an access, `read-only` or `read-write`, and the calls that share it:
+    /// `component` for all of them, or those for one `user`, `agent` or `session`. Without a scope,
+    /// a folder is proposed for each user.
+    #[must_use]
+    pub const fn folder_of(
+        scope: &'static str,
+        at: &'static str,
+        access: &'static str,
+        reason: &'static str,
+    ) -> Self {
+        let fields = [
+            ("at", at),
+            ("access", access),
+            ("scope", scope),
+            ("reason", reason),
+            NONE,
+        ];
+        Self {
+            list: "folders",
+            fields,
+        }
+    }
+
     const fn folder_with(at: &'static str, access: &'static str, reason: &'static str) -> Self {
         let fields = [
             ("at", at),
@@ -102,6 +125,29 @@ impl Want {
     #[must_use]
     pub const fn bucket_to_write(bucket: &'static str, reason: &'static str) -> Self {
         Self::bucket_with(bucket, "read-write", reason)
+    }
+
+    /// A bucket with an access, `read-only` or `read-write`, and the calls that share its content:
+    /// `component` for all of them, or those for one `user`, `agent` or `session`. Without a scope,
+    /// one is proposed for each user.
+    #[must_use]
+    pub const fn bucket_of(
+        scope: &'static str,
+        bucket: &'static str,
+        access: &'static str,
+        reason: &'static str,
+    ) -> Self {
+        let fields = [
+            ("bucket", bucket),
+            ("access", access),
+            ("scope", scope),
+            ("reason", reason),
+            NONE,
+        ];
+        Self {
+            list: "buckets",
+            fields,
+        }
     }
 
     const fn bucket_with(bucket: &'static str, access: &'static str, reason: &'static str) -> Self {
@@ -422,6 +468,8 @@ mod tests {
             Want::bucket_to_write("plans", "keeps plans"),
             Want::host_by("b.example.com", "GET POST", "writes"),
             Want::folder("/in", "reads"),
+            Want::folder_of("component", "/all", "read-only", "shares"),
+            Want::bucket_of("agent", "own", "read-write", "keeps apart"),
             Want::secret("key", "api.example.com", "x-key", "signs in"),
             Want::bearer("token", "b.example.com", "signs in"),
         ],
@@ -443,9 +491,19 @@ mod tests {
                     { "host": "api.example.com", "reason": "reads" },
                     { "host": "b.example.com", "methods": ["GET", "POST"], "reason": "writes" }
                 ],
-                "folders": [{ "at": "/in", "access": "read-only", "reason": "reads" }],
+                "folders": [
+                    { "at": "/in", "access": "read-only", "reason": "reads" },
+                    {
+                        "at": "/all", "access": "read-only", "scope": "component",
+                        "reason": "shares"
+                    }
+                ],
                 "buckets": [
-                    { "bucket": "plans", "access": "read-write", "reason": "keeps plans" }
+                    { "bucket": "plans", "access": "read-write", "reason": "keeps plans" },
+                    {
+                        "bucket": "own", "access": "read-write", "scope": "agent",
+                        "reason": "keeps apart"
+                    }
                 ],
                 "secrets": [
                     {

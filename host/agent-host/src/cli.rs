@@ -63,17 +63,12 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
         default its own token\n  \
         AGENT_HOST_COMPONENTS   the folder with the built-in components\n  \
         RUST_LOG                the filter of the log, before server.log\n  \
-        NO_COLOR                as usual"
+        NO_COLOR                as usual\n  \
+        An empty variable counts as one that is not set"
 )]
 pub(crate) struct Cli {
-    /// The config file, TOML or JSON by its extension
-    #[arg(
-        long,
-        short,
-        global = true,
-        env = "AGENT_HOST_CONFIG",
-        value_name = "FILE"
-    )]
+    /// The config file, TOML or JSON by its extension; $AGENT_HOST_CONFIG without
+    #[arg(long, short, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The data folder, instead of `server.dataDir`. Commands that ask a running host find its
     /// address and its token there
@@ -220,7 +215,9 @@ pub(crate) enum Command {
     Config(Config),
     /// Have a running host read its configuration again, and show the differences
     #[command(
-        after_help = "The host also does so when the file changes, and on SIGHUP. If anything \
+        after_help = "The host also does so on SIGHUP, and when the file changes unless \
+                            `server.reload` is `manual`. Granted folders in whose places others \
+                            are now are opened anew. If anything \
                             in it is wrong, all of it is refused (exit code 3)."
     )]
     Reload,
@@ -453,12 +450,27 @@ pub(crate) enum Config {
     /// Print its JSON Schema
     Schema,
     /// Check it: keys, folders, files, models, and that every component loads
-    #[command(after_help = "Warnings do not fail the check; with --strict they do (exit code 2).")]
+    #[command(
+        after_help = "While a host runs with this file, its own environment counts, and not that \
+                      of the caller: it says which variables and secrets it has. Warnings do not \
+                      fail the check; with --strict they do (exit code 2)."
+    )]
     Check {
         /// Fail on warnings too
         #[arg(long)]
         strict: bool,
     },
+    /// Show what the file would change of the configuration that a running host has in force, and
+    /// what would be left behind
+    #[command(
+        after_help = "Nothing is put in force. With `server.reload = \"manual\"` a saved file waits \
+                      for `config apply`; otherwise the host takes it up at once, and there is \
+                      nothing to show.\n\nExit codes:\n  0 it could be applied   3 it would be refused"
+    )]
+    Diff,
+    /// Have a running host put the file in force, on record with who asked
+    #[command(after_help = "If anything in it is wrong, all of it is refused (exit code 3).")]
+    Apply,
 }
 
 /// Commands about API keys.

@@ -17,6 +17,7 @@ mod key;
 mod local;
 mod memory;
 mod model;
+mod pending;
 mod program;
 mod prompt;
 mod rebuild;
@@ -31,12 +32,13 @@ mod trigger;
 mod usage;
 
 pub(crate) use compile::compile;
-pub(crate) use component::{review, wanted};
+pub(crate) use component::{Place, review, wanted};
 pub(crate) use grants::{Change, changes};
 pub(crate) use program::{confine_program, keep_program};
 
 use crate::cli::{Cli, Command};
-use crate::config::{Loaded, load, locate};
+use crate::config::locations::CONFIG_FILE;
+use crate::config::{Config, Loaded, load, locate};
 use crate::dev::dev;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
@@ -60,6 +62,11 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
             trusts_address: trust_address,
             ..configuration(config.as_deref(), data.as_deref())?
         })
+    };
+    let load_data = || match &data {
+        // All that they need is in the folder.
+        Some(data) if locate(config.as_deref()).is_err() => of_data_folder(data),
+        Some(_) | None => load(),
     };
     if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
         log::begin(log::QUIET);
@@ -92,10 +99,10 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Model(what) => model::run(&load()?, what, terminal).await,
         Command::Usage(what) => usage::run(&load()?, what, terminal).await,
         Command::Grants(what) => grants::run(&load()?, what, terminal).await,
-        Command::Verify(options) => store::verify(&load()?, &options, terminal).await,
-        Command::Rebuild => rebuild::rebuild(&load()?, terminal).await,
-        Command::Vacuum => store::vacuum(&load()?, terminal).await,
-        Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
+        Command::Verify(options) => store::verify(&load_data()?, &options, terminal).await,
+        Command::Rebuild => rebuild::rebuild(&load_data()?, terminal).await,
+        Command::Vacuum => store::vacuum(&load_data()?, terminal).await,
+        Command::Backup(what) => store::back_up(&load_data()?, &what.file, terminal).await,
         Command::Restore(what) => store::restore(&what, terminal).await,
         Command::Task(what) => task::run(&load()?, what, terminal).await,
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
@@ -121,6 +128,18 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
 fn look_at(named: Option<&Path>) -> Look {
     let file = locate(named).ok();
     Look::at(file.and_then(|file| std::path::absolute(file).ok()))
+}
+
+/// Returns what there is to say of a data folder without a configuration.
+fn of_data_folder(data: &Path) -> Result<Loaded, Failure> {
+    let data = std::path::absolute(data)?;
+    Ok(Loaded {
+        config: Config::default(),
+        file: data.join(CONFIG_FILE),
+        written: "".into(),
+        data: Some(data),
+        overlaid: Vec::new(),
+    })
 }
 
 /// Reads the configuration of a file, for the data folder that the command line names if it names

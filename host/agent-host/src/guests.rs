@@ -1,8 +1,8 @@
 //! Loading components: where the built-in ones are, and what of the configuration has to be loaded.
 
-use crate::config::HooksConfig;
 use crate::config::component::{BUILT_IN_TRIGGERS, BUILT_INS, ComponentConfig};
 use crate::config::document::Loaded;
+use crate::config::{HooksConfig, variable};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
@@ -229,7 +229,7 @@ pub(crate) fn places() -> Vec<PathBuf> {
 /// Returns the folders in which built-in components are looked for. A folder that was named is the
 /// only one.
 fn folders() -> Vec<PathBuf> {
-    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
+    if let Some(folder) = variable(FOLDER_VARIABLE) {
         return vec![folder.into()];
     }
     folders_of(&std::env::current_exe().unwrap_or_default())

@@ -105,7 +105,8 @@ impl Chosen {
 /// Begins to log to stderr by a filter. That of `RUST_LOG` goes before it.
 pub(crate) fn begin(configured: &str) -> LogRedaction {
     let redaction = LogRedaction::default();
-    let Chosen { filter, refused } = Chosen::new(std::env::var_os(VARIABLE).as_deref(), configured);
+    let named = std::env::var_os(VARIABLE).filter(|filter| !filter.is_empty());
+    let Chosen { filter, refused } = Chosen::new(named.as_deref(), configured);
     let colours =
         stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // A log that takes no more lines loses them: to say so on the same stderr would be a panic of

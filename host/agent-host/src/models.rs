@@ -1,7 +1,7 @@
 //! The gateway to the models of a configuration, and what its agents ask of them.
 
 use crate::cli::KEEP_COMMAND;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, text_variable};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use domain::definition::Definition;
@@ -13,17 +13,17 @@ use llm::program::Keeper;
 /// Sets up the models of the configuration, and checks that those of its agents take their
 /// settings.
 pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the configuration names variables that hold keys, and this is where they are read"
-    )]
-    let env = |name: &str| std::env::var(name).ok();
     let keeper = Keeper {
         program: std::env::current_exe()?,
         arguments: vec![KEEP_COMMAND.into()],
     };
-    let gateway = Gateway::with_keeper(loaded.config.gateway(), loaded.folder(), &env, keeper)
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let gateway = Gateway::with_keeper(
+        loaded.config.gateway(),
+        loaded.folder(),
+        &text_variable,
+        keeper,
+    )
+    .map_err(|error| Failure::new(Exit::Usage, error))?;
     check_agents(&gateway, &loaded.config)?;
     Ok(gateway)
 }

@@ -35,7 +35,7 @@ mod stderr;
 mod tools;
 mod view;
 
-use crate::command::wanted;
+use crate::command::{Place, wanted};
 use crate::config::{ComponentConfig, LimitsConfig};
 use crate::failure::{Exit, Failure};
 use crate::guests;
@@ -373,9 +373,9 @@ impl Loaded {
         let open = declared::open_imports(component.imports()).into_iter();
         lines.extend(open.map(|import| format!("  import   {import}")));
         let wanted = wanted::lines(component, &ComponentConfig::default());
-        let name = Path::new(file).file_stem().unwrap_or_default();
-        let name = name.to_string_lossy().replace('_', "-");
-        let wanted = wanted.iter().flat_map(|line| line.describe(&name, true));
+        let wanted = Place::of_file(Path::new(file))
+            .describe(&wanted)
+            .into_iter();
         lines.extend(wanted.map(|line| format!("  {line}")));
         lines
     }

@@ -10,13 +10,17 @@
 //! - the keys that are read again, and those that need a restart: `reload/keys.rs`
 //! - looks at files, and the files that a configuration names: `reload/watch.rs`, `reload/files.rs`
 //! - the code of the components, loaded or kept: `reload/code.rs`
+//! - what the file would change, and what it leaves behind: `reload/pending.rs`
+//! - granted folders in whose places others are: `reload/folders.rs`
 //! - what is told of a change or a refusal: `reload/tell.rs`, `reload/report.rs`,
 //!   `reload/refused.rs`
 
 mod code;
 mod files;
+mod folders;
 mod keep;
 mod keys;
+mod pending;
 mod refused;
 mod report;
 mod tell;
@@ -26,7 +30,7 @@ pub(crate) use files::no_sources;
 pub(crate) use keep::{Ways, keep_up};
 pub(crate) use refused::Refused;
 
-use crate::config::{self, Config, Loaded};
+use crate::config::{self, Config, Loaded, ReloadMode};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
@@ -109,6 +113,10 @@ pub(crate) struct Outcome {
     pub(crate) differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub(crate) needs_restart: Vec<String>,
+    /// Granted folders that were opened anew, because others are in their places.
+    pub(crate) folders_opened: Vec<String>,
+    /// Content that no grant leads to any more, in sentences.
+    pub(crate) left_behind: Vec<String>,
     /// Number of users' definitions that fit no template any more.
     pub(crate) definitions_left_out: usize,
 }
@@ -187,6 +195,11 @@ impl Reloading {
             is_for_author: true,
             ..self
         }
+    }
+
+    /// Returns true if a changed file waits until somebody asks for it.
+    pub(crate) fn is_manual(&self) -> bool {
+        self.host.loaded.config.server.reload == ReloadMode::Manual
     }
 
     /// Returns the files and folders that are no sources by now.
@@ -362,15 +375,17 @@ impl Reloading {
             && has_code_of(&entries, &before)
             && before.skill_folders() == skills
         {
+            let folders_opened = self.open_what_moved(&entries).await?;
             self.host.loaded.written = next.written;
             let present = self.host.broker.configuration();
-            return Ok(self.outcome(
-                broker::Reloaded {
-                    configuration: present,
-                    replaces: present,
-                },
-                Vec::new(),
-            ));
+            let unchanged = broker::Reloaded {
+                configuration: present,
+                replaces: present,
+            };
+            return Ok(Outcome {
+                folders_opened,
+                ..self.outcome(unchanged, Vec::new())
+            });
         }
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
@@ -379,6 +394,8 @@ impl Reloading {
             self.put_off_if_cut(&next)?;
         }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
+        let left_behind = self.left_behind(&next).await;
+        let folders_opened = self.moved_folders().await;
         let Host {
             broker, runtime, ..
         } = &self.host;
@@ -407,7 +424,11 @@ impl Reloading {
         self.replace_edge(&next).await;
         let replaced = std::mem::replace(&mut self.host.loaded, next);
         self.report(&before, &replaced.config);
-        Ok(self.outcome(reloaded, differences))
+        Ok(Outcome {
+            folders_opened,
+            left_behind: tell::content(&left_behind),
+            ..self.outcome(reloaded, differences)
+        })
     }
 
     /// Has the edge serve the triggers and connectors of a configuration. Their components are
@@ -428,6 +449,8 @@ impl Reloading {
             reloaded,
             differences,
             needs_restart: self.needing_restart.clone(),
+            folders_opened: Vec::new(),
+            left_behind: Vec::new(),
             definitions_left_out: self.host.broker.catalogue().left_out().len(),
         }
     }

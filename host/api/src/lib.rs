@@ -75,7 +75,9 @@ mod tests;
 pub use access::Access;
 pub use clock::Clock;
 pub use identity::Identity;
-pub use reloads::{ReloadRefused, ReloadReport, ReloadRequest};
+pub use reloads::{
+    PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadReport, ReloadRequest,
+};
 pub use routes::{checks, router};
 pub use server::{Limits, Server, Stopper};
 pub use state::Api;

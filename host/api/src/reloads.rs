@@ -15,11 +15,60 @@ const RETRY_AFTER_S: u64 = 1;
 
 /// A request to read the configuration again.
 #[derive(Debug)]
-pub struct ReloadRequest {
-    /// The user who asks.
-    pub user: UserId,
-    /// The place for the answer.
-    pub reply: oneshot::Sender<Result<ReloadReport, ReloadRefused>>,
+pub enum ReloadRequest {
+    /// It is to be put in force.
+    Apply {
+        /// The user who asks.
+        user: UserId,
+        /// The place for the answer.
+        reply: oneshot::Sender<Result<ReloadReport, ReloadRefused>>,
+    },
+    /// It is to be compared with the one in force, which stays.
+    Compare {
+        /// The place for the answer.
+        reply: oneshot::Sender<PendingConfig>,
+    },
+}
+
+/// What the file of the configuration says now, beside what is in force.
+#[derive(Debug, Default)]
+pub struct PendingConfig {
+    /// The file.
+    pub file: String,
+    /// True if a changed file is put in force by itself.
+    pub is_taken_up: bool,
+    /// The reason why the file would be refused as a whole, without secrets.
+    pub refused: Option<String>,
+    /// What a check finds, in the environment of the host.
+    pub findings: Vec<PendingFinding>,
+    /// The keys at which it differs from what is in force, with their values.
+    pub changes: Vec<PendingChange>,
+    /// The keys among them that are read at a start only.
+    pub needs_restart: Vec<String>,
+    /// Granted folders in whose places others are now.
+    pub moved_folders: Vec<String>,
+}
+
+/// A finding of a check.
+#[derive(Debug)]
+pub struct PendingFinding {
+    /// True if no host starts with it.
+    pub is_error: bool,
+    /// The key.
+    pub key: String,
+    /// The fault and its fix.
+    pub message: String,
+}
+
+/// A key with another value.
+#[derive(Debug)]
+pub struct PendingChange {
+    /// The key.
+    pub key: String,
+    /// The value in force, as JSON; none for one that is new.
+    pub before: Option<String>,
+    /// The value in the file, as JSON; none for one that is gone.
+    pub after: Option<String>,
 }
 
 /// The result of reading the configuration again.
@@ -33,6 +82,10 @@ pub struct ReloadReport {
     pub differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub needs_restart: Vec<String>,
+    /// Granted folders that were opened anew, because others are in their places.
+    pub folders_opened: Vec<String>,
+    /// Content that no grant leads to any more, in sentences.
+    pub left_behind: Vec<String>,
     /// Number of users' definitions that fit no template any more.
     pub definitions_left_out: usize,
 }

@@ -106,7 +106,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(status::show))
         .routes(routes!(clock::show))
         .routes(routes!(clock::confirm))
-        .routes(routes!(configuration::reload))
+        .merge(of_configuration())
         .routes(routes!(operator::rebuild, operator::rebuilt))
         .routes(routes!(purges::purge))
         .routes(routes!(keys::issue, keys::list))
@@ -133,6 +133,13 @@ fn guarded() -> OpenApiRouter<Api> {
         .merge(definitions::routes())
         .merge(triggers::routes())
         .merge(legacy::routes())
+}
+
+/// Returns the routes of the configuration.
+fn of_configuration() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(configuration::reload))
+        .routes(routes!(configuration::pending))
 }
 
 /// The routes of addresses: paths, connectors and their keys, sessions of external agents.

@@ -70,6 +70,7 @@ mod memory;
 mod messages;
 mod once;
 mod opening;
+mod own_paths;
 mod paths;
 mod placing;
 mod posting;

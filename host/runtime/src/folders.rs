@@ -209,6 +209,29 @@ impl GrantedFolders {
         Ok(())
     }
 
+    /// Returns the granted folders in whose places others are now, or none: moved, removed or
+    /// replaced since they were opened.
+    pub(crate) fn moved(&self) -> Vec<PathBuf> {
+        let folders = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let granted: Vec<(PathBuf, Arc<FolderHandle>)> = folders
+            .granted
+            .iter()
+            .map(|(path, handle)| (path.clone(), handle.clone()))
+            .collect();
+        // Not held while the file system is asked.
+        drop(folders);
+        let is_elsewhere = |handle: &FolderHandle| {
+            let there = folder_chain(&handle.pattern.base).ok();
+            there.is_none_or(|there| there.end != handle.chain.end)
+        };
+        let moved = granted
+            .into_iter()
+            .filter(|(_, handle)| is_elsewhere(handle));
+        let mut moved: Vec<PathBuf> = moved.map(|(path, _)| path).collect();
+        moved.sort();
+        moved
+    }
+
     /// Returns true if a call may wait for one of these: a folder of an owner, or one that is not
     /// on a local file system.
     pub(crate) fn may_wait(&self, granted: &[DirectoryGrant]) -> bool {

@@ -23,7 +23,7 @@ use domain::grant::{DirectoryGrant, GuestLimits};
 use domain::secret::Secrets;
 use egress::Egress;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
@@ -145,6 +145,13 @@ impl Runtime {
         let granted: Vec<&DirectoryGrant> = granted.into_iter().collect();
         let own = [own, &[self.0.config.cache_dir.as_path()]].concat();
         self.0.folders.open(&granted, &own)
+    }
+
+    /// Returns the granted folders in whose places others are now, or none. Calls go on in those
+    /// that were opened until [`Self::open_folders`] opens what is there.
+    #[must_use]
+    pub fn moved_folders(&self) -> Vec<PathBuf> {
+        self.0.folders.moved()
     }
 
     /// An engine configuration equal to this runtime's, to compare with: an engine of one's own

@@ -2,6 +2,7 @@
 //! written.
 
 use crate::open::{DATABASE, DataDir, OpenError, assert_sqlite, readable};
+use crate::read::buckets::{KeptBucket, kept_buckets};
 use crate::read::components::newest_admissions;
 use crate::readers::connect;
 use crate::schema;
@@ -18,6 +19,22 @@ pub fn admissions_at_rest(
     dir: &Path,
     components: &[String],
 ) -> Result<Vec<ComponentAdmitted>, OpenError> {
+    read_at_rest(dir, |sql| newest_admissions(sql, components))
+}
+
+/// Returns the buckets that have keys, by the database of a data directory. None where there is no
+/// database.
+///
+/// # Errors
+/// [`OpenError::Locked`] while another process has it; otherwise the reason why it cannot be read.
+pub fn buckets_at_rest(dir: &Path) -> Result<Vec<KeptBucket>, OpenError> {
+    read_at_rest(dir, kept_buckets)
+}
+
+fn read_at_rest<T>(
+    dir: &Path,
+    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<Vec<T>>,
+) -> Result<Vec<T>, OpenError> {
     let path = dir.join(DATABASE);
     let is_there = path.try_exists();
     if !is_there.map_err(|error| OpenError::io("read", &path, error))? {
@@ -34,5 +51,5 @@ pub fn admissions_at_rest(
         found if found > known => return Err(OpenError::Newer { found, known }),
         _ => readable(&connection, &path)?,
     }
-    newest_admissions(&Sql::new(&connection), components).map_err(failed)
+    read(&Sql::new(&connection)).map_err(failed)
 }

@@ -3,6 +3,7 @@
 
 mod agreeing;
 mod design;
+mod manual;
 mod under_load;
 mod under_way;
 

@@ -464,6 +464,7 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
         "/api/dead-letters",
         "/api/tasks",
         "/api/tasks/stats",
+        "/api/config/pending",
         "/api/quarantine",
         "/api/rebuilds",
         "/api/session",

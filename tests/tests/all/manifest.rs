@@ -102,7 +102,8 @@ async fn a_manifest_is_shown_by_inspect_and_check_with_the_lines_that_grant_its_
         carrying("effects", SOUND.as_bytes()),
     )
     .unwrap();
-    let line = "directories = [{ path = \"data\", at = \"/data\", access = \"read-write\" }]";
+    let line =
+        "directories = [{ path = \"data/{user}\", at = \"/data\", access = \"read-write\" }]";
     let inspected = printed(&dir, &["component", "inspect", "tool.wasm"]).await;
     for part in [
         "  version  0.2.0",
@@ -110,7 +111,9 @@ async fn a_manifest_is_shown_by_inspect_and_check_with_the_lines_that_grant_its_
         "  licence  MIT",
         "  homepage https://example.com/",
         "would like a folder at /data (read-write): keeps a log",
-        "add to components.tool:",
+        "add to the configuration:",
+        "[components.tool]",
+        "path = \"tool.wasm\"",
         line,
     ] {
         assert!(inspected.contains(part), "no {part:?} in {inspected}");

@@ -406,12 +406,12 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
 
     // A built-in component that the configuration does not name is known to each of them.
     let checked = folder.run(&["component", "check", "lists"]).await;
-    let line = r#""keyValue": [{"bucket":"lists","access":"read-write"}]"#;
+    let line = r#""keyValue": [{"bucket":"lists","scope":"user","access":"read-write"}]"#;
     assert_eq!(checked.status.code(), Some(3), "{checked:?}");
     for told in [
         "  refused  lists.read",
         "  refused  lists.write",
-        "  add to components.lists:\n",
+        "  add to `components`:\n    \"lists\": {\n",
         line,
     ] {
         assert!(out(&checked).contains(told), "{told}: {}", out(&checked));
@@ -469,7 +469,7 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     let line =
         r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
     assert!(
-        out(&suggested).contains("replace `directories` in components.files:\n")
+        out(&suggested).contains("put into components.files in place of `directories`:\n")
             && out(&suggested).contains(line)
             && !out(&suggested).contains("failed here"),
         "{suggested:?}"

@@ -17,7 +17,7 @@ Ctrl-C stops the turn in progress, and leaves when it is pressed again or when n
 leaves.
 
 With a key of your own:
-  AGENT_HOST_TOKEN=ah_… agent-host chat
+  AGENT_HOST_TOKEN=ahk_… agent-host chat
 
 Exit codes:
   0 done   1 a turn failed (at a terminal: the last one)   others as of every command

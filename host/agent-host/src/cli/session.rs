@@ -71,12 +71,13 @@ pub(crate) enum Session {
     /// agent
     #[command(
         after_help = "Example:\n  agent-host session import session.jsonl --agent \
-                      /local/agent/assistant"
+                      assistant"
     )]
     Import {
         /// The file
         file: PathBuf,
-        /// The agent to import it for: a UUID or a path
+        /// The agent to import it for: a UUID, a path, or a definition, which stands for your agent
+        /// of it
         #[arg(long, short, value_name = "AGENT")]
         agent: String,
     },

@@ -8,6 +8,7 @@ mod suggest;
 pub(crate) mod wanted;
 
 pub(crate) use check::review;
+pub(crate) use lines::Place;
 pub(super) use lines::{Line, Missing};
 
 use crate::cli::Component;
@@ -28,7 +29,6 @@ use domain::tool::wording::DESCRIPTION_BYTES_MAX;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -53,9 +53,9 @@ pub(super) async fn run(
             check::run(&load()?, component.as_deref(), terminal).await?
         }
         Component::Inspect { component } => {
-            let (entry, file, is_toml) = one(&component, load).await?;
+            let (entry, file, place) = one(&component, load).await?;
             terminal.result(&json!(wire::component(&entry)), || {
-                inspect(&entry, &file, is_toml)
+                inspect(&entry, &file, &place)
             });
         }
     }
@@ -67,7 +67,7 @@ pub(super) async fn run(
 async fn one(
     named: &str,
     load: impl FnOnce() -> Result<Loaded, Failure>,
-) -> Result<(Entry, PathBuf, bool), Failure> {
+) -> Result<(Entry, PathBuf, Place), Failure> {
     let path = Path::new(named);
     if path
         .extension()
@@ -93,7 +93,7 @@ async fn one(
                 is_pinned: false,
             },
             path.to_owned(),
-            true,
+            Place::of_file(path),
         ));
     }
     let loaded = load()?;
@@ -101,7 +101,8 @@ async fn one(
     let file = guests::locate(&loaded, named, &config)?;
     let runtime = command_runtime(&loaded, Reach::default()).await?;
     let entry = guests::load_one(&loaded, &runtime, named.to_owned(), &config).await?;
-    Ok((entry, file, loaded.is_toml()))
+    let place = Place::in_config(&loaded, named);
+    Ok((entry, file, place))
 }
 
 /// A folder whose cache is used for a file.
@@ -155,10 +156,10 @@ fn line(entry: &Entry) -> String {
     )
 }
 
-fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
+fn inspect(entry: &Entry, file: &Path, place: &Place) -> Vec<String> {
     let component = &entry.component;
     let digest = component.digest();
-    let pin = pin_line(&digest.to_string(), is_toml);
+    let pin = pin_line(&digest.to_string(), place.is_toml());
     let mut lines = vec![
         head(&entry.name, file),
         format!("  digest   {}", digest.reference()),
@@ -174,9 +175,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     lines.extend(imports.map(|import| format!("  imports  {import}")));
     lines.extend(wanted::describe(component));
     let wanted = wanted::lines(component, &wanted::as_config(&entry.grant));
-    let wanted = wanted
-        .iter()
-        .flat_map(|line| line.describe(name_in_config(entry), is_toml));
+    let wanted = place.describe(&wanted).into_iter();
     lines.extend(wanted.map(|line| format!("  {line}")));
     lines
 }
@@ -187,13 +186,6 @@ fn head(name: &str, file: &Path) -> String {
         return name.to_owned();
     }
     format!("{name} ({})", file.display())
-}
-
-/// Returns the name under which a component stands in the configuration, or could stand.
-fn name_in_config(entry: &Entry) -> &str {
-    let file = entry.name.strip_suffix(".wasm").map(Path::new);
-    let stem = file.and_then(Path::file_name).and_then(OsStr::to_str);
-    stem.unwrap_or(&entry.name)
 }
 
 /// Returns the line of the configuration that pins a component.

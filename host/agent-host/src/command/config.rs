@@ -1,5 +1,7 @@
-//! `config schema` and `config check`.
+//! `config schema`, `config check`, `config diff` and `config apply`.
 
+use super::pending::{Pending, left_behind_by};
+use super::reload;
 use crate::cli::Config;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
 use crate::config::{
@@ -28,7 +30,9 @@ pub(super) async fn run(
             Ok(())
         }
         Config::Check { strict } => {
-            let warnings = check_all(&load()?, terminal).await?;
+            let loaded = load()?;
+            let running = Pending::of_running(&loaded).await;
+            let warnings = check_all(&loaded, running.as_ref(), terminal).await?;
             match (*strict, warnings) {
                 (false, _) | (true, 0) => Ok(()),
                 (true, warnings) => Err(Failure::new(
@@ -37,15 +41,42 @@ pub(super) async fn run(
                 )),
             }
         }
+        Config::Diff => diff(&load()?, terminal).await,
+        Config::Apply => reload::run(&load()?, terminal).await,
     }
 }
 
-/// Checks everything that starting a host would check, except its port and its data. Returns the
-/// number of warnings.
-async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<usize, Failure> {
-    let mut findings = check(loaded);
+/// Shows what the file would change of what a running host has in force.
+async fn diff(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+    let pending = Pending::ask(loaded).await?;
+    terminal.result(pending.document(), || pending.lines());
+    match pending.refused() {
+        None => Ok(()),
+        Some(reason) => Err(Failure::new(Exit::Refused, anyhow!("{reason}"))),
+    }
+}
+
+/// Checks everything that starting a host would check, except its port and its data. Where a host
+/// runs with the same file, its environment counts, and not the caller's. Returns the number of
+/// warnings.
+async fn check_all(
+    loaded: &Loaded,
+    running: Option<&Pending>,
+    terminal: Terminal,
+) -> Result<usize, Failure> {
+    let of_same_file = running.filter(|pending| pending.is_of(loaded));
+    let mut findings = match of_same_file {
+        Some(pending) => pending.findings(),
+        None => check(loaded),
+    };
+    findings.extend(left_behind_by(loaded, running).await);
+    findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));
     show_warnings(&findings, terminal);
-    startable(loaded, &findings)?;
+    match of_same_file.map(Pending::refused) {
+        Some(Some(reason)) => return Err(Failure::new(Exit::Usage, anyhow!("{reason}"))),
+        Some(None) => refuse_errors(&findings)?,
+        None => drop(startable(loaded, &findings)?),
+    }
     let catalogue = load_catalogue(loaded).await?;
     refuse_errors(&unfit(&loaded.config, &catalogue).await)?;
     let of_code = warnings_of_code(loaded, &catalogue);

@@ -9,6 +9,7 @@ mod machine;
 mod report;
 
 use crate::cli::Doctor;
+use crate::command::pending::Pending;
 use crate::config::{Loaded, Severity, check};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
@@ -50,7 +51,11 @@ pub(super) async fn run(
 
 async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>) {
     let before = findings.len();
-    let found = check(loaded);
+    let running = Pending::of_running(loaded).await;
+    let of_same_file = running.as_ref().filter(|pending| pending.is_of(loaded));
+    // The caller's environment is not that of the host.
+    let mut found = of_same_file.map_or_else(|| check(loaded), Pending::findings);
+    found.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     for finding in &found {
         let name = match finding.key.as_str() {
             "server.dataDir" => "file system",
@@ -82,5 +87,10 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     findings.push(machine::token(&loaded.token_file()));
     findings.push(host::port(loaded).await);
     findings.push(host::components(loaded).await);
-    findings.extend(host::models(loaded, options.ask_models).await);
+    match of_same_file {
+        Some(running) if !options.ask_models => {
+            findings.push(host::models_of_running(loaded, running));
+        }
+        Some(_) | None => findings.extend(host::models(loaded, options.ask_models).await),
+    }
 }

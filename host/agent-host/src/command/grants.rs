@@ -8,13 +8,17 @@ mod looks;
 mod skills;
 mod snapshot;
 
+use super::pending::{Pending, left_behind_by};
 use crate::cli::Grants;
-use crate::config::{Loaded, load};
+use crate::config::{Finding, Loaded, load};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
 pub(crate) use diff::{Change, changes};
 use serde_json::json;
 use std::path::Path;
+
+/// The keys under which content is told that stays behind.
+const LEFT: [&str; 2] = [".keyValue", ".directories"];
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Result<(), Failure> {
@@ -57,7 +61,20 @@ async fn difference(
         ),
     };
     let changes = changes(&before, &snapshot::configured(loaded).await?);
-    let document = json!({ "against": what, "config": loaded.file, "changes": changes });
+    let running = match against {
+        Some(_) => None,
+        None => Pending::of_running(loaded).await,
+    };
+    let left = match &running {
+        Some(running) if running.is_of(loaded) => running.findings(),
+        Some(_) => left_behind_by(loaded, running.as_ref()).await,
+        None => Vec::new(),
+    };
+    let is_left = |finding: &Finding| LEFT.iter().any(|key| finding.key.ends_with(key));
+    let left: Vec<Finding> = left.into_iter().filter(is_left).collect();
+    let document = json!({
+        "against": what, "config": loaded.file, "changes": changes, "left_behind": left,
+    });
     terminal.result(&document, || {
         if changes.is_empty() {
             return vec![format!(
@@ -71,6 +88,10 @@ async fn difference(
         );
         std::iter::once(head)
             .chain(changes.iter().map(Change::line))
+            .chain(
+                left.iter()
+                    .map(|it| format!("warning: {}: {}", it.key, it.message)),
+            )
             .collect()
     });
     Ok(())

@@ -37,6 +37,13 @@ fn lines(reloaded: &Value) -> Vec<String> {
             "left out    definitions of users that fit no template any more: {definitions}"
         ));
     }
+    for (pointer, what) in [
+        ("/folders_opened", "opened anew"),
+        ("/left_behind", "warning"),
+    ] {
+        let told = list(reloaded, pointer).iter().filter_map(Value::as_str);
+        lines.extend(told.map(|told| format!("{what:<10}  {told}")));
+    }
     let restart = list(reloaded, "/needs_restart");
     lines.extend(restart.iter().map(|key| {
         let key = key.as_str().unwrap_or_default();

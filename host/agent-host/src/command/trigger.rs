@@ -7,6 +7,7 @@ use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Terminal;
+use domain::trigger::TriggerTarget;
 use serde_json::{Value, json};
 
 /// Stands for what there is not.
@@ -111,6 +112,7 @@ fn line(trigger: &Value) -> String {
     let counts = counts.map(|(what, count)| format!("{what} {count}"));
     std::iter::once(head)
         .chain(counts)
+        .chain(hearer(trigger).map(|who| format!("heard by {who}")))
         .collect::<Vec<_>>()
         .join("  ")
 }
@@ -122,6 +124,14 @@ fn state(trigger: &Value) -> &str {
         DONE => DONE,
         _ => text(trigger, "/state"),
     }
+}
+
+/// Returns who hears what a trigger says, in words.
+fn hearer(trigger: &Value) -> Option<String> {
+    let target = trigger.pointer("/spec/target")?.clone();
+    let target: TriggerTarget = serde_json::from_value(target).ok()?;
+    let user = text(trigger, "/user_id").parse().ok()?;
+    Some(target.hearer(&user))
 }
 
 /// Returns all details of a trigger, a line each, without those that do not apply.
@@ -144,9 +154,16 @@ fn trigger_lines(trigger: &Value) -> Vec<String> {
         ("defined", "/defined_at"),
     ];
     let lines = lines.into_iter().filter_map(|(name, pointer)| {
+        match name {
+            "state" => return Some(format!("{name:<14}{}", state(trigger))),
+            // Nobody paused it.
+            "paused by" if state(trigger) == DONE => return None,
+            _ => {}
+        }
         let value = trigger.pointer(pointer).filter(|value| !value.is_null())?;
         Some(format!("{name:<14}{}", plain(value)))
     });
+    let lines = lines.chain(hearer(trigger).map(|who| format!("{:<14}{who}", "heard by")));
     let spec = trigger.get("spec").and_then(Value::as_object);
     let spec = spec.into_iter().flatten();
     let spec = spec.map(|(key, value)| format!("  {key} = {}", plain(value)));
@@ -243,6 +260,15 @@ mod tests {
         });
         let expected = "once                  schedule   done      next -  last -  for ada";
         assert_eq!(line(&trigger), expected);
+        let shown = trigger_lines(&trigger);
+        assert!(
+            shown.contains(&"state         done".to_owned()),
+            "{shown:?}"
+        );
+        assert!(
+            !shown.iter().any(|line| line.contains("paused")),
+            "{shown:?}"
+        );
     }
 
     #[test]

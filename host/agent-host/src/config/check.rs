@@ -5,7 +5,8 @@ use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, connectors, directories, environment, external, file_system, identity,
-    network, paths, patterns, personas, programs, ranges, secrets, skills, triggers,
+    literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills, triggers,
+    turn_limits,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 /// it, and at nothing else.
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
+    literal_paths::check(&loaded.config, &mut findings);
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
@@ -29,6 +31,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let at_rest = secrets::at_rest(loaded);
     findings.extend(external::alike(&loaded.config, &at_rest));
     check_models(loaded, &mut findings);
+    turn_limits::check(&loaded.config, &mut findings);
     programs::check(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(loaded.config.delegation.check());

@@ -1,5 +1,6 @@
 //! Components and their grants.
 
+use super::locations::text_variable;
 use domain::confirm::Confirm;
 use domain::digest::Digest;
 use domain::egress::EgressGrant;
@@ -112,17 +113,12 @@ pub(crate) struct HostVariable {
 }
 
 impl EnvironmentValue {
-    /// The value; none if the host's environment has no such variable, or not as text, which the
-    /// check refuses.
+    /// The value; none if the host's environment has no such variable, an empty one, or one that is
+    /// not text, which the check refuses.
     pub(crate) fn value(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the configuration names the variables that are handed on, and this is \
-                          where they are read"
-            )]
-            Self::Host(HostVariable { env }) => std::env::var(env).ok(),
+            Self::Host(HostVariable { env }) => text_variable(env),
         }
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::trusted::own_of_host;
-use super::{locations, ranges};
+use super::{literal_paths, locations, ranges};
 use crate::invocation::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
@@ -88,7 +88,8 @@ pub(super) fn check(
                 continue;
             }
         };
-        if !path.is_dir() {
+        // Nobody is told to make a folder that is called `~`.
+        if !path.is_dir() && literal_paths::sign(&directory.path).is_none() {
             let message = format!(
                 "there is no folder `{}`; make it with: mkdir -p {}",
                 path.display(),

@@ -38,7 +38,7 @@ fn wrong(name: &str, value: &EnvironmentValue) -> Option<String> {
         ),
         EnvironmentValue::Host(HostVariable { env }) => value.value().is_none().then(|| {
             format!(
-                "the host's environment variable `{env}` is not set, or not to text; set it, \
+                "the host's environment variable `{env}` is not set, empty or not text; set it, \
                      or write the value here"
             )
         }),

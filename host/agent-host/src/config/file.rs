@@ -4,6 +4,7 @@ use super::document::{Config, Loaded};
 use super::extend;
 use super::key::KeyError;
 use super::overlay::{self, Overlaid};
+use super::strict::{Once, no_number};
 use super::toml_hint;
 use serde_json::Value;
 use std::io;
@@ -178,6 +179,12 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                     message: without_position(&error),
                 },
             })?;
+            let mut json = serde_json::Deserializer::from_str(text);
+            let once: Result<Once, _> = serde_path_to_error::deserialize(&mut json);
+            once.map_err(|error| ParseError {
+                line_column: at(error.inner()),
+                fault: KeyError::new(error.path(), &without_position(error.inner())),
+            })?;
             Ok(config)
         }
         Format::Toml => {
@@ -191,7 +198,7 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                 line_column: at(&error),
                 fault: whole(&error),
             })?;
-            serde_path_to_error::deserialize(toml).map_err(|error| {
+            let config = serde_path_to_error::deserialize(toml).map_err(|error| {
                 let line_column = at(error.inner());
                 let line = line_column.and_then(|(line, _)| text.lines().nth(line - 1));
                 let fault = KeyError::new(error.path(), error.inner().message());
@@ -199,7 +206,16 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                     line_column,
                     fault: toml_hint::hinted(fault, line.unwrap_or_default()),
                 }
-            })
+            })?;
+            // It has been parsed before.
+            let fault = toml::from_str(text).ok().as_ref().and_then(no_number);
+            match fault {
+                Some(fault) => Err(ParseError {
+                    line_column: None,
+                    fault,
+                }),
+                None => Ok(config),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The default locations of configuration and data.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +35,9 @@ fn list(searched: &[PathBuf]) -> String {
 
 /// The config file: the one named, or the first one that is there.
 pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf, NoConfig> {
-    if let Some(path) = named {
-        return Ok(path.to_owned());
+    let of_environment = || variable(CONFIG_VARIABLE).map(PathBuf::from);
+    if let Some(path) = named.map(Path::to_owned).or_else(of_environment) {
+        return Ok(path);
     }
     let searched: Vec<PathBuf> = config_folders()
         .iter()
@@ -58,6 +60,17 @@ pub(crate) fn config_folders() -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns a variable of the environment. An empty one counts as one that is not set: that is how
+/// unit files and compose files leave one out.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns a variable of the environment that is text and not empty.
+pub(crate) fn text_variable(name: &str) -> Option<String> {
+    variable(name)?.into_string().ok()
+}
+
 /// The home of the user that the host runs as.
 pub(super) fn home() -> Option<PathBuf> {
     absolute("HOME")
@@ -78,7 +91,7 @@ pub(crate) fn state_dir() -> PathBuf {
 /// Returns the path in a variable. A relative one is ignored, as the base directory specification
 /// demands.
 fn absolute(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable)
+    self::variable(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
 }

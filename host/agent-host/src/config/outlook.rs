@@ -31,6 +31,8 @@ pub(crate) struct TriggerOutlook {
     pub(crate) next: Vec<String>,
     /// The occasions on which it is fired, or the reason why it never is, in words.
     pub(crate) fires: String,
+    /// Who hears what it says, in words; none without a user.
+    pub(crate) hears: Option<String>,
     /// The reason why it fires later than its `cron` line says; none if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) later: Option<&'static str>,
@@ -44,6 +46,7 @@ impl TriggerOutlook {
             kind,
             next,
             fires,
+            hears,
             later,
             ..
         } = self;
@@ -53,7 +56,9 @@ impl TriggerOutlook {
             format!("{fires}: {}", next.join(", "))
         };
         let later = later.map_or_else(String::new, |why| format!("; {why}"));
-        format!("  trigger     {trigger} ({kind}) fires {when}{later}")
+        let hears = hears.as_ref().map(|who| format!("; heard by {who}"));
+        let hears = hears.unwrap_or_default();
+        format!("  trigger     {trigger} ({kind}) fires {when}{later}{hears}")
     }
 }
 
@@ -100,6 +105,7 @@ pub(crate) fn triggers(config: &Config, now: Timestamp) -> Vec<TriggerOutlook> {
             user: spec.user.as_ref().map(ToString::to_string),
             next: next_times(name, spec, now),
             fires: fires(config, name, spec, now),
+            hears: spec.user.as_ref().map(|user| spec.target.hearer(user)),
             later: later(name, spec, now),
         })
         .collect()
@@ -448,8 +454,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  trigger     agent (webhook) fires when `POST /hooks/agent` is called",
-                "  trigger     wake (webhook) fires when `POST /hooks/wake` is called",
+                "  trigger     agent (webhook) fires when `POST /hooks/agent` is called; heard \
+                 by the agent /ada/agent/a",
+                "  trigger     wake (webhook) fires when `POST /hooks/wake` is called; heard by \
+                 the agent /ada/agent/a",
             ]
         );
     }

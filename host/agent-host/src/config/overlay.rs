@@ -3,7 +3,7 @@
 //!
 //! Levels are separated by two underscores and written in capitals with underscores: `DATA_DIR` is
 //! `dataDir`. A value that is JSON is taken as such, anything else as text. Lists are replaced as a
-//! whole.
+//! whole. An empty variable counts as one that is not set: an empty text is `""`.
 
 use serde_json::{Map, Value};
 
@@ -23,6 +23,7 @@ pub(crate) struct Overlaid {
 pub(crate) fn overlaid(variables: impl IntoIterator<Item = (String, String)>) -> Vec<Overlaid> {
     let mut all: Vec<Overlaid> = variables
         .into_iter()
+        .filter(|(_, value)| !value.is_empty())
         .filter_map(|(variable, value)| {
             let key = variable
                 .strip_prefix(PREFIX)?

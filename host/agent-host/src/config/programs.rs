@@ -44,11 +44,12 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }));
         }
         for (index, variable) in program.environment.iter().enumerate() {
-            let is_given = program.variables.contains_key(variable) || is_set(variable);
+            let is_given = program.variables.contains_key(variable)
+                || locations::text_variable(variable).is_some();
             if program.enabled && !is_given {
                 let message = format!(
-                    "the environment variable `{variable}` is not set here, or not to text; unless \
-                     it is where the host is started, the program goes without it"
+                    "the environment variable `{variable}` is not set here, empty or not text; \
+                     unless it is where the host is started, the program goes without it"
                 );
                 findings.push(warning(key(&format!("environment[{index}]")), message));
             }
@@ -70,15 +71,6 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.push(warning(key("enabled"), gap));
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the configuration names the variables that are handed on, and this is where they are \
-              looked for"
-)]
-fn is_set(variable: &str) -> bool {
-    std::env::var(variable).is_ok()
 }
 
 /// Returns why a folder is not to be granted to a program.

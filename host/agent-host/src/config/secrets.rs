@@ -4,6 +4,7 @@
 use super::component::EnvironmentValue;
 use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
+use super::locations::text_variable;
 use crate::invocation::quoted;
 use domain::secret::{
     SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name,
@@ -156,12 +157,7 @@ fn of_variable(name: &str) -> Result<Secret, SecretProblem> {
     if name.is_empty() || name.len() > VARIABLE_CHARS_MAX || !name.bytes().all(plain) {
         return Err(SecretProblem::NotAVariable);
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the configuration names the variables that hold secrets, and this is where they \
-                  are read"
-    )]
-    let value = std::env::var(name).map_err(|_| SecretProblem::NotSet(name.to_owned()))?;
+    let value = text_variable(name).ok_or_else(|| SecretProblem::NotSet(name.to_owned()))?;
     Ok(Secret::parse(&value)?)
 }
 

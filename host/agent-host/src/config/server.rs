@@ -25,6 +25,8 @@ pub(crate) struct ServerConfig {
     /// The file with the bearer token, made when it is not there; `token` in the data folder
     /// without.
     pub(crate) token_file: Option<PathBuf>,
+    /// Whether a changed configuration file is put in force by itself.
+    pub(crate) reload: ReloadMode,
     /// Names, besides those of loopback, under which clients may address the host.
     pub(crate) hosts: Vec<String>,
     /// The filter of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`, and parts of the
@@ -39,12 +41,25 @@ pub(crate) struct ServerConfig {
     pub(crate) limits: api::server::Limits,
 }
 
+/// The way in which a changed configuration file is put in force.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ReloadMode {
+    /// As soon as the file is saved.
+    #[default]
+    Auto,
+    /// Once somebody asks for it: by `config apply`, `reload`, SIGHUP or the API. A start takes the
+    /// file as it is.
+    Manual,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             data_dir: None,
             token_file: None,
+            reload: ReloadMode::default(),
             hosts: Vec::new(),
             log: log::SERVING.to_owned(),
             identity: Vec::new(),

@@ -1,6 +1,7 @@
 //! The configuration as operators write it, right and wrong.
 
 mod models;
+mod strict;
 
 use super::document::Config;
 use super::{LimitsConfig, Loaded, Severity, check, load, schema, unmatched};

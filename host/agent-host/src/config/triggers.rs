@@ -8,13 +8,17 @@ use super::{agents, hooks, known, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
 use domain::id::AgentId;
-use domain::path::AgentPath;
+use domain::path::{AgentPath, PathKind, Root};
 use domain::persona::PersonaId;
 use domain::secret::is_secret_name;
-use domain::trigger::{TRIGGERS_MAX, TriggerKind, TriggerSpec, TriggerTarget, WebhookAuth};
+use domain::trigger::{
+    Deliver, TRIGGERS_MAX, TriggerKind, TriggerSpec, TriggerTarget, WebhookAuth,
+};
 
 /// The built-in component that says the operator's words when a time has come.
 const OWN_CLOCK: &str = "schedule";
+/// The definition of agents at paths of a trigger's own that are named after none.
+const ASSISTANT: &str = "assistant";
 
 /// Finds all faults and oddities of the triggers and of `hooks`.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
@@ -116,6 +120,47 @@ impl Checked<'_> {
             let definition = DefinitionId(agent.to_owned());
             let missing = known::no_agent(self.config, &definition);
             findings.extend(missing.map(|message| error(key, message)));
+            self.check_hearer(key, agent, findings);
+        }
+    }
+
+    /// Finds an agent beside those with which people talk through a connector: what it replies
+    /// reaches none of them.
+    fn check_hearer(&self, key: &str, agent: &str, findings: &mut Vec<Finding>) {
+        let Self { config, spec, .. } = self;
+        let Some(user) = &spec.user else {
+            return;
+        };
+        let mut connectors = config.connectors.iter();
+        let talking = connectors.find(|(_, it)| it.enabled && it.agent.0 == agent);
+        if let Some((connector, _)) = talking.filter(|_| spec.deliver != Deliver::None) {
+            let message = format!(
+                "`{user}` talks with `{agent}` through `{connector}` as `/{user}/{connector}`, and \
+                 this is another agent, `/{user}/agent/{agent}`, whose replies nobody is sent; \
+                 write target = {{ path = \"/{user}/{connector}\" }} to be heard there, or \
+                 `deliver = \"none\"`"
+            );
+            findings.push(warning(key, message));
+        }
+    }
+
+    /// Finds a path of a trigger's own of which nobody can tell which agent is to be made there.
+    fn check_own_path(&self, key: &str, path: &AgentPath, findings: &mut Vec<Finding>) {
+        let (PathKind::Cron | PathKind::Task, Root::Named { name, .. }) =
+            (path.kind(), path.origin())
+        else {
+            return;
+        };
+        let agents = &self.config.agents;
+        let is_usual = |id: &str| id == name.as_str() || id == ASSISTANT;
+        let is_told = agents.len() == 1 || agents.iter().any(|it| is_usual(&it.agent_id.0));
+        if !is_told {
+            let message = format!(
+                "it is made when the trigger first fires, and nothing says from which definition: \
+                 no `agentId` is `{name}` or `{ASSISTANT}`; call one so, or make the agent over \
+                 the API before"
+            );
+            findings.push(warning(key, message));
         }
     }
 
@@ -123,6 +168,7 @@ impl Checked<'_> {
         let Some(user) = &self.spec.user else {
             return;
         };
+        self.check_own_path(&key, path, findings);
         if path.user().is_some_and(|owner| owner != user) {
             let message = format!(
                 "`{path}` is not an agent of `{user}`, for whom the trigger speaks; it is taken \
@@ -381,6 +427,29 @@ mod tests {
                 one.starts_with(&format!("{key}: ")) && one.contains(says),
                 "{one}"
             );
+        }
+    }
+
+    #[test]
+    fn a_target_that_nobody_talks_with_is_told_with_the_one_that_hears() {
+        let connector = "[connectors.chat]\ncomponent = \"telegram\"\nagent = \"assistant\"\n";
+        let of = |trigger: &str| {
+            told(&format!("{trigger}\n{connector}"))
+                .into_iter()
+                .filter(|it| it.contains("triggers.t.target"))
+                .collect::<Vec<_>>()
+        };
+        let beside = of("heartbeat = {}\ntarget = { agent = \"assistant\" }");
+        assert!(
+            beside.len() == 1 && beside[0].contains("target = { path = \"/ada/chat\" }"),
+            "{beside:?}"
+        );
+        for heard in [
+            "heartbeat = {}\ntarget = { path = \"/ada/chat\" }",
+            "heartbeat = {}\ndeliver = \"none\"\ntarget = { agent = \"assistant\" }",
+            "heartbeat = {}\ntarget = { path = \"/ada/cron/daily\" }",
+        ] {
+            assert_eq!(of(heard), Vec::<String>::new(), "{heard}");
         }
     }
 

@@ -200,7 +200,7 @@ impl Kind {
         match self {
             Self::Tool => KindParts {
                 word: "tool",
-                opening: "A tool that counts the words of a text,",
+                opening: "A tool, which counts the words of a text until you write its own work,",
                 unit: "turn",
                 configuration: include_str!("templates/tool/agent-host.toml"),
                 script: include_str!("templates/tool/script.toml"),
@@ -209,7 +209,7 @@ impl Kind {
             },
             Self::Agent => KindParts {
                 word: "agent",
-                opening: "An agent that answers in one sentence,",
+                opening: "An agent, which answers in one sentence until you write its own work,",
                 unit: "turn",
                 configuration: include_str!("templates/agent/agent-host.toml"),
                 script: include_str!("templates/agent/script.toml"),

@@ -69,7 +69,12 @@ impl Asked {
                 // A refusal is told by whoever refuses.
                 let _ = Box::pin(reloading.reload(&wish)).await;
             }
-            Self::Request(ReloadRequest { user, reply }) => {
+            Self::Request(ReloadRequest::Compare { reply }) => {
+                let pending = Box::pin(reloading.pending()).await;
+                // The client may have gone.
+                let _ = reply.send(pending);
+            }
+            Self::Request(ReloadRequest::Apply { user, reply }) => {
                 let wish = Wish {
                     because: ReloadCause::Request,
                     user: Some(user),
@@ -90,6 +95,8 @@ fn report(outcome: Outcome) -> ReloadReport {
         replaces: outcome.reloaded.replaces,
         differences: outcome.differences,
         needs_restart: outcome.needs_restart,
+        folders_opened: outcome.folders_opened,
+        left_behind: outcome.left_behind,
         definitions_left_out: outcome.definitions_left_out,
     }
 }
@@ -109,12 +116,16 @@ fn refusal(refused: Refused) -> ReloadRefused {
     }
 }
 
-/// Takes up changes of the configuration for as long as the host serves. Never ends.
+/// Takes up changes of the configuration for as long as the host serves, or only those that
+/// somebody asks for where the configuration says so. Never ends.
 ///
 /// The code of components stays what it is, as long as their files and pins in the configuration
 /// do. A change that takes served agents away, or a file that may have been cut, waits until it has
 /// stayed what it is for longer than other changes do.
 pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
+    while reloading.is_manual() {
+        ways.next().await.served_by(&mut reloading, true).await;
+    }
     // What has changed since it was read at the start counts.
     let mut settling = Settling::new(reloading.start.file.clone());
     let mut again_at: Option<Instant> = None;

@@ -1,6 +1,6 @@
 //! The differences between what was served and what is served now, with what the grant covers.
 
-use crate::command::{Change, changes, review};
+use crate::command::{Change, Place, changes, review};
 use crate::config::{ComponentConfig, Config};
 use broker::{Catalogue, Entry};
 use domain::definition::Definition;
@@ -54,7 +54,7 @@ pub(super) fn component(
     before: Option<&Entry>,
     after: &Entry,
     config: &ComponentConfig,
-    is_toml: bool,
+    place: &Place,
 ) -> Option<Report> {
     let digest = |entry: &Entry| entry.component.digest();
     let grant = changes(
@@ -74,7 +74,7 @@ pub(super) fn component(
     let tools = Tools::between(before, after);
     // A component that is new has its whole grant from the configuration.
     let grant = before.map(|_| grant).unwrap_or_default();
-    let review = review(after, config, is_toml);
+    let review = review(after, config, place);
     let code = |entry: &Entry| digest(entry).reference();
     let document = json!({
         "event": "component",

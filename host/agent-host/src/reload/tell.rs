@@ -1,6 +1,7 @@
 //! Telling what was read again: in the log, or on the terminal of an author of plugins.
 
 use super::{Host, Reloading, report};
+use crate::command::Place;
 use crate::config::{Config, Finding, Severity};
 use crate::failure::Failure;
 use crate::guests;
@@ -77,7 +78,7 @@ impl Reloading {
                     before.map(|before| &**before),
                     entry,
                     config,
-                    loaded.is_toml(),
+                    &Place::in_config(loaded, &entry.name),
                 )
             })
             .collect();
@@ -108,4 +109,13 @@ pub(super) fn written(finding: &Finding) -> String {
         Severity::Warning => "warning",
     };
     format!("{severity}: {}: {}", finding.key, finding.message)
+}
+
+/// Logs what is left behind, and returns it in sentences.
+pub(super) fn content(left_behind: &[Finding]) -> Vec<String> {
+    let told = left_behind.iter().map(|finding| {
+        tracing::warn!(key = finding.key, "{}", finding.message);
+        format!("{}: {}", finding.key, finding.message)
+    });
+    told.collect()
 }

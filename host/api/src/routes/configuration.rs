@@ -1,13 +1,15 @@
-//! The configuration of the host: reading it again.
+//! The configuration of the host: comparing its file with what is in force, and reading it again.
 
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
 use crate::problem::Problem;
-use crate::reloads::{ReloadReport, ReloadRequest};
+use crate::reloads::{PendingConfig, ReloadReport, ReloadRequest};
 use crate::state::Api;
 use axum::extract::State;
 use domain::difference::{Change, DIFFERENCES_MAX, Difference};
+use domain::grant::BucketScope;
 use serde::Serialize;
+use store::KeptBucket;
 use tokio::sync::oneshot;
 
 /// The configuration that is in force, and its differences from the one before.
@@ -25,6 +27,10 @@ pub(super) struct ReloadView {
     /// The keys that were changed since the host started and are read at a start only. What they
     /// say now is not in force.
     needs_restart: Vec<String>,
+    /// Granted folders that were opened anew, because others are in their places now.
+    folders_opened: Vec<String>,
+    /// Content that no grant leads to any more, in sentences.
+    left_behind: Vec<String>,
     /// Number of definitions that users made and that fit no template any more. The list of
     /// definitions has them with the reasons.
     definitions_left_out: usize,
@@ -75,6 +81,8 @@ impl From<ReloadReport> for ReloadView {
             differences: differences.map(DifferenceView::from).collect(),
             left_out,
             needs_restart: report.needs_restart,
+            folders_opened: report.folders_opened,
+            left_behind: report.left_behind,
             definitions_left_out: report.definitions_left_out,
         }
     }
@@ -85,7 +93,7 @@ impl From<ReloadReport> for ReloadView {
 /// It is checked before anything changes. If anything in it is wrong, all of it is refused, and
 /// what was in force stays in force. Every turn that begins after the answer is under it. A turn
 /// that has begun keeps its tools, models and limits, less what was taken away. The file is also
-/// read when it changes, and on SIGHUP.
+/// read on SIGHUP, and when it changes unless `server.reload` is `manual`.
 #[utoipa::path(
     post, path = "/api/config/reload", tag = "operator",
     operation_id = "reloadConfig",
@@ -99,10 +107,122 @@ pub(super) async fn reload(
 ) -> Result<axum::Json<ReloadView>, Problem> {
     api.command()?;
     let (reply, answer) = oneshot::channel();
-    api.ask_to_reload(ReloadRequest {
+    api.ask_to_reload(ReloadRequest::Apply {
         user: caller.user,
         reply,
     })?;
     let read = answer.await.map_err(|_| Problem::shutting_down())?;
     Ok(axum::Json(read?.into()))
+}
+
+/// What the file of the configuration says, beside what is in force.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PendingView {
+    /// The file, on the host's machine.
+    file: String,
+    /// Whether a changed file is put in force by itself: `auto` or `manual`.
+    reload: &'static str,
+    /// The reason why all of it would be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// What a check finds in it, in the environment of the host.
+    findings: Vec<PendingFindingView>,
+    /// The keys with other values than those in force.
+    changes: Vec<PendingChangeView>,
+    /// The keys that were changed since the host started and are read at a start only.
+    needs_restart: Vec<String>,
+    /// Granted folders in whose places others are now: reading the configuration again opens those.
+    moved_folders: Vec<String>,
+    /// The buckets of components that have keys.
+    kept: Vec<KeptBucketView>,
+}
+
+/// A finding of the check of a configuration.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PendingFindingView {
+    /// `error`, with which no host starts, or `warning`.
+    severity: &'static str,
+    /// The key of the configuration.
+    key: String,
+    /// The fault and its fix.
+    message: String,
+}
+
+/// A key of the configuration with another value than the one in force.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PendingChangeView {
+    /// The key, such as `agents.assistant.toolDenylist`.
+    key: String,
+    /// The value in force, as JSON. Missing for a key or an entry that is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    /// The value in the file, as JSON. Missing for a key or an entry that is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+/// The content of one bucket of a component in one scope, of all its owners together.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct KeptBucketView {
+    /// The component.
+    component: String,
+    /// The bucket.
+    bucket: String,
+    /// The calls that share it: `component`, `user`, `agent` or `session`.
+    #[schema(value_type = String)]
+    scope: BucketScope,
+    /// Number of keys.
+    keys: u64,
+}
+
+impl PendingView {
+    fn new(pending: PendingConfig, kept: Vec<KeptBucket>) -> Self {
+        let findings = pending.findings.into_iter().map(|it| PendingFindingView {
+            severity: if it.is_error { "error" } else { "warning" },
+            key: it.key,
+            message: it.message,
+        });
+        let changes = pending.changes.into_iter().map(|it| PendingChangeView {
+            key: it.key,
+            before: it.before,
+            after: it.after,
+        });
+        let kept = kept.into_iter().map(|it| KeptBucketView {
+            component: it.component,
+            bucket: it.bucket,
+            scope: it.scope,
+            keys: it.keys,
+        });
+        Self {
+            file: pending.file,
+            reload: if pending.is_taken_up {
+                "auto"
+            } else {
+                "manual"
+            },
+            refused: pending.refused,
+            findings: findings.collect(),
+            changes: changes.collect(),
+            needs_restart: pending.needs_restart,
+            moved_folders: pending.moved_folders,
+            kept: kept.collect(),
+        }
+    }
+}
+
+/// Compares the file of the configuration with what is in force, which stays.
+///
+/// It is checked in the environment of the host: with its variables, its secrets and its rights.
+#[utoipa::path(
+    get, path = "/api/config/pending", tag = "operator",
+    operation_id = "showPendingConfig",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The differences.", body = PendingView)),
+)]
+pub(super) async fn pending(State(api): State<Api>) -> Result<axum::Json<PendingView>, Problem> {
+    let kept = api.broker()?.store().kept_buckets().await?;
+    let (reply, answer) = oneshot::channel();
+    api.ask_to_reload(ReloadRequest::Compare { reply })?;
+    let pending = answer.await.map_err(|_| Problem::shutting_down())?;
+    Ok(axum::Json(PendingView::new(pending, kept)))
 }

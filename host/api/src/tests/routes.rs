@@ -61,6 +61,7 @@ const ROUTES: &[&str] = &[
     "GET /api/clock",
     "POST /api/clock/confirm",
     "GET /api/components",
+    "GET /api/config/pending",
     "POST /api/config/reload",
     "GET /api/connectors",
     "GET /api/connectors/{connector}/deliveries",

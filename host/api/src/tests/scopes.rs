@@ -91,6 +91,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/backups", &["admin"]),
     ("GET /api/clock", &["admin"]),
     ("POST /api/clock/confirm", &["admin"]),
+    ("GET /api/config/pending", &["admin"]),
     ("POST /api/config/reload", &["admin"]),
     ("GET /api/components", &["admin"]),
     ("GET /api/tasks", &["read", "admin"]),

@@ -30,7 +30,7 @@ use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::run::recover::at_once;
 use domain::run::settle::{Ended, settlement};
-use domain::step::OperationOutcome;
+use domain::step::{Failure, OperationOutcome};
 use domain::tool::EffectClass;
 use serde_json::Value;
 use store::Commit;

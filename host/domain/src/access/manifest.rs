@@ -5,7 +5,7 @@
 //! configuration.
 
 use super::egress::{HostPattern, Method};
-use super::grant::{Access, BucketGrant};
+use super::grant::{Access, BucketGrant, BucketScope};
 use super::secret::is_secret_name;
 use super::tool::wording::{self, BadWording};
 use crate::values::json::{self, is_default};
@@ -93,6 +93,9 @@ pub struct WantedFolder {
     pub at: String,
     /// Access to it.
     pub access: Access,
+    /// The calls that share it. Missing: those for one user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<BucketScope>,
     /// The reason.
     pub reason: String,
 }
@@ -105,6 +108,9 @@ pub struct WantedBucket {
     pub bucket: String,
     /// Access to it.
     pub access: Access,
+    /// The calls that share its content. Missing: those for one user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<BucketScope>,
     /// The reason.
     pub reason: String,
 }

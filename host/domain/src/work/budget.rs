@@ -113,10 +113,10 @@ impl Available {
                             the operator says one in `models.<alias>.price`";
                 Err(told.to_owned())
             }
-            (Some(left), Some(needed)) if left < needed => Err(format!(
-                "{left} millionths are left of what this turn may cost and {needed} are needed \
-                 (costMicrosMax)"
-            )),
+            // Users read it, and know of no reservations.
+            (Some(left), Some(needed)) if left < needed => {
+                Err("too little is left of what this turn may cost (costMicrosMax)".to_owned())
+            }
             _ => Ok(needed),
         }
     }
@@ -131,21 +131,13 @@ impl Available {
             cost_micros,
             ..
         } = *self;
-        if let Some(micros) = cost_micros.filter(|micros| *micros < more.cost_micros) {
-            let needed = more.cost_micros;
-            return Some((
-                "costMicrosMax",
-                format!(
-                    "{micros} millionths are left of {of} and {needed} are needed (costMicrosMax)"
-                ),
-            ));
+        if cost_micros.is_some_and(|micros| micros < more.cost_micros) {
+            let told = format!("too little is left of the cost of {of} (costMicrosMax)");
+            return Some(("costMicrosMax", told));
         }
-        let needed = more.tokens;
-        (tokens < needed).then(|| {
-            (
-                "tokensMax",
-                format!("{tokens} tokens are left of {of} and {needed} are needed (tokensMax)"),
-            )
+        (tokens < more.tokens).then(|| {
+            let told = format!("too few tokens are left of {of} (tokensMax)");
+            ("tokensMax", told)
         })
     }
 

@@ -157,7 +157,7 @@ impl Triggers {
         let (user, spec) = for_user(&origin, spec);
         checks::check(core, &spec).await?;
         let now = core.now();
-        next_due(name, &spec, now).map_err(|error| invalid_field("schedule", error))?;
+        to_come(name, &spec, now)?;
         let events = defined(name, &spec, origin, now);
         let mut commit = Commit::new()
             .guard(TriggerGuard::AtMost {
@@ -207,7 +207,7 @@ impl Triggers {
         let (_, spec) = for_user(&origin, spec);
         checks::check(core, &spec).await?;
         let now = core.now();
-        next_due(name, &spec, now).map_err(|error| invalid_field("schedule", error))?;
+        to_come(name, &spec, now)?;
         let mut commit = Commit::new().append(
             Stream::Trigger(name.id()),
             Expected::Any,
@@ -425,6 +425,29 @@ struct Made<'a> {
     spec: TriggerSpec,
     origin: TriggerOrigin,
     key: Option<Key>,
+}
+
+/// Checks that a schedule has a time that is to come. Who makes a trigger over the API means one;
+/// in a configuration a time that has passed stays where it was written.
+fn to_come(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Result<(), Refusal> {
+    let wrong = |message: String| invalid_field("schedule", message);
+    let TriggerKind::Schedule(schedule) = &spec.on else {
+        return next_due(name, spec, now).map(drop).map_err(wrong);
+    };
+    match next_due(name, spec, now).map_err(wrong)? {
+        Some(_) => Ok(()),
+        None => {
+            let field = if schedule.at.is_some() {
+                "schedule.at"
+            } else {
+                "schedule"
+            };
+            let message = format!(
+                "no time of it is to come: it is {now} here; write one that is, with its offset"
+            );
+            Err(invalid_field(field, message))
+        }
+    }
 }
 
 /// Returns the user for whom a trigger works, and its definition, which says so.

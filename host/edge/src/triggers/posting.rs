@@ -21,7 +21,7 @@ use domain::event::{
 use domain::id::{SessionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
-use domain::path::ModelRole;
+use domain::path::{AgentPath, ModelRole};
 use domain::refusal::RefusalKind;
 use domain::speaker::Speaker;
 use domain::time::Timestamp;
@@ -173,6 +173,18 @@ pub(super) fn address(target: &TriggerTarget) -> Address {
     }
 }
 
+/// Returns the path that a target is named by; none of one that is named otherwise.
+pub(super) fn path_of(target: &TriggerTarget) -> Option<AgentPath> {
+    match target {
+        TriggerTarget::Path { path } => Some(path.clone()),
+        TriggerTarget::Agent { agent } => agent.parse().ok(),
+        TriggerTarget::Session { .. }
+        | TriggerTarget::Turn { .. }
+        | TriggerTarget::Persona { .. }
+        | TriggerTarget::Smart { .. } => None,
+    }
+}
+
 /// Returns the agent that a text names: by its path, its id, or the id of a definition.
 fn agent_named(text: &str) -> Target {
     if text.starts_with('/') {
@@ -243,6 +255,10 @@ impl Posting<'_> {
             user: user.clone(),
             idempotency_key: Some(message.key.clone()),
         };
+        // The agent of a path of the trigger's own is made when it first fires there.
+        if let Some(path) = path_of(target) {
+            self.core.broker.make_at_own_path(user, &path).await?;
+        }
         let routed = self.core.broker.post_arrival(command, arriving).await?;
         let Routed::Accepted(receipt) = routed else {
             return Ok(refused("several threads are close; name a session"));

@@ -2,11 +2,11 @@
 //!
 //! One that goes away later is refused when the trigger is fired.
 
-use super::posting::address;
+use super::posting::{address, path_of};
 use crate::core::Core;
 use crate::refusals::invalid_field;
 use broker::Error;
-use domain::refusal::Refusal;
+use domain::refusal::{Refusal, RefusalKind};
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use domain::user::UserId;
 
@@ -41,6 +41,14 @@ async fn check_one(
         Ok(_) => Ok(()),
         Err(Error::Refused(refusal)) if refusal.code == NO_THREAD => Ok(()),
         Err(Error::Refused(refusal)) => {
+            // It is made when the trigger first fires.
+            let is_own = path_of(target).is_some_and(|path| {
+                let definition = core.broker.definition_of_own_path(&path);
+                definition.is_some() && path.user() == Some(user)
+            });
+            if is_own && refusal.kind == RefusalKind::NotFound {
+                return Ok(());
+            }
             let key = key_at_fault(target, &refusal);
             let message = message(&refusal, key, user);
             Err(invalid_field(&format!("{field}.{key}"), message).into())

@@ -85,12 +85,16 @@ impl BoundSecrets {
     }
 }
 
-/// Describes a use of a secret, as the audit record has it.
+/// Describes a use of a secret, as the audit record has it: with the port that the grant names.
 pub(crate) fn describe_use(grant: &SecretGrant) -> String {
     let (slot, name) = match &grant.slot {
         SecretSlot::Header(name) => ("header", name),
         SecretSlot::Query(name) => ("query", name),
         SecretSlot::Path(beginning) => ("path", beginning),
     };
-    format!("{} -> {} {slot} {name}", grant.secret, grant.host)
+    let port = grant
+        .port
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
+    format!("{} -> {}{port} {slot} {name}", grant.secret, grant.host)
 }

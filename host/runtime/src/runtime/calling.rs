@@ -29,7 +29,7 @@ use crate::tool::ToolCall;
 use crate::view::{Buckets, Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
-use domain::grant::{Bound, DirectoryGrant, GuestLimits, Owner, Owners, capability};
+use domain::grant::{Bound, DirectoryGrant, FolderPattern, GuestLimits, Owner, Owners, capability};
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{STEP, TOOL_CALL};
 use domain::step::{News, StepResult};
@@ -189,7 +189,10 @@ impl Runtime {
         let way_out = WayOut::open(self.0.config.egress.clone(), sender);
         let folders = match self.folders(&bound.directories, &call).await {
             Ok(folders) => folders,
-            Err(error) => return ran(self.not_run(without_folders(&error, &recorder))),
+            Err(error) => {
+                let outcome = without_folders(&error, &bound.directories, &recorder);
+                return ran(self.not_run(outcome));
+            }
         };
         recorder.owned(&folders.owned);
         let means = CallMeans {
@@ -379,21 +382,45 @@ fn may_miss_a_folder(outcome: &Outcome<ToolResult>) -> bool {
 }
 
 /// Returns the outcome of a call whose folders cannot be opened: refused, and on record, where what
-/// is there or the call's owner does not allow it; the host's fault otherwise.
-fn without_folders(error: &FolderError, recorder: &AuditRecorder) -> Outcome<ToolResult> {
+/// is there or the call's owner does not allow it; the host's fault otherwise. A model reads it, so
+/// that it names the folder by its place: the path on this machine goes to the log.
+fn without_folders(
+    error: &FolderError,
+    granted: &[DirectoryGrant],
+    recorder: &AuditRecorder,
+) -> Outcome<ToolResult> {
     match error {
         FolderError::InTheWay { .. } | FolderError::Ownerless { .. } => {
             recorder.refused(capability::FILES_READ, || error.to_string());
             Outcome::Returned(Err(ToolError::Denied))
         }
-        error => Outcome::not_begun(with_source(error)),
+        FolderError::Unusable { path, source } => {
+            tracing::warn!(
+                folder = %path.display(),
+                error = source as &dyn std::error::Error,
+                "a granted folder cannot be opened; `agent-host reload` opens what is there"
+            );
+            let is_of = |grant: &&DirectoryGrant| {
+                let pattern = FolderPattern::parse(&grant.path);
+                pattern.is_ok_and(|pattern| path.starts_with(pattern.base))
+            };
+            let at = granted.iter().find(is_of).map(|grant| grant.at.as_str());
+            Outcome::not_begun(format!(
+                "the folder at `{}` cannot be opened: {source}",
+                at.unwrap_or("/")
+            ))
+        }
+        error @ (FolderError::Nested { .. }
+        | FolderError::Owned { .. }
+        | FolderError::Pattern { .. }
+        | FolderError::Own { .. }) => {
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                "folders are not opened"
+            );
+            Outcome::not_begun("a granted folder cannot be opened")
+        }
     }
-}
-
-/// Returns the text of a folder's error, with the machine's answer.
-fn with_source(error: &FolderError) -> String {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 pub(super) fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {

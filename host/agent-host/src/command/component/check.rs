@@ -7,8 +7,9 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
+use super::lines::{AGENTS, Line, MODELS, Missing, Place, key_of};
 use super::{configured, described, folder_lines, wanted};
+use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
 use crate::guests;
@@ -17,7 +18,7 @@ use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
 use domain::grant::{Grant, capability};
-use finding::{Tally, faults, undeclared};
+use finding::{Tally, about_content, faults, undeclared};
 use pin::{Admissions, Pin};
 use recorded::Refusals;
 use runtime::Described;
@@ -59,7 +60,13 @@ pub(super) async fn run(
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let admissions = Admissions::read(loaded, names, terminal).await?;
     let refusals = Refusals::read(loaded).await;
-    let findings = check_config(loaded);
+    let running = Pending::of_running(loaded).await;
+    let mut findings = match running.as_ref().filter(|pending| pending.is_of(loaded)) {
+        Some(pending) => pending.findings(),
+        None => check_config(loaded),
+    };
+    findings.extend(left_behind_by(loaded, running.as_ref()).await);
+    findings.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     let mut tally = Tally::default();
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
@@ -68,8 +75,10 @@ pub(super) async fn run(
         let standings = standings(&entry);
         let imports = imports_of(&entry);
         let lines = grant_lines(&entry, &config, &standings);
-        let warnings = undeclared(&imports, &standings);
+        let mut warnings = undeclared(&imports, &standings);
+        warnings.extend(about_content(&findings, &entry.name));
         let recorded = refusals.of(&entry.name);
+        let place = Place::in_config(loaded, &entry.name);
         tally.count(&standings, &warnings, &faults);
         let code = entry.component.digest();
         let mut document = document(
@@ -95,15 +104,10 @@ pub(super) async fn run(
             std::iter::once(head)
                 .chain(pin.lines(&code.to_string(), loaded.is_toml()))
                 .chain(at_the_edge(&entry))
+                .chain(described::destructive(entry.component.describes()))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
-                .chain(report_lines(
-                    &entry.name,
-                    &standings,
-                    &lines,
-                    &imports,
-                    loaded.is_toml(),
-                ))
+                .chain(report_lines(&place, &standings, &lines, &imports))
                 .chain(places(&entry))
                 .chain(faults.iter().map(|fault| format!("  error    {fault}")))
                 .chain(warnings.iter().map(|it| format!("  warning  {it}")))
@@ -155,14 +159,21 @@ pub(crate) struct Review {
 }
 
 /// Compares what a loaded component asks for with its grant.
-pub(crate) fn review(entry: &Entry, config: &ComponentConfig, is_toml: bool) -> Review {
+pub(crate) fn review(entry: &Entry, config: &ComponentConfig, place: &Place) -> Review {
     let standings = standings(entry);
     let imports = imports_of(entry);
     let lines = grant_lines(entry, config, &standings);
     let code = entry.component.digest().reference();
     Review {
-        document: document(&entry.name, &code, &standings, &lines, &imports, is_toml),
-        lines: report_lines(&entry.name, &standings, &lines, &imports, is_toml),
+        document: document(
+            &entry.name,
+            &code,
+            &standings,
+            &lines,
+            &imports,
+            place.is_toml(),
+        ),
+        lines: report_lines(place, &standings, &lines, &imports),
     }
 }
 
@@ -248,11 +259,10 @@ fn missing(standings: &[Reviewed]) -> Missing {
 
 /// Returns the lines for people.
 fn report_lines(
-    component: &str,
+    place: &Place,
     standings: &[Reviewed],
     lines: &[Line],
     imports: &[Import],
-    is_toml: bool,
 ) -> Vec<String> {
     let is_imported = |capability: &str| {
         let mut missed = imports.iter().filter(|import| import.is_undeclared);
@@ -264,12 +274,8 @@ fn report_lines(
         .map(standing)
         .collect();
     report.extend(imports.iter().filter_map(Import::line));
-    report.extend(
-        lines
-            .iter()
-            .flat_map(|line| line.describe(component, is_toml))
-            .map(|line| format!("  {line}")),
-    );
+    let blocks = place.describe(lines).into_iter();
+    report.extend(blocks.map(|line| format!("  {line}")));
     report
 }
 

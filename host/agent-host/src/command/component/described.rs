@@ -11,7 +11,11 @@ pub(super) fn brief(described: &Described) -> String {
     match described {
         Described::Agent(agent) => format!("agent  {}", seen(&agent.summary)),
         Described::Tools(tools) => {
-            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let named = |tool: &ToolDefinition| match tool.destructive {
+                true => format!("{} (destructive)", tool.name),
+                false => tool.name.clone(),
+            };
+            let names: Vec<String> = tools.iter().map(named).collect();
             format!("tools  {}", names.join(", "))
         }
         Described::Trigger(trigger) => format!("trigger  {}", seen(&trigger.summary)),
@@ -52,12 +56,32 @@ fn of_tool(tool: &ToolDefinition) -> String {
     } else {
         format!(", needs {}", tool.capabilities.join(", "))
     };
+    let destroys = if tool.destructive {
+        ", destructive"
+    } else {
+        ""
+    };
     format!(
-        "  tool     {}: {} ({}{needs})",
+        "  tool     {}: {} ({}{destroys}{needs})",
         tool.name,
         seen(&tool.description),
         enum_text(&json!(tool.effect))
     )
+}
+
+/// Returns the line on the tools that declare themselves destructive; none where none does.
+pub(super) fn destructive(described: &Described) -> Option<String> {
+    let Described::Tools(tools) = described else {
+        return None;
+    };
+    let names = tools.iter().filter(|tool| tool.destructive);
+    let names: Vec<&str> = names.map(|tool| tool.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "  destroys {}: with `confirm = \"destructive\"` a user is asked before each call",
+            names.join(", ")
+        )
+    })
 }
 
 fn of_trigger(trigger: &TriggerDescription) -> Vec<String> {
@@ -120,10 +144,40 @@ fn settings(schema: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::{brief, destructive, lines};
     use domain::connector::{Abilities, Intake};
+    use domain::tool::ToolDefinition;
     use runtime::{ConnectorDescription, Described, TriggerDescription};
     use serde_json::json;
+
+    #[test]
+    fn a_tool_that_is_destructive_says_so_in_each_list() {
+        let tool = |name: &str, destructive: bool| -> ToolDefinition {
+            serde_json::from_value(json!({
+                "name": name, "description": "Does.", "arguments": {}, "effect": "idempotent",
+                "capabilities": ["plans.write"], "destructive": destructive,
+            }))
+            .unwrap()
+        };
+        let tools = Described::Tools(vec![tool("put", false), tool("delete", true)]);
+        assert_eq!(
+            lines(&tools),
+            [
+                "  tool     put: Does. (idempotent, needs plans.write)",
+                "  tool     delete: Does. (idempotent, destructive, needs plans.write)",
+            ]
+        );
+        assert_eq!(brief(&tools), "tools  put, delete (destructive)");
+        assert!(
+            destructive(&tools)
+                .unwrap()
+                .starts_with("  destroys delete: ")
+        );
+        assert_eq!(
+            destructive(&Described::Tools(vec![tool("put", false)])),
+            None
+        );
+    }
 
     #[test]
     fn a_trigger_and_a_connector_say_what_they_can_do() {

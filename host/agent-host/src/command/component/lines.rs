@@ -4,18 +4,27 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use crate::config::ComponentConfig;
+use crate::config::{ComponentConfig, Config, Loaded};
+use crate::invocation::quoted;
 use domain::egress::{EgressGrant, Host, Reach, classify};
-use domain::grant::{Access, BucketGrant, DirectoryGrant, capability};
+use domain::grant::{Access, BucketGrant, BucketScope, DirectoryGrant, FolderPattern, capability};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 
 /// The capability by which every agent component asks for models.
 pub(crate) const MODELS: &str = "models";
 /// The capability by which every agent component asks for agents.
 pub(crate) const AGENTS: &str = "agents";
+/// The key of the secrets that a component is granted.
+const SECRETS: &str = "secrets";
+/// The calls that share what a line grants, where its component says nothing of that: those for one
+/// user, so that nobody meets what another user keeps.
+pub(super) const APART: BucketScope = BucketScope::User;
+/// The comment on a folder that is an example.
+pub(super) const CHOOSE_A_FOLDER: &str = "choose the folder; `{user}` keeps users apart";
 
 /// One key of a component's configuration, with its new value.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,19 +71,11 @@ impl Line {
         }
     }
 
-    /// Returns where the line goes, and the line itself.
-    pub(crate) fn describe(&self, component: &str, is_toml: bool) -> [String; 2] {
-        // JSON has no comments.
-        let choose = self
-            .choose
-            .filter(|_| !is_toml)
-            .map(|choose| format!(" ({choose})"))
-            .unwrap_or_default();
-        let target = match self.replaces {
-            true => format!("replace `{}` in components.{component}{choose}:", self.key),
-            false => format!("add to components.{component}{choose}:"),
-        };
-        [target, format!("  {}", self.text(is_toml))]
+    /// Returns whether it names a secret that is not among these, so that no host starts with it.
+    fn lacks_a_secret(&self, secrets: &BTreeSet<String>) -> bool {
+        let entries = self.value.as_array().into_iter().flatten();
+        let mut names = entries.filter_map(|entry| entry.get("secret")?.as_str());
+        self.key == SECRETS && names.any(|name| !secrets.contains(name))
     }
 
     /// Returns the document for programs.
@@ -82,6 +83,171 @@ impl Line {
         let change = if self.replaces { "replace" } else { "add" };
         json!({ "key": self.key, "change": change, "line": self.text(is_toml), "value": self.value, "choose": self.choose })
     }
+}
+
+/// The place in a configuration that lines are for.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The component's name there.
+    component: String,
+    /// True if the configuration has an entry of that name.
+    has_entry: bool,
+    /// The file that a new entry names; none for a built-in component.
+    path: Option<PathBuf>,
+    /// The folder of the configuration, where it is known.
+    folder: Option<PathBuf>,
+    /// The names of the configuration's secrets.
+    secrets: BTreeSet<String>,
+    is_toml: bool,
+}
+
+impl Place {
+    /// The place of a component of a configuration, which may be a built-in one without an entry.
+    pub(crate) fn in_config(loaded: &Loaded, component: &str) -> Self {
+        let Config {
+            components,
+            secrets,
+            ..
+        } = &loaded.config;
+        Self {
+            component: component.to_owned(),
+            has_entry: components.contains_key(component),
+            path: None,
+            folder: Some(loaded.folder().to_owned()),
+            secrets: secrets.keys().cloned().collect(),
+            is_toml: loaded.is_toml(),
+        }
+    }
+
+    /// The place that a file could have in any configuration. It goes by the file's name, with the
+    /// dashes that the package of a Rust crate has.
+    pub(crate) fn of_file(file: &Path) -> Self {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        Self {
+            component: name.replace('_', "-"),
+            has_entry: false,
+            path: Some(file.to_owned()),
+            folder: None,
+            secrets: BTreeSet::new(),
+            is_toml: true,
+        }
+    }
+
+    /// The place of a component with an entry in a configuration without secrets.
+    #[cfg(test)]
+    pub(crate) fn in_toml(component: &str) -> Self {
+        Self {
+            component: component.to_owned(),
+            has_entry: true,
+            path: None,
+            folder: Some(PathBuf::new()),
+            secrets: BTreeSet::new(),
+            is_toml: true,
+        }
+    }
+
+    /// Returns true if the configuration is written as TOML, and not as JSON.
+    pub(crate) fn is_toml(&self) -> bool {
+        self.is_toml
+    }
+
+    /// Returns what is to be done first, and the lines as blocks, each of which is pasted as a
+    /// whole: one that a host starts with, and one that waits until the configuration has a secret.
+    pub(crate) fn describe(&self, lines: &[Line]) -> Vec<String> {
+        let (later, now): (Vec<&Line>, Vec<&Line>) = lines
+            .iter()
+            .partition(|line| line.lacks_a_secret(&self.secrets));
+        let mut told = self.folders_to_make(lines);
+        told.extend(self.block(&now, self.has_entry, ""));
+        let has_entry = self.has_entry || !now.is_empty();
+        let when = "once `secrets` of the configuration has the name, ";
+        told.extend(self.block(&later, has_entry, when));
+        told
+    }
+
+    /// Returns the commands that make the folders of the lines.
+    fn folders_to_make(&self, lines: &[Line]) -> Vec<String> {
+        let entries = lines.iter().filter(|line| line.key == "directories");
+        let entries = entries.filter_map(|line| line.value.as_array()).flatten();
+        let bases = entries.filter_map(|entry| {
+            let path = Path::new(entry.get("path")?.as_str()?);
+            Some(FolderPattern::parse(path).ok()?.base)
+        });
+        let missing = bases.filter_map(|base| match &self.folder {
+            Some(folder) => Some(folder.join(base)).filter(|base| !base.is_dir()),
+            None => Some(base),
+        });
+        let place = match self.folder {
+            Some(_) => "",
+            None => " beside the configuration",
+        };
+        missing
+            .map(|base| format!("make the folder first{place}: mkdir -p {}", quoted(&base)))
+            .collect()
+    }
+
+    /// Returns one block behind the sentence that says where it goes.
+    fn block(&self, lines: &[&Line], has_entry: bool, when: &str) -> Vec<String> {
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let head = self.head(lines, has_entry);
+        let texts = lines.iter().map(|line| line.text(self.is_toml));
+        let component = &self.component;
+        let rows: Vec<String> = match (has_entry, self.is_toml) {
+            (true, true) => texts.collect(),
+            (true, false) => with_commas(texts.collect()),
+            (false, true) => {
+                let path = self.path.as_ref();
+                let path = path.map(|path| format!("path = {}", toml(&json!(path))));
+                let table = format!("[components.{}]", toml_key(component));
+                std::iter::once(table).chain(path).chain(texts).collect()
+            }
+            (false, false) => {
+                let keys = with_commas(texts.collect()).into_iter();
+                let keys = keys.map(|key| format!("  {key}"));
+                let opening = format!("{}: {{", json!(component));
+                std::iter::once(opening)
+                    .chain(keys)
+                    .chain(["}".to_owned()])
+                    .collect()
+            }
+        };
+        std::iter::once(format!("{when}{head}"))
+            .chain(rows.into_iter().map(|row| format!("  {row}")))
+            .collect()
+    }
+
+    /// Returns the sentence that says where a block goes.
+    fn head(&self, lines: &[&Line], has_entry: bool) -> String {
+        // JSON has no comments.
+        let choices = lines.iter().filter_map(|line| line.choose);
+        let choices: Vec<&str> = choices.filter(|_| !self.is_toml).collect();
+        let choose = match choices.as_slice() {
+            [] => String::new(),
+            choices => format!(" ({})", choices.join("; ")),
+        };
+        let replaced = lines.iter().filter(|line| line.replaces);
+        let replaced: Vec<String> = replaced.map(|line| format!("`{}`", line.key)).collect();
+        let component = &self.component;
+        match (has_entry, replaced.as_slice()) {
+            (false, _) if self.is_toml => format!("add to the configuration{choose}:"),
+            (false, _) => format!("add to `components`{choose}:"),
+            (true, []) => format!("add to components.{component}{choose}:"),
+            (true, keys) => {
+                let keys = keys.join(" and ");
+                format!("put into components.{component} in place of {keys}{choose}:")
+            }
+        }
+    }
+}
+
+/// Puts a comma behind each entry but the last.
+fn with_commas(mut entries: Vec<String>) -> Vec<String> {
+    if let Some((_, others)) = entries.split_last_mut() {
+        others.iter_mut().for_each(|entry| entry.push(','));
+    }
+    entries
 }
 
 /// An entry of a key's list that would allow what was only ever refused. It is no part of a line:
@@ -183,7 +349,7 @@ impl Missing {
 fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     if granted.is_empty() {
         let value = json!([a_folder_at("/workspace", access)]);
-        return Line::new("directories", value, false, Some("choose a folder"));
+        return Line::new("directories", value, false, Some(CHOOSE_A_FOLDER));
     }
     let enough = granted.iter().any(|folder| folder.access >= access);
     let raised = |(index, folder): (usize, &DirectoryGrant)| match index == 0 && !enough {
@@ -202,11 +368,39 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     )
 }
 
-/// Any folder, at a place.
+/// Any folder at a place, in which each user has one.
 pub(super) fn a_folder_at(at: &str, access: Access) -> Value {
     let name = at.trim_matches('/').replace('/', "-");
-    let path = if name.is_empty() { "workspace" } else { &name };
-    json!({ "path": path, "at": at, "access": access })
+    let name = if name.is_empty() { "workspace" } else { &name };
+    directory(&shared_by(APART, name, at, access))
+}
+
+/// A folder of this name in the configuration's folder, with one in it for each owner of a scope.
+pub(super) fn shared_by(
+    scope: BucketScope,
+    name: &str,
+    at: &str,
+    access: Access,
+) -> DirectoryGrant {
+    let owner = match scope {
+        BucketScope::Component => "",
+        BucketScope::User => "{user}",
+        BucketScope::Agent => "{agent}",
+        BucketScope::Session => "{session}",
+    };
+    let path = match owner {
+        "" => name.to_owned(),
+        owner => format!("{name}/{owner}"),
+    };
+    DirectoryGrant::whole(path, at, access)
+}
+
+/// A bucket of which each user has one.
+pub(super) fn a_bucket(name: &str, access: Access) -> BucketGrant {
+    BucketGrant {
+        scope: APART,
+        ..BucketGrant::new(name, access)
+    }
 }
 
 /// The buckets that are granted, and these, each with the more of the two accesses.
@@ -215,7 +409,7 @@ fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line 
     for (name, access) in missing {
         match all.iter_mut().find(|bucket| bucket.bucket == *name) {
             Some(there) => there.access = there.access.max(*access),
-            None => all.push(BucketGrant::new(name, *access)),
+            None => all.push(a_bucket(name, *access)),
         }
     }
     Line::new(
@@ -269,7 +463,7 @@ pub(super) fn bucket(grant: &BucketGrant) -> Value {
     written(
         grant,
         &BucketGrant::new("", Access::ReadOnly),
-        &["bucket", "access"],
+        &["bucket", "scope", "access"],
     )
 }
 
@@ -315,26 +509,23 @@ fn toml(value: &Value) -> String {
             entries.iter().map(toml).collect::<Vec<_>>().join(", ")
         ),
         Value::Object(keys) => {
-            let bare = |key: &str| {
-                !key.is_empty()
-                    && key
-                        .chars()
-                        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-            };
-            let named = |key: &String| {
-                if bare(key) {
-                    key.clone()
-                } else {
-                    toml(&json!(key))
-                }
-            };
             let keys: Vec<String> = keys
                 .iter()
-                .map(|(key, value)| format!("{} = {}", named(key), toml(value)))
+                .map(|(key, value)| format!("{} = {}", toml_key(key), toml(value)))
                 .collect();
             format!("{{ {} }}", keys.join(", "))
         }
         // The one character that TOML wants escaped and JSON does not.
         plain => plain.to_string().replace('\u{7f}', "\\u007F"),
+    }
+}
+
+/// A key as TOML writes it.
+fn toml_key(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !key.is_empty() && key.chars().all(is_bare) {
+        key.to_owned()
+    } else {
+        toml(&json!(key))
     }
 }

@@ -6,7 +6,9 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use super::lines::{Line, RefusedEntry, a_folder_at, bucket, directory, plain, requests};
+use super::lines::{
+    CHOOSE_A_FOLDER, Line, RefusedEntry, a_bucket, a_folder_at, bucket, directory, plain, requests,
+};
 use crate::config::ComponentConfig;
 use domain::authority::Asked as AskedBy;
 use domain::egress::{EgressGrant, Traffic};
@@ -15,7 +17,7 @@ use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, capability
 use domain::ruling::Rule;
 use domain::tool::ToolDefinition;
 use places::Places;
-use requests::{Requests, grant_of};
+use requests::{Requests, grant_of, request_to};
 use serde_json::json;
 use slots::{Slot, at_port, secret_in, slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,10 +195,13 @@ impl Needs {
         let slots = self.slots(config, false);
         let hosts = self.hosts_of_secrets(&slots, granted);
         let told = self.requests.hosts(granted, false);
-        let is_new = |host: &&str| !told.contains(host) && grant_of(host, granted).is_none();
+        let is_new = |written: &&str| {
+            let host = at_port(written).0;
+            !told.contains(host) && grant_of(host, granted).is_none()
+        };
         let hosts = hosts.into_iter().filter(is_new);
         let entry =
-            |host: &str| RefusedEntry::new("network", json!({ "host": host }), Some(ADD_PATHS));
+            |written: &str| RefusedEntry::new("network", request_to(written), Some(ADD_PATHS));
         entries.extend(hosts.map(entry));
         let secrets = slots.iter().map(|slot| match slot {
             Some(slot) => json!(secret_in(slot)),
@@ -242,9 +247,7 @@ impl Needs {
                     .find(|bucket| bucket.bucket == *name);
                 bucket(&BucketGrant {
                     access: *access,
-                    ..there
-                        .cloned()
-                        .unwrap_or_else(|| BucketGrant::new(name, *access))
+                    ..there.cloned().unwrap_or_else(|| a_bucket(name, *access))
                 })
             });
             lines.push(Line::new(
@@ -293,14 +296,9 @@ impl Needs {
                 "directories",
                 json!([a_folder_at(places::USUAL, access)]),
                 false,
-                Some("choose a folder"),
+                Some(CHOOSE_A_FOLDER),
             ),
-            ([], _) => Line::new(
-                "directories",
-                added.collect(),
-                false,
-                Some("choose a folder"),
-            ),
+            ([], _) => Line::new("directories", added.collect(), false, Some(CHOOSE_A_FOLDER)),
             ([_], []) => Line::new("directories", least.collect(), true, None),
             (_, []) => Line::new(
                 "directories",
@@ -322,11 +320,9 @@ impl Needs {
         let mut all = self.requests.least(granted);
         let slots = self.slots(config, true);
         let hosts = self.hosts_of_secrets(&slots, granted);
-        all.extend(
-            hosts.iter().map(|host| {
-                grant_of(host, granted).map_or_else(|| json!({ "host": host }), requests)
-            }),
-        );
+        all.extend(hosts.iter().map(|written| {
+            grant_of(at_port(written).0, granted).map_or_else(|| request_to(written), requests)
+        }));
         let choose = if self.requests.are_addresses_unnamed(granted, true) {
             Some(NAME_ADDRESSES)
         } else {
@@ -369,8 +365,8 @@ impl Needs {
         slots.map(|(slot, _)| slot).collect()
     }
 
-    /// Returns the hosts of slots to which no request is in the lines. A request whose placeholder
-    /// goes nowhere is not sent, and leaves no hop.
+    /// Returns the hosts of slots, as they are written with their ports, to which no request is in
+    /// the lines. A request whose placeholder goes nowhere is not sent, and leaves no hop.
     fn hosts_of_secrets<'a>(
         &self,
         slots: &[&'a Option<Slot>],
@@ -379,8 +375,8 @@ impl Needs {
         let known = self.requests.hosts(granted, true);
         let bound = slots.iter().copied().filter_map(Option::as_ref);
         bound
-            .map(|(host, ..)| at_port(host).0)
-            .filter(|host| !known.contains(host))
+            .map(|(host, ..)| host.as_str())
+            .filter(|host| !known.contains(at_port(host).0))
             .collect()
     }
 }

@@ -9,7 +9,7 @@ mod calls;
 mod trial;
 
 use super::configured;
-use super::lines::{Line, RefusedEntry};
+use super::lines::{Line, Place, RefusedEntry};
 use super::needs::Needs;
 use crate::cli::Suggest;
 use crate::config::Loaded;
@@ -26,7 +26,7 @@ use trial::Trial;
 /// The outcome of all trials.
 struct Report<'a> {
     component: &'a str,
-    is_toml: bool,
+    place: Place,
     calls: &'a Calls,
     lines: Vec<Line>,
     /// The grants for the requests and secrets that were only ever refused.
@@ -64,7 +64,7 @@ pub(super) async fn run(
     let failed = run_all(&trial, &calls, tools, &mut needs).await?;
     let report = Report {
         component: name,
-        is_toml: loaded.is_toml(),
+        place: Place::in_config(loaded, name),
         calls: &calls,
         lines: needs.lines(&config),
         refused: needs.refused_entries(&config),
@@ -114,12 +114,15 @@ impl Report<'_> {
             .iter()
             .map(|line| (line.key.to_owned(), line.value.clone()))
             .collect();
-        let lines = self.lines.iter().map(|line| line.document(self.is_toml));
+        let lines = self
+            .lines
+            .iter()
+            .map(|line| line.document(self.place.is_toml()));
         let refused = self.refused.iter().map(RefusedEntry::document);
         json!({
             "component": self.component, "calls": self.calls.kept.len(),
             "without_arguments": self.calls.without_arguments, "failed": self.failed.keys().collect::<Vec<_>>(),
-            "grant": grant, "lines": lines.collect::<Vec<_>>(),
+            "grant": grant, "lines": lines.collect::<Vec<_>>(), "block": self.place.describe(&self.lines),
             "only_refused": self.only_refused, "refused": refused.collect::<Vec<_>>(), "notes": self.needs.notes(),
         })
     }
@@ -127,10 +130,7 @@ impl Report<'_> {
     /// Returns the lines for people.
     fn describe(&self) -> Vec<String> {
         let head = head(self.calls.kept.len(), self.component);
-        let least = self
-            .lines
-            .iter()
-            .flat_map(|line| line.describe(self.component, self.is_toml));
+        let least = self.place.describe(&self.lines).into_iter();
         let nothing = self.lines.is_empty().then(|| "nothing".to_owned());
         let granted = self.needs.granted_although_refused();
         let granted = (!granted.is_empty()).then(|| {
@@ -144,7 +144,7 @@ impl Report<'_> {
             format!("refused; add to these lists of components.{name} only what is meant:")
         });
         let entries = self.refused.iter();
-        let entries = entries.map(|entry| format!("  {}", entry.text(self.is_toml)));
+        let entries = entries.map(|entry| format!("  {}", entry.text(self.place.is_toml())));
         let notes = self
             .needs
             .notes()

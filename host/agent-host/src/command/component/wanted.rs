@@ -4,12 +4,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::lines::{Line, Missing, bucket, directory, private_addresses, requests};
+use super::lines::{
+    APART, Line, Missing, bucket, directory, private_addresses, requests, shared_by,
+};
 use crate::config::ComponentConfig;
 use domain::egress::{AddressRange, EgressGrant, Host, HostPattern, Method};
-use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, SecretGrant, SecretSlot};
+use domain::grant::{
+    Access, BucketGrant, BucketScope, DirectoryGrant, Grant, SecretGrant, SecretSlot,
+};
 use domain::manifest::{Manifest, WantedFolder, WantedSecret, Wants};
-use runtime::Component;
+use runtime::{Component, Described};
 use serde_json::{Value, json};
 
 /// Returns the lines on a component's manifest; nothing when it has none.
@@ -57,17 +61,19 @@ fn reasons(wants: &Wants) -> Vec<String> {
     });
     let folders = wants.folders.iter().map(|want| {
         format!(
-            "a folder at {} ({}): {}",
+            "a folder at {} ({}{}): {}",
             want.at,
             written(want.access),
+            whose(want.scope),
             want.reason
         )
     });
     let buckets = wants.buckets.iter().map(|want| {
         format!(
-            "the bucket {} ({}): {}",
+            "the bucket {} ({}{}): {}",
             want.bucket,
             written(want.access),
+            whose(want.scope),
             want.reason
         )
     });
@@ -80,6 +86,16 @@ fn reasons(wants: &Wants) -> Vec<String> {
     hosts.chain(folders).chain(buckets).chain(secrets).collect()
 }
 
+/// Returns which calls share what is wanted, where the component says so.
+fn whose(scope: Option<BucketScope>) -> String {
+    let written = |scope| json!(scope).as_str().unwrap_or_default().to_owned();
+    let told = scope.map(|scope| match scope {
+        BucketScope::Component => ", one for all".to_owned(),
+        scope => format!(", one for each {}", written(scope)),
+    });
+    told.unwrap_or_default()
+}
+
 /// Returns an access as it is written.
 fn written(access: Access) -> String {
     json!(access).as_str().unwrap_or_default().to_owned()
@@ -87,10 +103,19 @@ fn written(access: Access) -> String {
 
 /// Returns the lines that grant a component what it would like, beside what it is granted.
 pub(crate) fn lines(component: &Component, config: &ComponentConfig) -> Vec<Line> {
-    match component.manifest() {
-        Some(Ok(manifest)) => of_wants(&manifest.wants, config),
-        Some(Err(_)) | None => Vec::new(),
+    wants(component).map_or_else(Vec::new, |wants| of_wants(&wants, config))
+}
+
+/// Returns the wants of a component; none when its manifest cannot be read. In the folders of a
+/// trigger or a connector the host works for no user, so that all share them.
+fn wants(component: &Component) -> Option<Wants> {
+    let mut wants = component.manifest()?.ok()?.wants.clone();
+    if !matches!(component.describes(), Described::Tools(_)) {
+        for folder in &mut wants.folders {
+            folder.scope = Some(BucketScope::Component);
+        }
     }
+    Some(wants)
 }
 
 /// Returns the part of a configuration that a grant came from.
@@ -110,9 +135,9 @@ pub(crate) fn lines_with(
     config: &ComponentConfig,
     missing: &Missing,
 ) -> Vec<Line> {
-    match component.manifest() {
-        Some(Ok(manifest)) => merged(&manifest.wants, config, missing),
-        Some(Err(_)) | None => missing.lines(config),
+    match wants(component) {
+        Some(wants) => merged(&wants, config, missing),
+        None => missing.lines(config),
     }
 }
 
@@ -198,7 +223,8 @@ fn folders(wanted: &[WantedFolder], granted: &[DirectoryGrant]) -> Vec<Directory
             Some(there) => there.access = there.access.max(want.access),
             None => {
                 let name = want.at.rsplit('/').next().unwrap_or_default();
-                all.push(DirectoryGrant::whole(name, &want.at, want.access));
+                let scope = want.scope.unwrap_or(APART);
+                all.push(shared_by(scope, name, &want.at, want.access));
             }
         }
     }
@@ -258,7 +284,10 @@ fn buckets(wants: &Wants, granted: &[BucketGrant]) -> Vec<BucketGrant> {
     for want in &wants.buckets {
         match all.iter_mut().find(|bucket| bucket.bucket == want.bucket) {
             Some(there) => there.access = there.access.max(want.access),
-            None => all.push(BucketGrant::new(&want.bucket, want.access)),
+            None => all.push(BucketGrant {
+                scope: want.scope.unwrap_or(APART),
+                ..BucketGrant::new(&want.bucket, want.access)
+            }),
         }
     }
     all

@@ -2,6 +2,7 @@
 
 use super::report::{Finding, Grade};
 use crate::client;
+use crate::command::pending::Pending;
 use crate::config::{Loaded, unfit};
 use crate::fields::text;
 use crate::models::gateway;
@@ -122,6 +123,19 @@ pub(super) async fn models(loaded: &Loaded, ask: bool) -> Vec<Finding> {
         findings.push(answer_of(&gateway, alias).await);
     }
     findings
+}
+
+/// Tells whether the host that runs could be set up with the models of its file.
+pub(super) fn models_of_running(loaded: &Loaded, running: &Pending) -> Finding {
+    let name = "models";
+    match running.refused() {
+        Some(reason) => Finding::new(name, Grade::Fail, format!("the file is refused: {reason}")),
+        None => {
+            let aliases: Vec<&str> = loaded.config.models.keys().map(String::as_str).collect();
+            let message = format!("set up in the running host: {}", aliases.join(", "));
+            Finding::new(name, Grade::Ok, message)
+        }
+    }
 }
 
 /// Asks a model for a few tokens.

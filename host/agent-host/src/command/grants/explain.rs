@@ -3,7 +3,7 @@
 
 use super::looks::look_line;
 use super::skills::{SkillsExplanation, Way};
-use crate::command::component::{Line, Missing, whose_folder};
+use crate::command::component::{Line, Missing, Place, whose_folder};
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
@@ -78,9 +78,9 @@ pub(super) async fn run(
         looks,
         bound,
     };
-    let is_toml = loaded.is_toml();
-    terminal.result(&explanation.document(is_toml), || {
-        explanation.lines(is_toml)
+    let place = Place::in_config(loaded, by.as_deref().unwrap_or_default());
+    terminal.result(&explanation.document(place.is_toml()), || {
+        explanation.lines(&place)
     });
     Ok(())
 }
@@ -157,7 +157,7 @@ impl Explanation<'_> {
     }
 
     /// Returns the lines for people.
-    fn lines(&self, is_toml: bool) -> Vec<String> {
+    fn lines(&self, place: &Place) -> Vec<String> {
         let by = self.offered.by.as_deref();
         let whose = match (by, self.code) {
             (Some(by), Some(code)) => format!("{by}@{}", code.short()),
@@ -167,7 +167,7 @@ impl Explanation<'_> {
         let mut lines = vec![format!("{} calls {tool} of {whose}", self.agent)];
         lines.extend(self.looks.iter().map(look_line));
         lines.extend(self.way.line());
-        lines.extend(self.resolution.lines(by.unwrap_or_default(), is_toml));
+        lines.extend(self.resolution.lines(place));
         lines.extend(self.bound.iter().flat_map(bound_lines));
         if self.bound.is_ok() {
             lines.extend(self.targets.iter().map(|(name, denied)| match denied {
@@ -342,7 +342,7 @@ impl CallResolution {
     }
 
     /// Returns the lines for people.
-    fn lines(&self, component: &str, is_toml: bool) -> Vec<String> {
+    fn lines(&self, place: &Place) -> Vec<String> {
         match self {
             Self::Stopped { denied, change } => vec![format!(
                 "refused: `{}`, by {}; {change}",
@@ -357,10 +357,8 @@ impl CallResolution {
                     };
                     format!("refused inside the call: `{}` {why}", ruling.capability)
                 });
-                let lines = lines
-                    .iter()
-                    .flat_map(|line| line.describe(component, is_toml))
-                    .map(|line| format!("  {line}"));
+                let lines = place.describe(lines).into_iter();
+                let lines = lines.map(|line| format!("  {line}"));
                 refused
                     .chain(lines)
                     .chain(["otherwise the call is made, bound to".to_owned()])
@@ -443,7 +441,7 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallResolution, ConfiguredAgent, own_tools};
+    use super::{CallResolution, ConfiguredAgent, Place, own_tools};
     use crate::config::ComponentConfig;
     use domain::authority::{Asked, Caller, Denies, Permissions};
     use domain::definition::Definition;
@@ -479,7 +477,7 @@ mod tests {
             },
             &ComponentConfig::default(),
         )
-        .lines("web", true)
+        .lines(&Place::in_toml("web"))
     }
 
     #[test]

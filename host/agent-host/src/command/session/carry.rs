@@ -11,6 +11,8 @@ use crate::failure::{Exit, Failure};
 use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use anyhow::Context;
+use domain::id::AgentId;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Writes a session to stdout.
@@ -38,7 +40,8 @@ pub(super) async fn import(
 ) -> Result<(), Failure> {
     let bytes = std::fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()));
     let bytes = bytes.map_err(|error| Failure::new(Exit::Usage, error))?;
-    let path = format!("/api/agents/{}/sessions/import", segment(agent));
+    let agent = whose(client, agent).await?;
+    let path = format!("/api/agents/{}/sessions/import", segment(&agent));
     let imported = client.post_bytes(&path, bytes).await?;
     terminal.result(&imported, || {
         vec![format!(
@@ -50,4 +53,23 @@ pub(super) async fn import(
         )]
     });
     Ok(())
+}
+
+/// Returns the agent that a name stands for. A definition stands for the caller's agent of it, which
+/// is made if there is none.
+async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
+    if named.starts_with('/') || named.parse::<AgentId>().is_ok() {
+        return Ok(named.to_owned());
+    }
+    let agents = client.get_all("/api/agents?limit=500", "/agents").await?;
+    let end = format!("/agent/{named}");
+    let is_of = |agent: &&Value| {
+        text(agent, "/definition") == named && text(agent, "/path").ends_with(&end)
+    };
+    if let Some(own) = agents.iter().find(is_of) {
+        return Ok(text(own, "/id").to_owned());
+    }
+    let wanted = json!({ "definition": named });
+    let made = client.post("/api/agents", &wanted).await?;
+    Ok(text(&made, "/id").to_owned())
 }

@@ -64,10 +64,7 @@ fn a_call_of_too_high_or_unknown_cost_is_not_afforded_and_the_budget_is_named() 
         (
             Some(199),
             price,
-            Err(
-                "199 millionths are left of what this turn may cost and 200 are needed \
-                 (costMicrosMax)",
-            ),
+            Err("too little is left of what this turn may cost (costMicrosMax)"),
         ),
         (Some(199), Price::per_million(0.0, None, 0.0), Ok(Some(0))),
         (Some(u64::MAX), None, Err("`models.<alias>.price`")),

@@ -84,8 +84,8 @@ pub struct ScheduleSpec {
     #[schemars(range(min = 1, max = 100))]
     pub missed_max: Option<u32>,
     /// True if occasions at whole hours come up to 5 minutes later, always by the same time, which
-    /// follows from the trigger's name. So not all triggers of a host are due at once. True
-    /// without; `at` is always exact.
+    /// follows from the trigger's name. So not all triggers of a host are due at once. Without it
+    /// they come when the schedule says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<bool>,
     /// True if it is over with its first occasion.
@@ -207,7 +207,7 @@ impl Schedule {
     /// It is none; the error names the field and the fix.
     pub fn parse(spec: &ScheduleSpec) -> Result<Self, ScheduleError> {
         spec.check()?;
-        let wants_spread = spec.spread.unwrap_or(true);
+        let wants_spread = spec.spread.unwrap_or(false);
         let (rule, is_whole_hours) = match (spec.at, spec.every, &spec.cron) {
             (Some(at), _, _) => (Rule::At(at), false),
             (None, Some(every), _) => {

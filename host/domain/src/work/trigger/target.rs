@@ -1,9 +1,10 @@
 //! Targets: where the messages of a trigger go.
 
 use super::{ABOUT_BYTES_MAX, TARGET_NAME_BYTES_MAX};
+use crate::access::user::UserId;
 use crate::agents::path::AgentPath;
 use crate::agents::persona::PersonaId;
-use crate::values::id::{SessionId, TurnId};
+use crate::values::id::{AgentId, SessionId, TurnId};
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -187,6 +188,22 @@ impl TriggerTarget {
         }
     }
 
+    /// Returns who hears what a trigger says there for a user, in words.
+    #[must_use]
+    pub fn hearer(&self, user: &UserId) -> String {
+        match self {
+            Self::Agent { agent } if agent.starts_with('/') || agent.parse::<AgentId>().is_ok() => {
+                format!("the agent {agent}")
+            }
+            Self::Agent { agent } => format!("the agent /{user}/agent/{agent}"),
+            Self::Path { path } => format!("the agent {path}"),
+            Self::Session { session } => format!("the session {session}"),
+            Self::Turn { turn } => format!("a session at the turn {turn}"),
+            Self::Persona { persona } => format!("{user}'s main session with {persona}"),
+            Self::Smart { .. } => format!("{user}'s thread on the topic"),
+        }
+    }
+
     /// Returns whether each firing can have a session of its own there: only where the target is an
     /// agent or a persona, and no session that is there already.
     #[must_use]
@@ -265,6 +282,27 @@ mod tests {
                 assert_eq!(json!(target), given);
                 assert!(given.get(target.key()).is_some());
             }
+        }
+    }
+
+    #[test]
+    fn a_target_says_who_hears_it() {
+        let user = "ada".parse().unwrap();
+        for (target, expected) in [
+            (json!({ "agent": "books" }), "the agent /ada/agent/books"),
+            (
+                json!({ "agent": "/ada/telegram" }),
+                "the agent /ada/telegram",
+            ),
+            (
+                json!({ "path": "/ada/cron/daily" }),
+                "the agent /ada/cron/daily",
+            ),
+            (json!({ "persona": "home" }), "ada's main session with home"),
+            (json!({ "smart": {} }), "ada's thread on the topic"),
+        ] {
+            let target: TriggerTarget = serde_json::from_value(target).unwrap();
+            assert_eq!(target.hearer(&user), expected);
         }
     }
 

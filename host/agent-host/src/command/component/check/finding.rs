@@ -51,6 +51,16 @@ pub(super) fn faults(findings: &[Finding], component: &str, grant: &Grant) -> Ve
         .collect()
 }
 
+/// Returns the warnings about the buckets and folders of a component as a whole: what would stay
+/// behind, and what was moved.
+pub(super) fn about_content(findings: &[Finding], component: &str) -> Vec<String> {
+    let keys = ["keyValue", "directories"].map(|key| format!("components.{component}.{key}"));
+    let told = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Warning && keys.contains(&finding.key));
+    told.map(|finding| finding.message.clone()).collect()
+}
+
 /// The numbers of what is wrong with the components that were checked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {

@@ -1,6 +1,6 @@
 //! Lines of the check, for people and for programs.
 
-use super::{Admissions, Pin, document, imports, missing, never_open, report_lines};
+use super::{Admissions, Pin, Place, document, imports, missing, never_open, report_lines};
 use crate::config::ComponentConfig;
 use domain::authority::{CapabilityStatus, Reviewed};
 use domain::digest::Digest;
@@ -99,7 +99,7 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
         &|_| true,
     );
     assert_eq!(
-        report_lines("c", &standings, &lines, &imports, true),
+        report_lines(&Place::in_toml("c"), &standings, &lines, &imports),
         [
             "  refused  lists.read       asked by t",
             "  refused  lists.write      asked by t",
@@ -107,8 +107,7 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
             "  import   wasi:sockets/tcp@0.2.6: no grant opens it",
             "  import   wasi:keyvalue/store: open to tools that declare <bucket>.*",
             "  add to components.c:",
-            "    keyValue = [{ bucket = \"lists\", access = \"read-write\" }]",
-            "  add to components.c:",
+            "    keyValue = [{ bucket = \"lists\", scope = \"user\", access = \"read-write\" }]",
             "    network = [{ host = \"example.com\" }]  # choose the hosts",
         ]
     );
@@ -116,7 +115,9 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
     let line = |index: usize| document["capabilities"][index]["line"].clone();
     assert!(
         line(0) == line(1)
-            && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]"
+            && line(0)
+                == "keyValue = [{ bucket = \"lists\", scope = \"user\", access = \
+                    \"read-write\" }]"
     );
     assert_eq!(
         document["imports"][0],
@@ -149,7 +150,7 @@ fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
     };
     let standings = ["models", "agents"].map(by_nature);
     let lines = missing(&standings).lines(&ComponentConfig::default());
-    let told = report_lines("c", &standings, &lines, &[], true);
+    let told = report_lines(&Place::in_toml("c"), &standings, &lines, &[]);
     let [models, agents, _, line] = told.as_slice() else {
         panic!("{told:?}")
     };

@@ -1,8 +1,9 @@
 //! Lines that are printed, put where they say, and read by the real parser.
 
-use super::{Line, Missing};
+use super::{Line, Missing, Place};
 use crate::config::{ComponentConfig, load};
 use domain::egress::EgressGrant;
+use domain::grant::BucketScope;
 use serde_json::json;
 
 /// A component of a configuration in TOML.
@@ -78,7 +79,8 @@ fn the_lines_of_every_capability_are_read_by_the_parser_all_together() {
     );
     assert_eq!(
         config.key_value,
-        parsed(r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#).key_value
+        parsed(r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write" }]"#)
+            .key_value
     );
     assert!(config.models.is_some() && config.agents.is_some() && config.environment.len() == 1);
 }
@@ -95,7 +97,7 @@ fn what_a_key_grants_already_stays_as_it_is() {
         &["lists.write", "files.write", "env.read", "new.read"],
     );
     let expected = [
-        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write", keysMax = 5 }, { bucket = "b", access = "read-only" }, { bucket = "new", access = "read-only" }]"#,
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write", keysMax = 5 }, { bucket = "b", access = "read-only" }, { bucket = "new", scope = "user", access = "read-only" }]"#,
         r#"directories = [{ path = "notes", at = "/n", access = "read-write", deny = ["x"] }]"#,
         keys[2],
     ];
@@ -105,21 +107,77 @@ fn what_a_key_grants_already_stays_as_it_is() {
 #[test]
 fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
     let lines = Missing::of(["files.read"]).lines(&ComponentConfig::default());
-    let told = [true, false].map(|is_toml| lines[0].describe("c", is_toml));
+    let told = [true, false].map(|is_toml| {
+        let place = Place {
+            is_toml,
+            ..Place::in_toml("c")
+        };
+        place.describe(&lines)
+    });
+    let first = "make the folder first: mkdir -p workspace";
     assert_eq!(
         told[0],
         [
+            first,
             "add to components.c:",
-            r#"  directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#
+            r#"  directories = [{ path = "workspace/{user}", at = "/workspace", access = "read-only" }]  # choose the folder; `{user}` keeps users apart"#
         ]
     );
     assert_eq!(
         told[1],
         [
-            "add to components.c (choose a folder):",
-            r#"  "directories": [{"path":"workspace","at":"/workspace","access":"read-only"}]"#
+            first,
+            "add to components.c (choose the folder; `{user}` keeps users apart):",
+            r#"  "directories": [{"path":"workspace/{user}","at":"/workspace","access":"read-only"}]"#
         ]
     );
+}
+
+/// Nothing of it has to be put together, and a host starts with it.
+#[test]
+fn lines_are_blocks_that_are_pasted_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = ["files.write", "lists.write", "secrets.use"];
+    let lines = Missing::of(all).lines(&ComponentConfig::default());
+    for (name, beginning) in [("toml", ""), ("json", "{ \"components\": {")] {
+        let file = folder.path().join(format!("c.{name}"));
+        let empty = if name == "toml" { "" } else { "{}" };
+        std::fs::write(&file, empty).unwrap();
+        let place = Place::in_config(&load(&file, []).unwrap(), "lists");
+        let told = place.describe(&lines);
+        let later = told
+            .iter()
+            .position(|line| line.starts_with("once "))
+            .unwrap();
+        let [make, _, block @ ..] = &told[..later] else {
+            panic!("{told:?}")
+        };
+        assert!(
+            make.starts_with("make the folder first: mkdir -p "),
+            "{make}"
+        );
+        let end = if beginning.is_empty() { "" } else { "}}" };
+        std::fs::write(&file, format!("{beginning}{}{end}", block.join("\n"))).unwrap();
+        let pasted = load(&file, []).unwrap().config.components["lists"].clone();
+        assert_eq!(
+            (
+                pasted.directories[0].path.to_str().unwrap(),
+                pasted.key_value[0].scope,
+                pasted.secrets.len(),
+            ),
+            ("workspace/{user}", BucketScope::User, 0),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn keys_that_are_there_are_named_once_before_the_block() {
+    let config = parsed(r#"keyValue = [{ bucket = "b", access = "read-only" }]"#);
+    let lines = Missing::of(["b.write", "files.read"]).lines(&config);
+    let told = Place::in_toml("c").describe(&lines);
+    assert_eq!(told[1], "put into components.c in place of `keyValue`:");
+    assert_eq!(told.len(), 4, "{told:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! refused.
 
 use super::super::lines::{private_addresses, requests};
+use super::slots::at_port;
 use domain::egress::{EgressGrant, Hop, Host, HostPattern, PathPattern, Scheme};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,6 +248,24 @@ fn together<'a>(
     let granted = granted.filter(|path| !is_unknown && **path != PathPattern::default());
     let methods = paths.into_values().flatten().collect();
     vec![(granted.map(PathPattern::to_string), methods)]
+}
+
+/// Returns the entry for requests to a host that is known by a placeholder for a secret alone, as it
+/// is written with its port. A secret goes over https, and in the clear to this machine alone.
+pub(super) fn request_to(written: &str) -> Value {
+    let (host, port) = at_port(written);
+    let is_here = Host::parse(host).is_ok_and(|host| host.is_loopback());
+    let (scheme, usual) = if is_here {
+        ("http", 80)
+    } else {
+        ("https", 443)
+    };
+    let origin = Origin {
+        host: host.to_owned(),
+        scheme: scheme.to_owned(),
+        port: port.unwrap_or(usual),
+    };
+    origin.entry(None, &BTreeSet::new(), None)
 }
 
 /// Returns the first grant of requests to a host; none without.

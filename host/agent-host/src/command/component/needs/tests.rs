@@ -6,6 +6,7 @@ use crate::config::ComponentConfig;
 use domain::egress::{Hop, Method, Scheme, Traffic};
 use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::ruling::Rule;
+use serde_json::json;
 
 fn decision(capability: &str, verdict: BoundaryVerdict) -> BoundaryDecision {
     BoundaryDecision {
@@ -58,9 +59,9 @@ fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
     assert_eq!(
         lines.iter().map(|line| line.text(true)).collect::<Vec<_>>(),
         [
-            r#"directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#,
+            r#"directories = [{ path = "workspace/{user}", at = "/workspace", access = "read-only" }]  # choose the folder; `{user}` keeps users apart"#,
             r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], methods = ["POST"], path = "/b" }, { host = "example.com", path = "/a" }]"#,
-            r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#,
+            r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write" }]"#,
         ]
     );
     pasted(&[], &lines);
@@ -250,6 +251,28 @@ fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
             && told[0].starts_with(r#"network: { host = "api.github.com" }  # add the methods"#)
             && told[1].contains(r#"slot = { header = "authorization" }"#),
         "{told:?}"
+    );
+    // The network line is whole, so that the host starts with it.
+    let local = needing(
+        BoundaryVerdict::Granted,
+        "key -> 127.0.0.1:18901 header authorization",
+    );
+    let keys = r#"network = [{ host = "127.0.0.1", schemes = ["http"], ports = [18901], privateAddresses = ["127.0.0.1"] }]"#;
+    let lines = local.lines(&ComponentConfig::default());
+    assert!(
+        lines[0].text(true).starts_with(keys),
+        "{}",
+        lines[0].text(true)
+    );
+    // What is granted at that port is not asked for again.
+    let granted = format!(
+        "{keys}\nsecrets = [{{ secret = \"key\", host = \"127.0.0.1\", port = 18901, slot = {{ \
+         header = \"authorization\" }} }}]"
+    );
+    let granted = parsed(&granted);
+    assert_eq!(
+        local.secrets(&granted).unwrap().value,
+        json!(granted.secrets)
     );
     let elsewhere = needing(BoundaryVerdict::Refused, "a placeholder stands in the path");
     assert_eq!(refused(&elsewhere, "").len(), 1);

@@ -9,6 +9,7 @@ use crate::guests;
 use crate::serve::{Reach, command_runtime};
 use anyhow::Context;
 use broker::Entry;
+use domain::authority::Asked;
 use domain::egress::{CREDENTIALS, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{
     Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability,
@@ -167,11 +168,6 @@ impl Trial {
         needs: &Needs,
     ) -> Result<Bound, Failure> {
         let granted = &self.entry().grant;
-        let ruling = |capability: &String| Ruling {
-            capability: capability.clone(),
-            allowed: true,
-            rule: Rule::Granted,
-        };
         let anywhere = EgressGrant {
             any_host: true,
             schemes: vec![Scheme::Http, Scheme::Https],
@@ -192,7 +188,7 @@ impl Trial {
                 .collect(),
             secrets: slots(self.entry(), tool),
             limits: granted.limits,
-            rulings: tool.capabilities.iter().map(ruling).collect(),
+            rulings: rulings(tool),
         })
     }
 
@@ -218,6 +214,19 @@ impl Trial {
                 });
         made.collect()
     }
+}
+
+/// Returns the rulings of a call that is granted all that its tool needs: also what a capability
+/// that it declares brings with it, as writing does reading.
+fn rulings(tool: &ToolDefinition) -> Vec<Ruling> {
+    let needed = Asked::from(tool).capabilities_needed().into_iter();
+    needed
+        .map(|capability| Ruling {
+            capability,
+            allowed: true,
+            rule: Rule::Granted,
+        })
+        .collect()
 }
 
 /// Returns slots for the headers reserved for secrets, at a host that does not exist. A header that
@@ -274,4 +283,32 @@ struct Unheard;
 
 impl Notes for Unheard {
     fn note(&self, _message: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rulings;
+    use serde_json::json;
+
+    #[test]
+    fn a_tool_that_declares_to_write_is_granted_to_read_as_by_the_host() {
+        let tool = serde_json::from_value(json!({
+            "name": "note", "description": "", "arguments": {}, "effect": "idempotent",
+            "capabilities": ["expenses.write", "files.write"],
+        }));
+        let mut names: Vec<String> = rulings(&tool.unwrap())
+            .into_iter()
+            .map(|ruling| ruling.capability)
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "expenses.read",
+                "expenses.write",
+                "files.read",
+                "files.write"
+            ]
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Manifests that become lines for people, and lines of a configuration.
 
 use super::{about, as_config, merged, of_wants};
-use crate::command::component::lines::Missing;
+use crate::command::component::lines::{Missing, Place};
 use crate::config::ComponentConfig;
 use domain::grant::Grant;
 use domain::manifest::Manifest;
@@ -54,11 +54,11 @@ fn what_a_manifest_wants_becomes_the_exact_lines_of_a_grant() {
     assert_eq!(
         told,
         [
-            "directories = [{ path = \"in\", at = \"/data/in\", access = \"read-write\" }]  \
+            "directories = [{ path = \"in/{user}\", at = \"/data/in\", access = \"read-write\" }]  \
              # choose the folder",
             "network = [{ host = \"api.example.com\" }, { host = \"b.example.com\", methods = \
              [\"POST\"] }]",
-            "keyValue = [{ bucket = \"plans\", access = \"read-only\" }]",
+            "keyValue = [{ bucket = \"plans\", scope = \"user\", access = \"read-only\" }]",
             "secrets = [{ secret = \"key\", host = \"api.example.com\", slot = { header = \
              \"x-key\" } }]  # name one of `secrets`",
         ]
@@ -105,8 +105,8 @@ fn methods_that_a_granted_host_lacks_are_wanted_still() {
         json!([{ "host": "b.example.com", "methods": ["GET", "HEAD", "POST"], "redirects": 1 }])
     );
     assert_eq!(
-        lines[0].describe("c", true)[0],
-        "replace `network` in components.c:"
+        Place::in_toml("c").describe(&lines)[0],
+        "put into components.c in place of `network`:"
     );
 }
 
@@ -175,16 +175,43 @@ fn a_line_of_a_manifest_grants_what_is_refused_beyond_it_too() {
     );
     assert_eq!(
         lines[0].text(true),
-        "directories = [{ path = \"in\", at = \"/data/in\", access = \"read-write\" }]  \
+        "directories = [{ path = \"in/{user}\", at = \"/data/in\", access = \"read-write\" }]  \
          # choose the folder"
     );
     assert_eq!(
-        lines[2].describe("c", true),
-        [
-            "add to components.c:",
-            "  keyValue = [{ bucket = \"plans\", access = \"read-only\" }, { bucket = \
-             \"notes\", access = \"read-write\" }]"
-        ]
+        lines[2].text(true),
+        "keyValue = [{ bucket = \"plans\", scope = \"user\", access = \"read-only\" }, { bucket = \
+         \"notes\", scope = \"user\", access = \"read-write\" }]"
     );
     assert!(lines[3].text(true).contains("api.example.com"));
+}
+
+/// What its author says goes before what is usual.
+#[test]
+fn a_want_that_says_who_shares_it_is_granted_so() {
+    let shared = wants(&json!({
+        "folders": [
+            { "at": "/all", "access": "read-only", "scope": "component", "reason": "r" },
+            { "at": "/own", "access": "read-write", "scope": "session", "reason": "r" }
+        ],
+        "buckets": [
+            { "bucket": "b", "access": "read-only", "scope": "agent", "reason": "r" }
+        ]
+    }));
+    assert_eq!(
+        about(&shared)[0],
+        "  would like a folder at /all (read-only, one for all): r"
+    );
+    let lines = of_wants(&shared.wants, &ComponentConfig::default());
+    assert_eq!(
+        lines[0].value,
+        json!([
+            { "path": "all", "at": "/all", "access": "read-only" },
+            { "path": "own/{session}", "at": "/own", "access": "read-write" }
+        ])
+    );
+    assert_eq!(
+        lines[1].value,
+        json!([{ "bucket": "b", "scope": "agent", "access": "read-only" }])
+    );
 }

@@ -101,7 +101,7 @@ fn occasions_come_as_they_were_written() {
 }
 
 #[test]
-fn an_occasion_at_a_whole_hour_is_spread_by_the_name() {
+fn an_occasion_at_a_whole_hour_is_spread_only_where_that_is_asked_for() {
     let start = time("2026-01-01T00:30:00Z");
     let whole = time("2026-01-01T01:00:00Z");
     let first = |spec: &Value, trigger: &str| {
@@ -112,8 +112,8 @@ fn an_occasion_at_a_whole_hour_is_spread_by_the_name() {
             .unwrap()
     };
     for spec in [
-        json!({ "cron": "0 * * * *" }),
-        json!({ "every": "1h", "anchor": "2026-01-01T00:00:00Z" }),
+        json!({ "cron": "0 * * * *", "spread": true }),
+        json!({ "every": "1h", "anchor": "2026-01-01T00:00:00Z", "spread": true }),
     ] {
         let dues: std::collections::BTreeSet<Timestamp> = (0..50)
             .map(|number| first(&spec, &format!("t{number}")))
@@ -127,7 +127,9 @@ fn an_occasion_at_a_whole_hour_is_spread_by_the_name() {
         assert_eq!(first(&spec, "a"), first(&spec, "a"));
     }
     for exact in [
+        json!({ "cron": "0 * * * *" }),
         json!({ "cron": "0 * * * *", "spread": false }),
+        json!({ "every": "1h", "anchor": "2026-01-01T00:00:00Z" }),
         json!({ "at": "2026-01-01T01:00:00Z" }),
     ] {
         assert_eq!(first(&exact, "a"), whole, "{exact}");

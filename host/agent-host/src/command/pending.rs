@@ -1,0 +1,150 @@
+//! What a running host says of its configuration's file: what it would change, and what a check
+//! finds in the host's own environment.
+
+use crate::client::Client;
+use crate::config::{Finding, Grants, Loaded, Severity, kept_of, left_behind};
+use crate::failure::Failure;
+use crate::fields::{list, text};
+use domain::grant::Grant;
+use serde_json::Value;
+use std::path::Path;
+use store::buckets_at_rest;
+
+/// The answer of a running host.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    document: Value,
+    /// The grants that it has in force, by their components.
+    grants: Grants,
+}
+
+impl Pending {
+    /// Asks the running host.
+    pub(crate) async fn ask(loaded: &Loaded) -> Result<Self, Failure> {
+        let client = Client::new(loaded)?;
+        let document = client.get("/api/config/pending").await?;
+        let components = client.get("/api/components").await?;
+        let grants = list(&components, "/components").iter().filter_map(|it| {
+            let grant: Grant = serde_json::from_value(it.get("grant")?.clone()).ok()?;
+            Some((text(it, "/name").to_owned(), grant))
+        });
+        Ok(Self {
+            grants: grants.collect(),
+            document,
+        })
+    }
+
+    /// Asks the running host; none while there is none, or when it may not be asked.
+    pub(crate) async fn of_running(loaded: &Loaded) -> Option<Self> {
+        Self::ask(loaded).await.ok()
+    }
+
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Returns whether it is about the file of a configuration.
+    pub(crate) fn is_of(&self, loaded: &Loaded) -> bool {
+        let real = |file: &Path| std::fs::canonicalize(file).ok();
+        let own = Path::new(text(&self.document, "/file"));
+        own == loaded.file || real(own).is_some_and(|own| real(&loaded.file) == Some(own))
+    }
+
+    /// Returns the reason why the file would be refused as a whole.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.document.get("refused")?.as_str()
+    }
+
+    /// Returns what a check finds in the host's environment.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let findings = list(&self.document, "/findings").iter();
+        let finding = |it: &Value| Finding {
+            severity: match text(it, "/severity") {
+                "error" => Severity::Error,
+                _ => Severity::Warning,
+            },
+            key: text(it, "/key").to_owned(),
+            message: text(it, "/message").to_owned(),
+        };
+        findings.map(finding).collect()
+    }
+
+    /// Returns a warning for each granted folder in whose place another one is now, or none.
+    pub(crate) fn moved_folders(&self, loaded: &Loaded) -> Vec<Finding> {
+        let moved = list(&self.document, "/moved_folders").iter();
+        let moved = moved.filter_map(Value::as_str).flat_map(|moved| {
+            let components = loaded.config.components.iter();
+            let of = components.filter(move |(_, component)| {
+                let mut folders = component.directories.iter();
+                folders.any(|folder| loaded.resolve(&folder.path) == Path::new(moved))
+            });
+            of.map(move |(name, _)| Finding {
+                severity: Severity::Warning,
+                key: format!("components.{name}.directories"),
+                message: format!(
+                    "the folder at `{moved}` is not the one that the running host has open: it was \
+                     moved, removed or replaced; `agent-host reload` opens what is there"
+                ),
+            })
+        });
+        moved.collect()
+    }
+
+    /// Returns the lines for people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let file = text(&self.document, "/file");
+        let changes = list(&self.document, "/changes");
+        let head = match changes {
+            [] => format!("{file} is what is in force"),
+            _ => format!("{file} against what is in force: + is new, - would go"),
+        };
+        let value = |it: &Value, name: &str| it.get(name)?.as_str().map(str::to_owned);
+        let changes = changes.iter().map(|it| {
+            let key = text(it, "/key");
+            match (value(it, "before"), value(it, "after")) {
+                (Some(before), Some(after)) => format!("~ {key}: {before} -> {after}"),
+                (None, after) => format!("+ {key} = {}", after.unwrap_or_default()),
+                (Some(before), None) => format!("- {key} = {before}"),
+            }
+        });
+        let restart = list(&self.document, "/needs_restart").iter();
+        let restart = restart
+            .filter_map(Value::as_str)
+            .map(|key| format!("after a restart only: {key}"));
+        let moved = list(&self.document, "/moved_folders").iter();
+        let moved = moved
+            .filter_map(Value::as_str)
+            .map(|folder| format!("opened anew: {folder}"));
+        let findings = self.findings().into_iter().map(|it| {
+            let grade = match it.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            format!("{grade}: {}: {}", it.key, it.message)
+        });
+        std::iter::once(head)
+            .chain(changes)
+            .chain(restart)
+            .chain(moved)
+            .chain(findings)
+            .collect()
+    }
+}
+
+/// Finds the content that a configuration leaves behind: beside what a running host has in force,
+/// or by what is in the data folder of one that is stopped. What cannot be read is not told of.
+pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> Vec<Finding> {
+    match running {
+        // It has said so itself.
+        Some(pending) if pending.is_of(loaded) => Vec::new(),
+        Some(pending) => left_behind(Some(&pending.grants), loaded, &kept_of(&pending.document)),
+        None => {
+            let data = loaded.data_dir();
+            let kept = tokio::task::spawn_blocking(move || buckets_at_rest(&data)).await;
+            match kept {
+                Ok(Ok(kept)) => left_behind(None, loaded, &kept),
+                Ok(Err(_)) | Err(_) => Vec::new(),
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a changed file would do before it does it: shown, applied on request, and with what it
+//! leaves behind; and folders that were replaced under a running host.
+
+use super::{changes, config, play, put, reload, session, started};
+use agent_host_tests::process::Folder;
+use serde_json::{Value, json};
+use std::process::Output;
+use std::time::Duration;
+
+/// The time in which a host that takes up its file has done so.
+const TAKEN_UP: Duration = Duration::from_secs(3);
+
+fn manual(mut config: Value) -> Value {
+    config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "reload": "manual" });
+    config
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
+    let folder = Folder::new(json!({}));
+    put(
+        &folder,
+        &manual(config(&json!(["look"]), &json!({}))).to_string(),
+    );
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    let same = folder.run(&["config", "diff"]).await;
+    assert!(out(&same).contains("is what is in force"), "{same:?}");
+
+    let wider = config(
+        &json!(["look", "add_line"]),
+        &json!({ "limits": { "hopsMax": 3 } }),
+    );
+    put(&folder, &manual(wider.clone()).to_string());
+    tokio::time::sleep(TAKEN_UP).await;
+    assert!(changes(&host).await.is_empty());
+    let shown = folder.run(&["config", "diff"]).await;
+    for told in [
+        "+ agents.puppet.toolAllowlist = \"add_line\"",
+        "~ limits.hopsMax: ",
+        " -> 3",
+    ] {
+        assert!(out(&shown).contains(told), "{told}: {shown:?}");
+    }
+    let grants = folder.run(&["grants", "diff"]).await;
+    assert!(
+        out(&grants).contains("+ agents.puppet.toolAllowlist"),
+        "{grants:?}"
+    );
+
+    let applied = folder.run(&["config", "apply"]).await;
+    assert!(applied.status.success(), "{applied:?}");
+    let change = changes(&host).await.remove(0);
+    assert_eq!(change["data"]["because"], "request", "{change}");
+    assert_eq!(change["data"]["user_id"], "local", "{change}");
+
+    // One that would be refused says so, and stays out.
+    let mut wrong = wider;
+    wrong["components"]["effects"]["directories"][0]["path"] = json!("not-there");
+    put(&folder, &manual(wrong).to_string());
+    let refused = folder.run(&["config", "diff"]).await;
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert!(err(&refused).contains("there is no folder"), "{refused:?}");
+    assert!(host.stop().await.success());
+}
+
+/// A handle outlives the name of its folder, and a reload opens what is there by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let files = folder.path().join("files");
+    std::fs::rename(&files, folder.path().join("files.old")).unwrap();
+    std::fs::create_dir(&files).unwrap();
+    let checked = folder.run(&["config", "check"]).await;
+    let told = "is not the one that the running host has open";
+    assert!(err(&checked).contains(told), "{checked:?}");
+    let checked = folder.run(&["component", "check", "effects"]).await;
+    assert!(out(&checked).contains(told), "{checked:?}");
+
+    let opened = reload(&host).await;
+    assert_eq!(opened.status, 200, "{opened:?}");
+    assert_eq!(
+        opened.body["folders_opened"],
+        json!([files.canonicalize().unwrap()]),
+        "{opened:?}"
+    );
+    let checked = folder.run(&["config", "check"]).await;
+    assert!(!err(&checked).contains(told), "{checked:?}");
+
+    // One that is gone is told to a model by its place, and never by its path on this machine.
+    std::fs::remove_dir(&files).unwrap();
+    let session = session(&host).await;
+    let steps = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
+    let told = play(&host, &session, &steps).await;
+    assert!(
+        told.contains("the folder at `/data` cannot be opened"),
+        "{told}"
+    );
+    assert!(
+        !told.contains(&folder.path().display().to_string()),
+        "{told}"
+    );
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_go_by_the_environment_of_the_running_host() {
+    let mut with = config(&json!(["look"]), &json!({}));
+    with["components"]["effects"]["environment"] = json!({ "REGION": { "env": "REGION_OF_TEST" } });
+    let folder = Folder::new(with);
+    folder.warm(&["puppet", "effects"]).await;
+    let unset = folder.run(&["config", "check"]).await;
+    assert!(
+        err(&unset).contains("`REGION_OF_TEST` is not set"),
+        "{unset:?}"
+    );
+    let host = folder
+        .start_in(&[], Some(("REGION_OF_TEST", "eu")))
+        .await
+        .unwrap();
+    for command in [&["config", "check"][..], &["doctor"]] {
+        let checked = folder.run(command).await;
+        let told = out(&checked) + &err(&checked);
+        assert!(!told.contains("REGION_OF_TEST"), "{command:?}: {told}");
+    }
+    assert!(folder.run(&["config", "check"]).await.status.success());
+    assert!(host.stop().await.success());
+}
