@@ -139,6 +139,7 @@ fn of_data_folder(data: &Path) -> Result<Loaded, Failure> {
         written: "".into(),
         data: Some(data),
         overlaid: Vec::new(),
+        trusts_address: false,
     })
 }
 

@@ -123,6 +123,7 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
         log: _,
         identity: _,
         limits: _,
+        reload: _,
     } = server;
     search.look(Kind::Secret, &loaded.token_file(), || {
         "the token of the API".to_owned()
