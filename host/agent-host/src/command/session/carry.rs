@@ -55,8 +55,8 @@ pub(super) async fn import(
     Ok(())
 }
 
-/// Returns the agent that a name stands for. A definition stands for the caller's agent of it, which
-/// is made if there is none.
+/// Returns the agent that a name stands for. A definition stands for the caller's agent of it,
+/// which is made if there is none.
 async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
     if named.starts_with('/') || named.parse::<AgentId>().is_ok() {
         return Ok(named.to_owned());

@@ -250,8 +250,8 @@ fn together<'a>(
     vec![(granted.map(PathPattern::to_string), methods)]
 }
 
-/// Returns the entry for requests to a host that is known by a placeholder for a secret alone, as it
-/// is written with its port. A secret goes over https, and in the clear to this machine alone.
+/// Returns the entry for requests to a host that is known by a placeholder for a secret alone, as
+/// it is written with its port. A secret goes over https, and in the clear to this machine alone.
 pub(super) fn request_to(written: &str) -> Value {
     let (host, port) = at_port(written);
     let is_here = Host::parse(host).is_ok_and(|host| host.is_loopback());
