@@ -196,7 +196,7 @@ impl Problem {
     /// Reports with 503 that the host depends on services which it cannot use at present.
     pub(crate) fn dependency_down(services: &str) -> Self {
         let detail = format!("the host works, and cannot use: {services}");
-        Self::for_now("DEPENDENCY_DOWN", detail, DEPENDENCY_RETRY_AFTER_S)
+        Self::for_now("DEPENDENCY_DOWN", &detail, DEPENDENCY_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.

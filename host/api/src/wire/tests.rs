@@ -239,6 +239,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         spent: None,
         task: None,
         active_ms: 0,
+        own_calls: Vec::new(),
         time: Timestamp(1_700_000_000_000),
     };
     let answers = Answers {
