@@ -353,7 +353,7 @@ async fn check(world: &World) -> anyhow::Result<()> {
             .prompt(&user, &target(agent), Some(session))
             .await?;
         let lines = |name: &str, line: &str| {
-            let part = parts.iter().find(|part| part.name == name);
+            let part = parts.parts.iter().find(|part| part.name == name);
             part.map_or(0, |part| part.text.matches(line).count())
         };
         let told = (

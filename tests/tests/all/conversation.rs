@@ -26,8 +26,8 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     let worker = world.store().agent_at(&path).await.unwrap();
     assert!(worker.is_some(), "the worker stays readable after its task");
     // Its session is known as one that this one began, and what it did can be followed with it.
-    let clearance = world.store().clearance(&UserId::local(), None);
-    let clearance = clearance.await.unwrap();
+    let user = UserId::local();
+    let clearance = world.store().clearance(&user, None).await.unwrap();
     let spawned = world.store().spawned(session, &clearance).await.unwrap();
     assert_eq!(
         spawned

@@ -217,6 +217,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
         parts: vec![Part::text(text)],
         origin: "host".into(),
         untrusted: false,
+        speaker: None,
         answers: None,
     };
     let accepted = InputAccepted {

@@ -81,6 +81,7 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
         parts: vec![Part::text(text)],
         origin: "host".into(),
         untrusted: false,
+        speaker: None,
         answers: None,
     };
     let accepted = InputAccepted {

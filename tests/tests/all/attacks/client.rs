@@ -429,15 +429,12 @@ fn a_client_that_floods() {
         if let Ok(mut stream) =
             std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500))
         {
-            let _ = std::io::Write::write_all(
-                &mut stream,
-                if number % 2 == 0 { b"GET /" } else { b"" },
-            );
+            let _ = stream.write_all(if number % 2 == 0 { b"GET /" } else { b"" });
             held.push(stream);
         }
     }
     println!("\nflooded with {}", held.len());
-    let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 /// Returns whether the host is healthy to a client from another address.
