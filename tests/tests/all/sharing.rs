@@ -736,3 +736,31 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
     );
     assert_eq!(team.host.get("/healthz").await.unwrap().status, 200);
 }
+
+/// Others who take part in a chat do not take it away; whom it is for and a primary do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_taken_away_by_whom_it_is_for_or_by_a_primary() {
+    let team = team().await;
+    team.assign("bob", "shared").await;
+    team.assign("carol", "shared").await;
+    let session = team.talk(&team.bob, "the plan of bob").await;
+    let path = format!("{}/sessions/{session}", team.agent);
+    let clear = format!("{path}/clear");
+    let nothing = json!({});
+    let deleted = ask(&team.carol, Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(
+        (deleted.status, deleted.text("code").as_str()),
+        (403, "ROLE_FORBIDS")
+    );
+    let cleared = ask(&team.carol, Method::POST, &clear, &nothing).await;
+    assert_eq!(
+        (cleared.status, cleared.text("code").as_str()),
+        (403, "ROLE_FORBIDS")
+    );
+    assert_eq!(
+        ask(&team.bob, Method::POST, &clear, &nothing).await.status,
+        200
+    );
+    let deleted = ask(&team.alice, Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(deleted.status, 204, "a primary may: {deleted:?}");
+}

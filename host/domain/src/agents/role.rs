@@ -134,22 +134,23 @@ mod tests {
             Right::Assign,
             Right::Configure,
             Right::Teach,
+            Right::DisposeOfOthers,
         ];
         for (role, allowed, all_sessions) in [
-            (AgentRole::Primary, [true; 6], true),
+            (AgentRole::Primary, [true; 7], true),
             (
                 AgentRole::Shared,
-                [true, true, false, false, false, true],
+                [true, true, false, false, false, true, false],
                 true,
             ),
             (
                 AgentRole::Mentee,
-                [true, true, false, false, false, false],
+                [true, true, false, false, false, false, false],
                 false,
             ),
             (
                 AgentRole::Observer,
-                [true, false, false, false, false, false],
+                [true, false, false, false, false, false, false],
                 true,
             ),
         ] {
