@@ -175,11 +175,9 @@ pub(crate) struct Core {
     /// Number of API keys that were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<FairSemaphore>,
-    /// Places for steps, as many as for guests. The order in which sessions get one is decided
-    /// here.
+    /// Places for steps, as many as for guests. Sessions get them in an order decided here.
     pub(crate) steps: Arc<FairSemaphore>,
-    /// Places for messages, with a section for each agent: `maxConcurrentMessages` of its
-    /// definition.
+    /// Places for messages, with a section for each agent: its `maxConcurrentMessages`.
     pub(crate) messages: Arc<FairSemaphore>,
     pub(crate) holds: Arc<Holds>,
     /// The sessions for which nothing is done.
@@ -190,8 +188,7 @@ pub(crate) struct Core {
     pub(crate) computing: Computing,
     /// The sessions that are noted because a start looks at them.
     pub(crate) noted_looks: Looks,
-    /// Locks that are held while a decision upon a session's queue is made and stored. Several
-    /// sessions share one.
+    /// Locks of decisions upon queues until they are stored, each shared by several sessions.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// The bound on refused answers of external agents in the ledger.
     pub(crate) noted_refusals: NotedRefusals,

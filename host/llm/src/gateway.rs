@@ -13,8 +13,9 @@ use crate::program::Keeper;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{ProgramNote, Traced, Trail};
+use attempted::{believed, log_failure};
 use domain::delegate::Presentation;
-use domain::model::{Prompt, Reply, Usage};
+use domain::model::{Prompt, Reply};
 use domain::operation::Attempt;
 use domain::price::Price;
 use domain::redact::Redactor;
@@ -22,11 +23,11 @@ use egress::awake::{Instant, sleep, timeout_at};
 use setup::Surroundings;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod attempted;
 mod listing;
 mod setup;
 mod way_out;
@@ -558,44 +559,6 @@ impl Course<'_> {
         });
         result
     }
-}
-
-/// Logs a failed attempt, with the provider's own words, without keys and cut. While it fails in one
-/// way, an outage is no news at each call.
-fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) {
-    let code = error.failure.code();
-    let report = error.failure.report();
-    if is_news {
-        tracing::warn!(
-            llm.provider = ask.provider,
-            llm.model = ask.model,
-            llm.attempt = number,
-            error.code = code,
-            error = report,
-            retry_after_ms = error.retry_after_ms.map(NonZeroU64::get),
-            "a call of a model failed"
-        );
-    } else {
-        tracing::debug!(
-            llm.provider = ask.provider,
-            llm.model = ask.model,
-            error.code = code,
-            "a call of a model failed as the one before it did"
-        );
-    }
-}
-
-/// Returns the usage that is told of an attempt, unless it cannot be.
-fn believed(told: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {
-    let usage = told.and_then(|usage| usage.possible(wall_ms));
-    if told.is_some() && usage.is_none() {
-        tracing::warn!(
-            llm.provider = ask.provider,
-            llm.model = ask.model,
-            "more tokens are reported than can be, and the report is not believed"
-        );
-    }
-    usage
 }
 
 /// Returns whether a model is a program that may have worked before it failed. Another one that did

@@ -1,5 +1,7 @@
 //! Resolution of calls of tools, and of work for other agents.
 
+mod repeats;
+
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
@@ -17,19 +19,19 @@ use domain::delegate::{
 };
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
-use domain::message::{Message, Part};
+use domain::message::Part;
 use domain::operation::Performer;
 use domain::panels;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
-use domain::run::repeated::{REPEATS_MAX, repeated};
 use domain::shown::visible;
 use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use domain::trigger;
+use repeats::repeated;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,8 +39,6 @@ use store::InputState;
 
 /// Number of characters that are repeated of an unknown tool's name.
 const NAME_CHARS_SHOWN: usize = 80;
-/// Characters that are repeated of the error of a call that is not made again.
-const ERROR_CHARS_SHOWN: usize = 400;
 /// The code of a call that is not made again.
 const REPEATED_CALL: &str = "repeated-call";
 
@@ -66,7 +66,7 @@ impl SessionContext {
             operation,
         } = called;
         if is_of_model(call)
-            && let Some(told) = Self::repeated(scope, &called)
+            && let Some(told) = repeated(scope, &called)
         {
             return Ok(failed(REPEATED_CALL, told));
         }
@@ -115,31 +115,6 @@ impl SessionContext {
             return Ok(self.not_available(scope, name, is_of_model(call)));
         };
         Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
-    }
-
-    /// Returns the words for a model's call that is not made, since it failed in the same way too
-    /// often.
-    fn repeated(scope: &Scope<'_>, called: &Called<'_>) -> Option<String> {
-        let may_change = |name: &str, arguments: &str| {
-            let tool = scope.config.tool(name);
-            match scope.config.operation_named(name) {
-                Some(rule) => {
-                    !delegate::is_read_only(&delegate::arguments_of_named(rule, arguments))
-                }
-                None if name == delegate::NAME => !delegate::is_read_only(arguments),
-                None => tool.is_none_or(|tool| tool.effect != EffectClass::ReadOnly),
-            }
-        };
-        let of_run = scope.driving.run.messages.iter().map(Arc::as_ref);
-        let messages: Vec<&Message> = of_run.chain(&scope.intake.heard).collect();
-        let name = called.operation.map_or(called.tool, |rule| rule.name);
-        let error = repeated(&messages, name, called.arguments, may_change)?;
-        Some(format!(
-            "this call failed in the same way {REPEATS_MAX} times in this turn, so it was not made \
-             again. Change its arguments, do something else, or tell the user what is wrong. The \
-             error was: {}",
-            visible(&error, ERROR_CHARS_SHOWN)
-        ))
     }
 
     /// Resolves a call whose arguments do not fit the schema that the agent was shown; none if they

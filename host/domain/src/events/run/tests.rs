@@ -8,6 +8,7 @@ mod handed_over;
 mod lines;
 mod marks;
 mod returning;
+mod segments;
 mod speaking;
 
 use super::check::check;
@@ -1116,37 +1117,6 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
         }))
         .unwrap();
     assert_eq!(run.spending.active_ms, 83);
-}
-
-/// What a call leaves for its next segment stays stored, and so does what it asks.
-#[test]
-fn a_run_counts_all_that_its_calls_leave_between_their_segments() {
-    let mut run = with_two_calls(EffectClass::ReadOnly);
-    let operations: Vec<_> = run.open.keys().copied().collect();
-    let action = serde_json::json!({ "widget": "text", "props": { "label": "Who?" } });
-    let pauses = [
-        Pause::Until { due: NOW },
-        Pause::Asking {
-            action: serde_json::from_value(action).unwrap(),
-            until: None,
-            since: None,
-        },
-    ];
-    for (operation, pause) in operations.into_iter().zip(pauses) {
-        let continued = Continuation {
-            operation,
-            segment: 1,
-            state: vec![0; 1_000],
-            pause,
-            active_ms: 0,
-            call: None,
-        };
-        run = run.apply(&Event::OperationContinued(continued)).unwrap();
-    }
-    assert_eq!(
-        run.segments_bytes,
-        2_000 + r#"{"label":"Who?"}"#.len() as u64
-    );
 }
 
 /// Collected inputs are heard as one message, and dropped ones are reported before it.

@@ -1,0 +1,44 @@
+//! What is told of an attempt: its failure in the log, and its usage where that can be.
+
+use crate::provider::Ask;
+use crate::retry::AttemptError;
+use domain::model::Usage;
+use std::num::NonZeroU64;
+
+/// Logs a failed attempt, with the provider's own words, without keys and cut. While it fails in one
+/// way, an outage is no news at each call.
+pub(super) fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) {
+    let code = error.failure.code();
+    let report = error.failure.report();
+    if is_news {
+        tracing::warn!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            llm.attempt = number,
+            error.code = code,
+            error = report,
+            retry_after_ms = error.retry_after_ms.map(NonZeroU64::get),
+            "a call of a model failed"
+        );
+    } else {
+        tracing::debug!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            error.code = code,
+            "a call of a model failed as the one before it did"
+        );
+    }
+}
+
+/// Returns the usage that is told of an attempt, unless it cannot be.
+pub(super) fn believed(told: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {
+    let usage = told.and_then(|usage| usage.possible(wall_ms));
+    if told.is_some() && usage.is_none() {
+        tracing::warn!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            "more tokens are reported than can be, and the report is not believed"
+        );
+    }
+    usage
+}
