@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::journal::Context;
 use domain::event::{Event, ProviderTroubled};
 use domain::id::Stream;
-use domain::trouble::{Trouble, TroubleRecord};
+use domain::trouble::{ServiceTrouble, TroubleRecord};
 use llm::{Gateway, Standing};
 use std::collections::HashMap;
 use store::{Commit, CommitError, Expected, ReadError};
@@ -74,33 +74,37 @@ async fn on_record(core: &Core) -> Result<HashMap<String, TroubleRecord>, ReadEr
         .collect())
 }
 
-fn trouble(standing: &Standing) -> Option<Trouble> {
+fn trouble(standing: &Standing) -> Option<ServiceTrouble> {
     let failure = standing.failure.as_ref()?;
     let reason = format!("{}: {}", failure.code, failure.message);
     Some(if standing.is_unauthorised {
-        Trouble::Unauthorised { reason }
+        ServiceTrouble::Unauthorised { reason }
     } else {
-        Trouble::Failing { reason }
+        ServiceTrouble::Failing { reason }
     })
 }
 
-async fn put_on_record(core: &Core, provider: &str, trouble: Trouble) -> Result<(), CommitError> {
+async fn put_on_record(
+    core: &Core,
+    provider: &str,
+    trouble: ServiceTrouble,
+) -> Result<(), CommitError> {
     match &trouble {
-        Trouble::Unauthorised { reason } => {
+        ServiceTrouble::Unauthorised { reason } => {
             tracing::warn!(
                 llm.provider = provider,
                 reason,
                 "a provider of models does not accept the host's credentials"
             );
         }
-        Trouble::Failing { reason } => {
+        ServiceTrouble::Failing { reason } => {
             tracing::warn!(
                 llm.provider = provider,
                 reason,
                 "a provider of models is down"
             );
         }
-        Trouble::Recovered => {
+        ServiceTrouble::Recovered => {
             tracing::info!(llm.provider = provider, "a provider of models is up again");
         }
     }

@@ -9,7 +9,7 @@ pub const FAILURES_TOLD: u32 = 3;
 /// A trouble, or the end of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Trouble {
+pub enum ServiceTrouble {
     /// The host's credentials do not count.
     Unauthorised {
         /// The service's words.
@@ -24,7 +24,7 @@ pub enum Trouble {
     Recovered,
 }
 
-impl Trouble {
+impl ServiceTrouble {
     /// Returns the reason; none of the end of a trouble.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
@@ -51,20 +51,20 @@ pub struct TroubleRecord {
 impl TroubleRecord {
     /// Begins with what was told before this process.
     #[must_use]
-    pub fn remembering(trouble: Option<&Trouble>) -> Self {
+    pub fn remembering(trouble: Option<&ServiceTrouble>) -> Self {
         let told = trouble.and_then(kind);
         Self { told }
     }
 
     /// Notes a success. Returns what an operator is to be told.
-    pub fn succeeded(&mut self) -> Option<Trouble> {
-        self.told.take().map(|_| Trouble::Recovered)
+    pub fn succeeded(&mut self) -> Option<ServiceTrouble> {
+        self.told.take().map(|_| ServiceTrouble::Recovered)
     }
 
     /// Notes the last of so many failures in a row. Returns what an operator is to be told.
     /// Credentials that do not count are told at once; the worse trouble is told even if the other
     /// was.
-    pub fn failed(&mut self, failures: u32, trouble: Trouble) -> Option<Trouble> {
+    pub fn failed(&mut self, failures: u32, trouble: ServiceTrouble) -> Option<ServiceTrouble> {
         let told = kind(&trouble)?;
         let is_due = told == Told::Unauthorised || failures >= FAILURES_TOLD;
         let is_new = self.told.is_none() || (told == Told::Unauthorised && self.told != Some(told));
@@ -75,11 +75,11 @@ impl TroubleRecord {
     }
 }
 
-fn kind(trouble: &Trouble) -> Option<Told> {
+fn kind(trouble: &ServiceTrouble) -> Option<Told> {
     match trouble {
-        Trouble::Unauthorised { .. } => Some(Told::Unauthorised),
-        Trouble::Failing { .. } => Some(Told::Failing),
-        Trouble::Recovered => None,
+        ServiceTrouble::Unauthorised { .. } => Some(Told::Unauthorised),
+        ServiceTrouble::Failing { .. } => Some(Told::Failing),
+        ServiceTrouble::Recovered => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use domain::connector::{ConnectorFailure, kept_reason};
 use domain::time::Timestamp;
-use domain::trouble::{Trouble, TroubleRecord};
+use domain::trouble::{ServiceTrouble, TroubleRecord};
 
 /// Milliseconds until the next poll after one that failed. It doubles each time.
 const PAUSE_MS: u64 = 1_000;
@@ -32,12 +32,12 @@ pub(super) struct Health {
 
 impl Health {
     /// Begins with what was told before this process.
-    pub(super) fn remember(&mut self, trouble: Option<&Trouble>) {
+    pub(super) fn remember(&mut self, trouble: Option<&ServiceTrouble>) {
         self.record = TroubleRecord::remembering(trouble);
     }
 
     /// Notes a success. Returns what an operator is to be told.
-    pub(super) fn note_success(&mut self) -> Option<Trouble> {
+    pub(super) fn note_success(&mut self) -> Option<ServiceTrouble> {
         self.failures = 0;
         self.held = None;
         self.record.succeeded()
@@ -49,7 +49,7 @@ impl Health {
         &mut self,
         failure: &ConnectorFailure,
         now: Timestamp,
-    ) -> Option<Trouble> {
+    ) -> Option<ServiceTrouble> {
         match failure {
             ConnectorFailure::Unauthorised(_) => {
                 self.held = Some(now.plus_ms(UNAUTHORISED_MS));
@@ -64,14 +64,17 @@ impl Health {
 
     /// Notes that nothing could be taken in. No message to be sent waits because of it. Returns
     /// what an operator is to be told.
-    pub(super) fn note_intake_failure(&mut self, failure: &ConnectorFailure) -> Option<Trouble> {
+    pub(super) fn note_intake_failure(
+        &mut self,
+        failure: &ConnectorFailure,
+    ) -> Option<ServiceTrouble> {
         self.failures = self.failures.saturating_add(1);
         let reason = kept_reason(&failure.to_string());
         let trouble = match failure {
-            ConnectorFailure::Unauthorised(_) => Trouble::Unauthorised { reason },
+            ConnectorFailure::Unauthorised(_) => ServiceTrouble::Unauthorised { reason },
             ConnectorFailure::RetryLater { .. }
             | ConnectorFailure::Rejected(_)
-            | ConnectorFailure::Unknown(_) => Trouble::Failing { reason },
+            | ConnectorFailure::Unknown(_) => ServiceTrouble::Failing { reason },
         };
         self.record.failed(self.failures, trouble)
     }
@@ -124,7 +127,7 @@ mod tests {
             [told(), told(), told(), told()],
             [false, false, true, false]
         );
-        assert_eq!(health.note_success(), Some(Trouble::Recovered));
+        assert_eq!(health.note_success(), Some(ServiceTrouble::Recovered));
         assert_eq!(health.note_success(), None);
     }
 
@@ -134,7 +137,7 @@ mod tests {
         let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
         assert!(matches!(
             health.note_failure(&revoked, Timestamp(0)),
-            Some(Trouble::Unauthorised { .. })
+            Some(ServiceTrouble::Unauthorised { .. })
         ));
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
         assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
@@ -156,11 +159,11 @@ mod tests {
     fn a_trouble_from_before_a_start_is_not_told_again() {
         let mut health = Health::default();
         let reason = "no answer".to_owned();
-        health.remember(Some(&Trouble::Failing { reason }));
+        health.remember(Some(&ServiceTrouble::Failing { reason }));
         for _ in 0..5 {
             assert_eq!(health.note_failure(&failing(), Timestamp(0)), None);
         }
-        assert_eq!(health.note_success(), Some(Trouble::Recovered));
+        assert_eq!(health.note_success(), Some(ServiceTrouble::Recovered));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::served::Served;
 use crate::journal::Context;
 use domain::connector::ConnectorFailure;
 use domain::event::{ConnectorTroubled, Event};
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 use std::sync::PoisonError;
 use store::{Commit, Expected};
 
@@ -53,17 +53,17 @@ impl Shared {
         pause_ms
     }
 
-    async fn tell(&self, served: &Served, told: Option<Trouble>) {
+    async fn tell(&self, served: &Served, told: Option<ServiceTrouble>) {
         let Some(trouble) = told else { return };
         let name = &served.name;
         match &trouble {
-            Trouble::Unauthorised { reason } => {
+            ServiceTrouble::Unauthorised { reason } => {
                 tracing::warn!(connector.name = %name, reason, "a connector's credentials do not count");
             }
-            Trouble::Failing { reason } => {
+            ServiceTrouble::Failing { reason } => {
                 tracing::warn!(connector.name = %name, reason, "a connector's service cannot be used");
             }
-            Trouble::Recovered => {
+            ServiceTrouble::Recovered => {
                 tracing::info!(connector.name = %name, "a connector works again");
             }
         }

@@ -8,7 +8,7 @@ use domain::connector::{ConnectorSpec, Intake};
 use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 use std::sync::Arc;
 use store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
@@ -171,16 +171,18 @@ impl Connectors {
     }
 }
 
-fn condition(served: &Served, trouble: Option<&Trouble>) -> ConnectorCondition {
+fn condition(served: &Served, trouble: Option<&ServiceTrouble>) -> ConnectorCondition {
     if !served.spec.enabled {
         return ConnectorCondition::Disabled;
     }
     match (&served.way, trouble) {
         (Way::None, _) => ConnectorCondition::WithoutComponent,
         (Way::Direct, _) => ConnectorCondition::Direct,
-        (Way::Component(_), Some(Trouble::Unauthorised { .. })) => ConnectorCondition::Unauthorised,
-        (Way::Component(_), Some(Trouble::Failing { .. })) => ConnectorCondition::Failing,
-        (Way::Component(_), Some(Trouble::Recovered) | None) => match served.spec.intake() {
+        (Way::Component(_), Some(ServiceTrouble::Unauthorised { .. })) => {
+            ConnectorCondition::Unauthorised
+        }
+        (Way::Component(_), Some(ServiceTrouble::Failing { .. })) => ConnectorCondition::Failing,
+        (Way::Component(_), Some(ServiceTrouble::Recovered) | None) => match served.spec.intake() {
             Intake::Polling => ConnectorCondition::Polling,
             Intake::Webhook => ConnectorCondition::Webhook,
         },

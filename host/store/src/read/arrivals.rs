@@ -9,7 +9,7 @@ use domain::event::{ArrivalOutcome, ConnectorReceived, Event};
 use domain::id::OccasionId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 use rusqlite::{Row, params};
 
 /// The progress of a connector. One that nothing happened to has no row.
@@ -22,7 +22,7 @@ pub struct IntakeRow {
     /// Time at which a message on record arrived last.
     pub last_received: Option<Timestamp>,
     /// The trouble that an operator was told of last, and the time.
-    pub trouble: Option<(Trouble, Timestamp)>,
+    pub trouble: Option<(ServiceTrouble, Timestamp)>,
     /// Version of its stream.
     pub version: u64,
 }

@@ -4,7 +4,7 @@ use super::ReadError;
 use crate::sql::Columns;
 use crate::store::Store;
 use domain::time::Timestamp;
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 
 /// A provider that is in trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct ProviderTrouble {
     /// The provider, as the configuration names it.
     pub provider: String,
     /// The trouble that an operator was told of last.
-    pub trouble: Trouble,
+    pub trouble: ServiceTrouble,
     /// Time at which it was noticed.
     pub since: Timestamp,
 }

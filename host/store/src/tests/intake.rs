@@ -10,7 +10,7 @@ use crate::{ArrivalRow, CommitError, ConnectorGuard};
 use domain::event::{ArrivalOutcome, ConnectorTroubled, Event, PairingSettled};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 
 async fn is_rebuilt(sample: &Sample) {
     let before = everything(&sample.database());
@@ -255,8 +255,8 @@ async fn the_trouble_of_a_connector_is_what_was_told_last() {
         })
     };
     let reason = || "down".to_owned();
-    let failing = Trouble::Failing { reason: reason() };
-    let revoked = Trouble::Unauthorised { reason: reason() };
+    let failing = ServiceTrouble::Failing { reason: reason() };
+    let revoked = ServiceTrouble::Unauthorised { reason: reason() };
     sample
         .append(
             of_telegram(),

@@ -6,7 +6,7 @@ use crate::agents::path::{ConnectorKey, ConnectorName};
 use crate::values::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Choice, Incoming, Outbound};
-use crate::work::trouble::Trouble;
+use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
 /// A message that arrived.
@@ -291,7 +291,7 @@ pub struct ConnectorTroubled {
     /// The connector.
     pub connector: ConnectorName,
     /// The trouble.
-    pub trouble: Trouble,
+    pub trouble: ServiceTrouble,
     /// Time at which it was noticed.
     pub time: Timestamp,
 }

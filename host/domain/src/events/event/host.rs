@@ -5,7 +5,7 @@ use crate::values::difference::Difference;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
-use crate::work::trouble::Trouble;
+use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
 /// The operator's choice about work that was under way when a backup was made.
@@ -125,7 +125,7 @@ pub struct ProviderTroubled {
     /// The provider, as the configuration names it.
     pub provider: String,
     /// The trouble.
-    pub trouble: Trouble,
+    pub trouble: ServiceTrouble,
     /// Time at which it was noticed.
     pub time: Timestamp,
 }

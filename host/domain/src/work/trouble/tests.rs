@@ -1,15 +1,15 @@
 //! Tests of troubles: each is told once, and its end once.
 
-use super::{Trouble, TroubleRecord};
+use super::{ServiceTrouble, TroubleRecord};
 
-fn failing() -> Trouble {
-    Trouble::Failing {
+fn failing() -> ServiceTrouble {
+    ServiceTrouble::Failing {
         reason: "no answer".to_owned(),
     }
 }
 
-fn revoked() -> Trouble {
-    Trouble::Unauthorised {
+fn revoked() -> ServiceTrouble {
+    ServiceTrouble::Unauthorised {
         reason: "revoked".to_owned(),
     }
 }
@@ -21,7 +21,7 @@ fn an_outage_is_told_at_the_third_failure_and_once_that_it_is_over() {
         .map(|failures| record.failed(failures, failing()).is_some())
         .collect();
     assert_eq!(told, [false, false, true, false]);
-    assert_eq!(record.succeeded(), Some(Trouble::Recovered));
+    assert_eq!(record.succeeded(), Some(ServiceTrouble::Recovered));
     assert_eq!(record.succeeded(), None);
 }
 
@@ -37,7 +37,7 @@ fn a_worse_trouble_is_told_although_a_lesser_one_was_and_not_the_reverse() {
 fn a_trouble_that_was_told_before_a_start_is_not_told_again() {
     let mut record = TroubleRecord::remembering(Some(&failing()));
     assert_eq!(record.failed(9, failing()), None);
-    assert_eq!(record.succeeded(), Some(Trouble::Recovered));
-    let mut over = TroubleRecord::remembering(Some(&Trouble::Recovered));
+    assert_eq!(record.succeeded(), Some(ServiceTrouble::Recovered));
+    let mut over = TroubleRecord::remembering(Some(&ServiceTrouble::Recovered));
     assert_eq!(over.succeeded(), None);
 }

@@ -14,7 +14,7 @@ use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::trigger::{
     ALERT_FAILURES, EVENT_DATA_BYTES_MAX, Heard, HostEvent, HostEventKind, TriggerName,
 };
-use domain::trouble::Trouble;
+use domain::trouble::ServiceTrouble;
 use serde_json::{Value, json};
 
 /// The share of a budget that is told of, in hundredths.
@@ -115,12 +115,16 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
             | DeliveryOutcome::Failed { .. } => None,
         },
         Event::ProviderTroubled(troubled) => Some(match troubled.trouble {
-            Trouble::Recovered => HostEventKind::ProviderUp,
-            Trouble::Unauthorised { .. } | Trouble::Failing { .. } => HostEventKind::ProviderDown,
+            ServiceTrouble::Recovered => HostEventKind::ProviderUp,
+            ServiceTrouble::Unauthorised { .. } | ServiceTrouble::Failing { .. } => {
+                HostEventKind::ProviderDown
+            }
         }),
         Event::ConnectorTroubled(troubled) => Some(match troubled.trouble {
-            Trouble::Recovered => HostEventKind::ConnectorUp,
-            Trouble::Unauthorised { .. } | Trouble::Failing { .. } => HostEventKind::ConnectorDown,
+            ServiceTrouble::Recovered => HostEventKind::ConnectorUp,
+            ServiceTrouble::Unauthorised { .. } | ServiceTrouble::Failing { .. } => {
+                HostEventKind::ConnectorDown
+            }
         }),
         Event::TriggerTroubled(troubled) => {
             let is_failing = match &troubled.trouble {
