@@ -1,6 +1,6 @@
 //! The making of events for the store: ids, salts, subjects, and the cause of each.
 
-use crate::core::fresh;
+use crate::fresh;
 use domain::event::{Event, NewEvent, RunStarted, Subject};
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::time::Timestamp;

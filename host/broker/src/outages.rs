@@ -4,17 +4,17 @@
 //! Calls of models are the witnesses; nobody is asked for it. What is on record outlives the
 //! process, so that an outage is told once however often the host starts meanwhile.
 
-use crate::core::Core;
+use crate::clock::Clock;
 use crate::journal::Context;
 use domain::event::{Event, ProviderTroubled};
 use domain::id::Stream;
 use domain::trouble::{ServiceTrouble, TroubleRecord};
 use llm::{Gateway, Standing};
 use std::collections::HashMap;
-use store::{Commit, CommitError, Expected, ReadError};
+use store::{Commit, CommitError, Expected, ReadError, Store};
 use tokio::sync::Mutex;
 
-/// What is on record of each provider that was called.
+/// The record of each provider that was called.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     /// None until it was read from the store.
@@ -32,9 +32,9 @@ enum NotRecorded {
 
 impl Outages {
     /// Compares how providers stand after a call with what is on record.
-    pub(crate) async fn look(&self, core: &Core, gateway: &Gateway) {
+    pub(crate) async fn look(&self, store: &Store, clock: &Clock, gateway: &Gateway) {
         let mut records = self.records.lock().await;
-        if let Err(error) = compare(core, gateway, &mut records).await {
+        if let Err(error) = compare(store, clock, gateway, &mut records).await {
             *records = None;
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -45,13 +45,14 @@ impl Outages {
 }
 
 async fn compare(
-    core: &Core,
+    store: &Store,
+    clock: &Clock,
     gateway: &Gateway,
     records: &mut Option<HashMap<String, TroubleRecord>>,
 ) -> Result<(), NotRecorded> {
     let known = match records {
         Some(known) => known,
-        None => records.insert(on_record(core).await?),
+        None => records.insert(on_record(store).await?),
     };
     for (provider, standing) in gateway.standings() {
         let record = known.entry(provider.to_owned()).or_default();
@@ -60,14 +61,14 @@ async fn compare(
             Some(trouble) => record.failed(standing.failures, trouble),
         };
         if let Some(trouble) = told {
-            put_on_record(core, provider, trouble).await?;
+            put_on_record(store, clock, provider, trouble).await?;
         }
     }
     Ok(())
 }
 
-async fn on_record(core: &Core) -> Result<HashMap<String, TroubleRecord>, ReadError> {
-    let troubled = core.store.provider_troubles().await?;
+async fn on_record(store: &Store) -> Result<HashMap<String, TroubleRecord>, ReadError> {
+    let troubled = store.provider_troubles().await?;
     Ok(troubled
         .into_iter()
         .map(|it| (it.provider, TroubleRecord::remembering(Some(&it.trouble))))
@@ -85,7 +86,8 @@ fn trouble(standing: &Standing) -> Option<ServiceTrouble> {
 }
 
 async fn put_on_record(
-    core: &Core,
+    store: &Store,
+    clock: &Clock,
     provider: &str,
     trouble: ServiceTrouble,
 ) -> Result<(), CommitError> {
@@ -108,7 +110,7 @@ async fn put_on_record(
             tracing::info!(llm.provider = provider, "a provider of models is up again");
         }
     }
-    let time = core.now();
+    let time = clock.now();
     let event = Event::ProviderTroubled(ProviderTroubled {
         provider: provider.to_owned(),
         trouble,
@@ -116,5 +118,5 @@ async fn put_on_record(
     });
     let event = Context::new("host", time).event(event);
     let commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
-    core.store.commit(commit).await.map(drop)
+    store.commit(commit).await.map(drop)
 }

@@ -244,7 +244,7 @@ impl Model<'_> {
                 .await;
             self.attempts.completed(&completion.attempts);
             deltas.telling.answered(asked, &completion);
-            self.core.outages.look(self.core, &gateway).await;
+            self.look_for_outages(&gateway).await;
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
@@ -297,6 +297,12 @@ impl Model<'_> {
                 return Ended::Failed(Failure::lasting("limit-reached", told));
             }
         }
+    }
+
+    /// Puts on record how providers stand after a call.
+    async fn look_for_outages(&self, gateway: &Gateway) {
+        let core = self.core;
+        core.outages.look(&core.store, &core.clock, gateway).await;
     }
 
     fn payer(&self) -> Payer<'_> {
