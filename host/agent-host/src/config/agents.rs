@@ -80,7 +80,7 @@ fn check_models(
 ) {
     let list = definition.model_allowlist.as_ref();
     let field = key("modelAllowlist");
-    findings.extend(patterns::models(&field, list, config));
+    findings.extend(patterns::models(&field, list, &config.models));
     for (index, entry) in list.into_iter().flat_map(|list| &list.0).enumerate() {
         let pattern = PatternList(vec![entry.clone()]);
         let programs = config

@@ -22,7 +22,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         let key = format!("pathRules[{index}].modelAllowlist");
         let models = rule.model_allowlist.as_ref();
         findings.extend(patterns::entries(&key, models));
-        findings.extend(patterns::models(&key, models, config));
+        findings.extend(patterns::models(&key, models, &config.models));
     }
     for (role, model) in &config.roles {
         if config.model(model).is_none() {

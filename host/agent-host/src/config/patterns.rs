@@ -1,7 +1,6 @@
 //! Lists of names and patterns: entries that are none, those of components that match nothing that
 //! is configured, and confirmations of destructive tools where there are none.
 
-use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::closest;
 use super::unmatched::matches_any;
@@ -9,7 +8,8 @@ use domain::confirm::Confirm;
 use domain::grant::PatternList;
 use domain::grant::capability::{self, Buckets};
 use domain::tool::ToolDefinition;
-use std::collections::BTreeSet;
+use llm::ModelConfig;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries that can never match because of how they are written.
 pub(super) fn entries(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
@@ -44,8 +44,12 @@ pub(super) fn capabilities(key: &str, list: Option<&PatternList>) -> Vec<Finding
 }
 
 /// A warning for each entry that matches no alias of a configured model.
-pub(super) fn models(key: &str, list: Option<&PatternList>, config: &Config) -> Vec<Finding> {
-    let known: BTreeSet<&str> = config.models.keys().map(String::as_str).collect();
+pub(super) fn models(
+    key: &str,
+    list: Option<&PatternList>,
+    models: &BTreeMap<String, ModelConfig>,
+) -> Vec<Finding> {
+    let known: BTreeSet<&str> = models.keys().map(String::as_str).collect();
     nothing(key, list, "model", &known)
 }
 

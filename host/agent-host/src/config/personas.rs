@@ -46,7 +46,11 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             findings.extend(patterns::entries(&key(list), entries.as_ref()));
         }
         let models = persona.model_allowlist.as_ref();
-        findings.extend(patterns::models(&key("modelAllowlist"), models, config));
+        findings.extend(patterns::models(
+            &key("modelAllowlist"),
+            models,
+            &config.models,
+        ));
     }
 }
 
