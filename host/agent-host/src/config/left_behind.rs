@@ -7,8 +7,8 @@
 use super::document::Loaded;
 use super::finding::{Finding, warning};
 use crate::invocation::quoted;
-use domain::grant::{BucketGrant, BucketScope, DirectoryGrant, FolderPattern, Grant};
-use serde_json::{Value, json};
+use domain::grant::{BucketGrant, DirectoryGrant, FolderPattern, Grant};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::KeptBucket;
@@ -40,7 +40,7 @@ pub(crate) fn left_behind(
              them as before, or have the tool write them again",
             count(it.keys, "key"),
             it.bucket,
-            word(it.scope),
+            it.scope.as_str(),
         );
         Some(warning(
             format!("components.{}.keyValue", it.component),
@@ -99,7 +99,7 @@ fn unreached(kept: &KeptBucket, now: Option<&[BucketGrant]>) -> Option<String> {
     Some(match other {
         Some(other) => format!(
             "the grant has the scope `{}`, under which the bucket begins empty",
-            word(other.scope)
+            other.scope.as_str()
         ),
         None => format!("`{component}` is granted no bucket of that name"),
     })
@@ -160,10 +160,6 @@ fn count(number: u64, what: &str) -> String {
         (number, "entry") => format!("{number} entries"),
         (number, what) => format!("{number} {what}s"),
     }
-}
-
-fn word(scope: BucketScope) -> String {
-    json!(scope).as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -54,6 +54,19 @@ pub enum BucketScope {
     Session,
 }
 
+impl BucketScope {
+    /// The scope as configurations name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Component => "component",
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::Session => "session",
+        }
+    }
+}
+
 /// The user, agent and session on whose behalf a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behalf<'a> {
