@@ -36,7 +36,7 @@ pub(crate) use component::{Place, review, wanted};
 pub(crate) use grants::{Change, changes};
 pub(crate) use program::{confine_program, keep_program};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Serve};
 use crate::config::locations::CONFIG_FILE;
 use crate::config::{Config, Loaded, load, locate};
 use crate::dev::dev;
@@ -72,14 +72,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         log::begin(log::QUIET);
     }
     match command {
-        Command::Serve(options) => {
-            // Before it is read: what changes from then on is a change.
-            let file = look_at(config.as_deref());
-            let loaded = load()?;
-            let redaction = log::begin(&loaded.config.server.log);
-            let manner = Manner::of(&options, file);
-            Box::pin(serve(loaded, manner, terminal, &redaction)).await
-        }
+        Command::Serve(what) => serve_file(&what, config.as_deref(), load, terminal).await,
         Command::Dev(options) => {
             let loaded = load()?;
             let redaction = log::begin(&loaded.config.server.log);
@@ -122,6 +115,21 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => Ok(()),
     }
+}
+
+/// Runs the host, with the log that its configuration asks for.
+async fn serve_file(
+    options: &Serve,
+    named: Option<&Path>,
+    load: impl FnOnce() -> Result<Loaded, Failure>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    // Before it is read: what changes from then on is a change.
+    let file = look_at(named);
+    let loaded = load()?;
+    let redaction = log::begin(&loaded.config.server.log);
+    let manner = Manner::of(options, file);
+    Box::pin(serve(loaded, manner, terminal, &redaction)).await
 }
 
 /// Looks at the file of the configuration. One that is not there is told when it is read.

@@ -119,9 +119,7 @@ pub(crate) async fn serve(
     let mut signals = Signals::listen()?;
     api.open(opened.broker.clone(), opened.edge.clone());
     announce(&loaded, &opened.broker, address, &token_file, terminal);
-    if opened.broker.store().needs_integrity_check() {
-        check_integrity(&serving, &stopper, opened.broker.store().clone());
-    }
+    check_integrity(&serving, &stopper, opened.broker.store().clone());
     let stopping = Stopping {
         api,
         edge: opened.edge.clone(),
@@ -167,6 +165,9 @@ async fn read_secrets(loaded: &Loaded) -> Result<Secrets, Failure> {
 
 /// Starts to check the store's integrity. The check ends with the host.
 fn check_integrity(serving: &TaskTracker, stopper: &Stopper, store: Store) {
+    if !store.needs_integrity_check() {
+        return;
+    }
     let until_stopped = stopper.stopping();
     serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });
 }

@@ -172,11 +172,10 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Resul
         E::TriggerTroubled(_) | E::OccasionFailed(_) => outside::changed(sql, recorded, event)?,
         E::OccasionAccepted(_) | E::OccasionsSkipped(_) => outside::changed(sql, recorded, event)?,
         E::ConnectorReceived(_) | E::ArrivalsSettled(_) => outside::changed(sql, recorded, event)?,
-        E::PairingOffered(_) | E::PairingSettled(_) => outside::changed(sql, recorded, event)?,
+        E::ConnectorTroubled(_) | E::PairingSettled(_) => outside::changed(sql, recorded, event)?,
+        E::ProviderTroubled(_) | E::PairingOffered(_) => outside::changed(sql, recorded, event)?,
         E::DeliveryQueued(_) | E::DeliveryStarted(_) => outside::changed(sql, recorded, event)?,
         E::DeliverySettled(_) | E::DeliveryRequeued(_) => outside::changed(sql, recorded, event)?,
-        E::ConnectorTroubled(_) => outside::changed(sql, recorded, event)?,
-        E::ProviderTroubled(it) => providers::troubled(sql, it)?,
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}

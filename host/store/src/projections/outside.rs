@@ -1,10 +1,10 @@
-//! Events of triggers and connectors: the tables of each.
+//! Events of triggers, connectors and providers of models: the tables of each.
 
-use super::{deliveries, intake, occasions, pairings, triggers};
+use super::{deliveries, intake, occasions, pairings, providers, triggers};
 use crate::sql::Sql;
 use domain::event::{Event, Recorded};
 
-/// Something happened to a trigger or a connector.
+/// Something happened to a trigger, a connector or a provider of models.
 pub(super) fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Result<()> {
     let position = recorded.position;
     match event {
@@ -27,6 +27,7 @@ pub(super) fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusq
         Event::DeliveryStarted(it) => deliveries::started(sql, it, position),
         Event::DeliverySettled(it) => deliveries::settled(sql, it, position),
         Event::DeliveryRequeued(it) => deliveries::requeued(sql, it, position),
+        Event::ProviderTroubled(it) => providers::troubled(sql, it),
         // The others have projections of their own.
         _ => Ok(()),
     }
