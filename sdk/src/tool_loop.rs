@@ -3,7 +3,8 @@
 //! It needs no memo. Every key follows from the place in the thread at which the operation was
 //! started, and the thread only grows, so a key is never used twice in a turn. `model-<head>` asks
 //! the model, `call-<message>-<index>` makes a call of its reply, and `ask-<message>-<index>` asks
-//! the user about that call. A call to which the user agreed has the last index of its batch too. An agent that starts operations itself gives them other keys.
+//! the user about that call. A call to which the user agreed has the last index of its batch too.
+//! An agent that starts operations itself gives them other keys.
 
 use crate::agent::Agent;
 use crate::calls::{Calls, Verdict};
@@ -23,10 +24,10 @@ const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now wit
 
 /// One step of the loop. It makes one call of an agent's method or one move of the loop, for the
 /// first of these that happened: own operations ended ([`Agent::on_settled`]) · the model could not
-/// be asked (the turn fails) · the model made calls ([`Agent::on_calls`] says which are made) · the session began
-/// ([`Agent::on_opened`]) · the user sent a message ([`Agent::on_said`]) · the model answered
-/// ([`Agent::on_answer`]) · calls ended (the model is asked again). News that is passed over stands
-/// in the thread, where the model sees it.
+/// be asked (the turn fails) · the model made calls ([`Agent::on_calls`] says which are made) · the
+/// session began ([`Agent::on_opened`]) · the user sent a message ([`Agent::on_said`]) · the model
+/// answered ([`Agent::on_answer`]) · calls ended (the model is asked again). News that is passed
+/// over stands in the thread, where the model sees it.
 pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step {
     let mut own: Vec<Settlement> = Vec::new();
     let mut said: Vec<MessageId> = Vec::new();

@@ -79,8 +79,8 @@ pub(crate) fn read(
 /// A text file, its beginning read already.
 pub(crate) type Text = BufReader<io::Chain<io::Cursor<Vec<u8>>, File>>;
 
-/// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells. A byte order mark
-/// is no part of it.
+/// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells. A byte order
+/// mark is no part of it.
 pub(crate) fn open_text(place: &GrantedPath) -> io::Result<Option<Text>> {
     let mut file = File::open(&place.path)?;
     let mut start = Vec::new();

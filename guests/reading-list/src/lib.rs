@@ -99,7 +99,7 @@ fn title_of(address: &str) -> String {
     shortened(rest.trim_end_matches('/'), TITLE_BYTES_MAX)
 }
 
-/// What became of one addition, in words.
+/// The outcome of one addition, in words.
 fn line_of(settlement: &Settlement) -> String {
     let entry = match &settlement.outcome {
         Outcome::Parts(parts) => parts.iter().find_map(|part| {

@@ -5,9 +5,9 @@ mod prescan;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// The text of a body. What says its charset goes by this order: a byte order mark, the header, for
-/// HTML a `meta` element, and the declaration of XML. When nothing says, it is UTF-8 if it is valid,
-/// and windows-1252, which includes latin-1, if not. `whole` is false when bytes are missing at the
-/// end.
+/// HTML a `meta` element, and the declaration of XML. When nothing says, it is UTF-8 if it is
+/// valid, and windows-1252, which includes latin-1, if not. `whole` is false when bytes are missing
+/// at the end.
 pub(crate) fn decode(bytes: &[u8], header: Option<&str>, is_html: bool, whole: bool) -> String {
     let stated = header
         .and_then(|label| Encoding::for_label(label.as_bytes()))

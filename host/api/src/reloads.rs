@@ -30,7 +30,7 @@ pub enum ReloadRequest {
     },
 }
 
-/// What the file of the configuration says now, beside what is in force.
+/// The content of the configuration file now, beside what is in force.
 #[derive(Debug, Default)]
 pub struct PendingConfig {
     /// The file.
@@ -39,7 +39,7 @@ pub struct PendingConfig {
     pub is_taken_up: bool,
     /// The reason why the file would be refused as a whole, without secrets.
     pub refused: Option<String>,
-    /// What a check finds, in the environment of the host.
+    /// The findings of a check in the environment of the host.
     pub findings: Vec<PendingFinding>,
     /// The keys at which it differs from what is in force, with their values.
     pub changes: Vec<PendingChange>,

@@ -233,7 +233,7 @@ mod tests {
         SessionId(Uuid::from_u128(number))
     }
 
-    /// What a process that is killed now leaves to one in the boot of this name.
+    /// The sessions that a process that is killed now leaves to one in the boot of this name.
     fn left(folder: &Path, boot: &str) -> BTreeSet<SessionId> {
         let copy = tempfile::tempdir().unwrap();
         std::fs::copy(folder.join(FILE), copy.path().join(FILE)).unwrap();

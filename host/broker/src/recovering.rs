@@ -12,7 +12,7 @@ use store::Store;
 #[derive(Debug, Default)]
 pub(crate) struct Recovering {
     sessions: Mutex<HashSet<SessionId>>,
-    /// Those over whose work it may have ended.
+    /// The sessions over whose work it may have ended.
     pub(crate) suspects: Suspects,
 }
 

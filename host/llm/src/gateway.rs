@@ -208,8 +208,8 @@ impl Gateway {
         })
     }
 
-    /// The longest time, in milliseconds, for which its models may show nothing of a streamed reply:
-    /// before its first piece, or between two of them.
+    /// The longest time, in milliseconds, for which its models may show nothing of a streamed
+    /// reply: before its first piece, or between two of them.
     #[must_use]
     pub fn silence_ms_max(&self) -> u64 {
         self.timeouts.first_token_ms.max(self.timeouts.idle_ms)

@@ -33,7 +33,7 @@ pub enum Said {
     Button(String),
 }
 
-/// How words of somebody else stand in a message.
+/// The way in which words of somebody else stand in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotationKind {
     /// The sender passed a message of somebody else's on.
@@ -46,7 +46,7 @@ pub enum QuotationKind {
 /// with their source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quotation {
-    /// How they stand in it.
+    /// The way in which they stand in it.
     pub kind: QuotationKind,
     /// The one whose words they are, for people, as far as the service says.
     pub author: Option<String>,

@@ -1,4 +1,4 @@
-//! What a running host says of its configuration's file: what it would change, and what a check
+//! Words of a running host on its configuration's file: what it would change, and what a check
 //! finds in the host's own environment.
 
 use crate::client::Client;

@@ -31,7 +31,7 @@ pub(crate) struct TriggerOutlook {
     pub(crate) next: Vec<String>,
     /// The occasions on which it is fired, or the reason why it never is, in words.
     pub(crate) fires: String,
-    /// Who hears what it says, in words; none without a user.
+    /// The users who hear what it says, in words; none without a user.
     pub(crate) hears: Option<String>,
     /// The reason why it fires later than its `cron` line says; none if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,7 @@ pub(crate) struct ServerConfig {
     /// The file with the bearer token, made when it is not there; `token` in the data folder
     /// without.
     pub(crate) token_file: Option<PathBuf>,
-    /// Whether a changed configuration file is put in force by itself.
+    /// The way in which a changed configuration file is put in force: by itself, or on demand.
     pub(crate) reload: ReloadMode,
     /// Names, besides those of loopback, under which clients may address the host.
     pub(crate) hosts: Vec<String>,

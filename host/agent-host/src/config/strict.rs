@@ -1,5 +1,5 @@
-//! What TOML refuses by itself and JSON does not, and the other way round, so that a configuration
-//! means the same in both.
+//! Refusals that TOML makes by itself and JSON does not, and the other way round, so that a
+//! configuration means the same in both.
 //!
 //! A table of JSON may have a key twice, of which a parser takes the last: a grant that stands
 //! there first, with its denies, would silently not be read. TOML has numbers that are none.

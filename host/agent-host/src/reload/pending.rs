@@ -1,5 +1,5 @@
-//! What the file of the configuration would change, and what a reading of it would find. Nothing of
-//! it is put in force.
+//! Changes that the file of the configuration would make, and what a reading of it would find.
+//! Nothing of it is put in force.
 
 use super::{Refused, Reloading, keys};
 use crate::command::{Change, changes};

@@ -115,17 +115,17 @@ pub(super) async fn reload(
     Ok(axum::Json(read?.into()))
 }
 
-/// What the file of the configuration says, beside what is in force.
+/// The content of the configuration file, beside what is in force.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct PendingView {
     /// The file, on the host's machine.
     file: String,
-    /// Whether a changed file is put in force by itself: `auto` or `manual`.
+    /// The way in which a changed file is put in force: `auto`, by itself, or `manual`.
     reload: &'static str,
     /// The reason why all of it would be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// What a check finds in it, in the environment of the host.
+    /// The findings of a check of it in the environment of the host.
     findings: Vec<PendingFindingView>,
     /// The keys with other values than those in force.
     changes: Vec<PendingChangeView>,

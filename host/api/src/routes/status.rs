@@ -28,7 +28,7 @@ pub(super) struct Status {
     triggers: TriggerNumbers,
     /// Connectors.
     connectors: ConnectorNumbers,
-    /// What the host depends on and cannot use at present: providers of models, and connectors.
+    /// Providers of models, and connectors, that the host depends on and cannot use at present.
     outages: Vec<Outage>,
     /// The database.
     store: StoreSize,

@@ -31,8 +31,8 @@ pub(crate) struct MessageView {
     pub(crate) untrusted: bool,
     /// The one whose words it is, an object with its `kind`: `user` (`user_id`), `agent` (`agent`,
     /// and `response_id` of an answer that comes as a message), `trigger` (`trigger`), `connector`
-    /// (`connector`, `chat`), `tool` (`tool`), `reminder`, `memory` or `import`. Absent of a model's
-    /// reply and of the host's own words.
+    /// (`connector`, `chat`), `tool` (`tool`), `reminder`, `memory` or `import`. Absent of a
+    /// model's reply and of the host's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) speaker: Option<Speaker>,

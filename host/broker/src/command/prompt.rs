@@ -109,7 +109,8 @@ impl Asked<'_> {
 }
 
 impl Broker {
-    /// Returns the prompt, with its tools, that a run of the agent would begin with now: in a session, or in a chat that is opened for the user. A definition stands for the user's agent
+    /// Returns the prompt, with its tools, that a run of the agent would begin with now: in a
+    /// session, or in a chat that is opened for the user. A definition stands for the user's agent
     /// of it, also before there is one.
     ///
     /// Tools that list items are called for it, which only read. Nothing is stored.

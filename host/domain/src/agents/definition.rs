@@ -285,11 +285,11 @@ pub struct Definition {
     pub max_concurrent_messages: Option<u32>,
     /// Seconds after which a turn fails that comes no further (`message-timed-out`), from 1 to
     /// 604,800. Without it 120, or ten seconds more than the longer of `timeouts.firstTokenMs` and
-    /// `timeouts.idleMs`, so that a slow model has its own time. Its clock runs while a model or a tool is at work, and begins anew
-    /// with every attempt at a model's reply, every piece of one and every outcome. Waiting for
-    /// people, timers and other agents does not count, nor does a call of a tool within its time
-    /// limit, or a model's reply in one piece within `timeouts.wholeMs`. `limits.activeMsMax`
-    /// bounds all of it together.
+    /// `timeouts.idleMs`, so that a slow model has its own time. Its clock runs while a model or a
+    /// tool is at work, and begins anew with every attempt at a model's reply, every piece of one
+    /// and every outcome. Waiting for people, timers and other agents does not count, nor does a
+    /// call of a tool within its time limit, or a model's reply in one piece within
+    /// `timeouts.wholeMs`. `limits.activeMsMax` bounds all of it together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub message_timeout: Option<u32>,

@@ -269,9 +269,9 @@ struct Choice<'m> {
 ///
 /// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
 /// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
-/// last resort results in the newest exchanges become stubs too, the newest of all and what the user
-/// said behind the others. The cut may be too little all the same: [`PromptCut::tokens_after`]
-/// tells.
+/// last resort results in the newest exchanges become stubs too, the newest of all and what the
+/// user said behind the others. The cut may be too little all the same:
+/// [`PromptCut::tokens_after`] tells.
 #[must_use]
 pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptCut {
     let shown: Vec<&Message> = messages

@@ -35,7 +35,7 @@ impl ServiceTrouble {
     }
 }
 
-/// What an operator was told of a trouble that is not over.
+/// The kind of a trouble that an operator was told of and that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Unauthorised,

@@ -181,7 +181,7 @@ impl UsageSum {
         }
     }
 
-    /// What an attempt has used; the reserve of one whose usage was not reported.
+    /// Returns what an attempt has used; the reserve of one whose usage was not reported.
     fn from_attempt(attempt: &Attempt, reserve: Amount) -> Self {
         let (spent, cost_micros) = spent_on_one(attempt, reserve);
         match attempt.usage {

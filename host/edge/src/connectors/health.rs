@@ -24,7 +24,7 @@ const HELD_MS_MAX: u64 = 60_000;
 pub(super) struct Health {
     /// Failures in a row.
     failures: u32,
-    /// What an operator was told.
+    /// The record of what an operator was told.
     record: TroubleRecord,
     /// Time before which nothing is sent.
     held: Option<Timestamp>,

@@ -1,12 +1,12 @@
-//! What is told of an attempt: its failure in the log, and its usage where that can be.
+//! News of an attempt: its failure in the log, and its usage where that can be.
 
 use crate::provider::Ask;
 use crate::retry::AttemptError;
 use domain::model::Usage;
 use std::num::NonZeroU64;
 
-/// Logs a failed attempt, with the provider's own words, without keys and cut. While it fails in one
-/// way, an outage is no news at each call.
+/// Logs a failed attempt, with the provider's own words, without keys and cut. While it fails in
+/// one way, an outage is no news at each call.
 pub(super) fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) {
     let code = error.failure.code();
     let report = error.failure.report();

@@ -260,7 +260,8 @@ async fn a_search_of_more_than_its_time_allows_tells_what_it_found() {
     assert!(found.contains("[there may be more"), "{found}");
 }
 
-/// The permissions that somebody chose are those of the file that is moved, unless the call made it.
+/// The permissions that somebody chose are those of the file that is moved, unless the call made
+/// it.
 #[tokio::test]
 async fn only_a_file_that_the_call_made_takes_over_permissions() {
     let house = House::new().await;

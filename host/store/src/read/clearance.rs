@@ -27,8 +27,8 @@ impl Clearance {
 }
 
 impl Store {
-    /// Returns the clearance of a user. The rules say of a path whether its agent is seen; without any,
-    /// every agent that the user has a role with is.
+    /// Returns the clearance of a user. The rules say of a path whether its agent is seen; without
+    /// any, every agent that the user has a role with is.
     pub async fn clearance(
         &self,
         user: &UserId,

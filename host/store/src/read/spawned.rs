@@ -104,8 +104,9 @@ impl Store {
     }
 
     /// Returns events after a position about a session or its descendants, in order, at most
-    /// `limit`. Of the descendants only those count whose agents the user sees. A session's first event comes after its parent's, so a client that continues from the last
-    /// position misses none.
+    /// `limit`. Of the descendants only those count whose agents the user sees. A session's first
+    /// event comes after its parent's, so a client that continues from the last position misses
+    /// none.
     pub async fn events_with_spawned(
         &self,
         after: u64,

@@ -103,8 +103,8 @@ fn without_null(map: &mut Map<String, Value>) {
     }
 }
 
-/// Returns a text without the line breaks that only its source needs. Paragraphs, lists and indented
-/// lines stay apart.
+/// Returns a text without the line breaks that only its source needs. Paragraphs, lists and
+/// indented lines stay apart.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut lines = text.trim().lines().map(str::trim_end).peekable();

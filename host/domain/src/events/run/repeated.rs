@@ -76,8 +76,8 @@ mod tests {
     use crate::thread::message::{Answers, Draft, Message, Part, Role};
     use crate::values::digest::Salt;
 
-    /// The messages of a turn, as one line each: `read a !gone` is a call that failed, `write a` one
-    /// that succeeded, `user` a message of the user's.
+    /// The messages of a turn, as one line each: `read a !gone` is a call that failed, `write a`
+    /// one that succeeded, `user` a message of the user's.
     fn turn(lines: &[&str]) -> Vec<Message> {
         let mut messages = Vec::new();
         for line in lines {

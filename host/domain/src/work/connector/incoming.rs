@@ -46,7 +46,7 @@ pub enum Said {
     },
 }
 
-/// How words of somebody else stand in a message.
+/// The way in which words of somebody else stand in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuotationKind {
@@ -60,7 +60,7 @@ pub enum QuotationKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quotation {
-    /// How they stand in it.
+    /// The way in which they stand in it.
     pub kind: QuotationKind,
     /// The one whose words they are, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,3 +1,5 @@
+//! Tests of isolation.
+
 use super::*;
 use uuid::Uuid;
 
