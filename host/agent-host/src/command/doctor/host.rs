@@ -170,7 +170,7 @@ fn prompt(alias: &str) -> Prompt {
         parts: vec![Part::text("Answer with one word: hello")],
         origin: "api".to_owned(),
         untrusted: false,
-        marked_elsewhere: false,
+        marked_elsewhere: None,
         speaker: None,
         answers: None,
         salt: Salt::default(),
