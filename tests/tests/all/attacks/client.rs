@@ -555,7 +555,7 @@ async fn a_program_at_the_address_of_a_host_that_is_gone_is_sent_no_credential()
         &["status"][..],
         &["session", "list"],
         &["agents", "tree"],
-        &["events"],
+        &["events", "tail"],
         &["doctor"],
     ] {
         for credential in ["", "ahk_of_somebody"] {
