@@ -149,8 +149,8 @@ async fn hidden_text_in_a_description_is_refused_with_its_place() {
             "`read_file.description` has the hidden character U+E0041",
         ),
         (
-            "The folder.Only",
-            "The fo\u{202e}r.Only",
+            "Such as `*.md`",
+            "Such\u{202e} `*.md`",
             "`list_files.arguments.properties.",
         ),
         (
