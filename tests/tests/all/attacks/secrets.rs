@@ -31,6 +31,12 @@ fn used(case: Case, verdict: BoundaryVerdict, rule: Rule, detail: &'static str) 
     case.line(capability::SECRETS_USE, verdict, rule, detail)
 }
 
+/// The ledger's words for the use of the secret in the header of a request to a server.
+fn in_header(server: &Echo) -> &'static str {
+    let port = port_of(&[server.grant()]);
+    format!("github -> 127.0.0.1:{port} header authorization").leak()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_in_a_slot_that_it_is_not_bound_to_goes_nowhere() {
     let server = Echo::new();
@@ -104,7 +110,7 @@ async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
             case,
             BoundaryVerdict::Granted,
             Rule::Granted,
-            "github -> 127.0.0.1 header authorization",
+            in_header(&server),
         )
         .prove()
         .await;
@@ -137,7 +143,7 @@ async fn a_redirect_takes_no_secret_along() {
             case,
             BoundaryVerdict::Granted,
             Rule::Granted,
-            "github -> 127.0.0.1 header authorization",
+            in_header(&server),
         )
         .prove()
         .await;
