@@ -4,6 +4,7 @@
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::{Received, provider};
+use domain::speaker::EXPLAINED;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -219,7 +220,8 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     let first = systems(&received);
     assert_eq!(first.len(), 2, "{first:#?}");
     assert_eq!(first[0], first[1]);
-    assert!(first[0].starts_with("You help.\n\nAvailable tools:\n"));
+    let begins = format!("You help.\n\n{EXPLAINED}\n\nAvailable tools:\n");
+    assert!(first[0].starts_with(&begins), "{}", first[0]);
     assert!(!first[0].contains("Buy milk"), "{}", first[0]);
     assert!(!first[0].contains("Artifacts Panels"), "{}", first[0]);
 
@@ -385,18 +387,15 @@ async fn a_definition_switches_sections_off_and_one_without_words_has_the_defaul
         let session = Session::open(&host, definition).await;
         session.say(&host, "Hello").await;
     }
-    assert_eq!(
-        systems(&received),
-        ["You are Quiet. keeps silent", "Be useful."]
-    );
+    let quiet = format!("You are Quiet. keeps silent\n\n{EXPLAINED}");
+    assert_eq!(systems(&received), [quiet.as_str(), "Be useful."]);
     // Only what an agent may use is named to it.
     let session = Session::open(&host, "todo").await;
     session.say(&host, "Hello").await;
     let system = systems(&received).pop().unwrap();
-    assert!(
-        system.starts_with("You are Todo Manager. manages tasks and reminders\n\nAvailable tools:"),
-        "{system}"
-    );
+    let begins = "You are Todo Manager. manages tasks and reminders";
+    let begins = format!("{begins}\n\n{EXPLAINED}\n\nAvailable tools:");
+    assert!(system.starts_with(&begins), "{system}");
     assert!(system.contains("- todo_list:"), "{system}");
     for not_its_own in ["reading_list", "agents_message", "Available agents"] {
         assert!(!system.contains(not_its_own), "{not_its_own}\n{system}");
@@ -428,8 +427,12 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
     of_persona.idle(&host).await;
     let shown = of_persona.parts(&host).await;
     let with_identity = "You run a household.\n\nYou are Quiet. keeps silent";
-    assert_eq!(shown, [("base".to_owned(), with_identity.to_owned())]);
-    assert_eq!(systems(&received), ["Be kind.", "Be brief.", with_identity]);
+    let with_identity = format!("{with_identity}\n\n{EXPLAINED}");
+    assert_eq!(shown, [("base".to_owned(), with_identity.clone())]);
+    assert_eq!(
+        systems(&received),
+        ["Be kind.", "Be brief.", with_identity.as_str()]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ use domain::panels::PanelInventory;
 use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::role::{AgentRole, Right};
+use domain::sections::SystemBlocks;
 use domain::tool::ToolDefinition;
 use domain::user::UserId;
 use serde_json::Value;
@@ -166,16 +167,20 @@ impl Broker {
         };
         let base = own_base(&agent, &definition, persona, config.as_ref())
             .unwrap_or_else(|| definition.prompt());
-        let sections = Box::pin(prompting.make()).await.sections.into_iter();
-        let parts = std::iter::once(PromptPart::new(BASE, base))
-            .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
         let resolved = served.resolved_configs.of(&definition.agent_id);
-        let takes_tools = served.settings.gateway.takes_tools(prompting.model);
+        let takes_tools =
+            served.settings.gateway.takes_tools(prompting.model) && definition.program().is_none();
         let resolved = resolved.filter(|_| takes_tools);
         let tools = resolved.iter().flat_map(|it| prompting.shown(it));
+        let tools: Vec<PromptTool> = tools.map(PromptTool::from).collect();
+        // As for a call of a model: what a tool gives may stand in a block of its speaker.
+        let base = SystemBlocks::of_agent(vec![base]).explaining(!tools.is_empty());
+        let sections = Box::pin(prompting.make()).await.sections.into_iter();
+        let parts = std::iter::once(PromptPart::new(BASE, base.texts.concat()))
+            .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
         Ok(ShownPrompt {
             parts: parts.collect(),
-            tools: tools.map(PromptTool::from).collect(),
+            tools,
         })
     }
 
