@@ -15,8 +15,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// A program with the options and the lines of `claude`. The last line of its prompt says what it
-/// does.
+/// A program with the options and the lines of `claude`. The last line of what it is told says what
+/// it does, in a block or alone.
 const PROGRAM: &str = r#"#!/bin/sh
 mode=fresh
 session=
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 prompt=$(cat)
-word=$(printf '%s\n' "$prompt" | tail -n 1)
+word=$(printf '%s\n' "$prompt" | grep -v '^</from>$' | tail -n 1)
 case "$prompt" in
   *nameless*) word=nameless ;;
   *misfit*) word=misfit ;;
@@ -102,7 +102,7 @@ case "$word" in
       end "reads files"
     fi ;;
   system) end "system: $system" ;;
-  *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
+  *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ' | sed 's/"/\\"/g')" ;;
 esac
 "#;
 
@@ -339,7 +339,7 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     let said = say(&host, &session, "key").await;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(
-        text.starts_with("the key is …") && text.ends_with(", and then nothing"),
+        text.starts_with("the key is ****") && text.ends_with("****, and then nothing"),
         "{said}"
     );
     assert!(host.stop().await.success(), "{}", scene.folder.log());
@@ -785,10 +785,12 @@ async fn a_program_answers_a_message_of_another_agent() {
     }] });
     let said = say(&host, &session, &steps.to_string()).await;
     let text = said["reply"]["text"].as_str().unwrap();
+    // It is told who speaks.
     assert!(
-        text.contains("fresh: hello") && text.contains("complete"),
+        text.contains("fresh: User: <from agent=") && text.contains("> hello </from>"),
         "{said}"
     );
+    assert!(text.contains("complete"), "{said}");
     assert_eq!(scene.begun(), ["hello"]);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
