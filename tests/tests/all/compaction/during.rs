@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 const READER_WINDOW: usize = 32_000;
 /// Number of results.
 const READS: u32 = 40;
+/// The beginning of a whole result, as the model is shown it.
+const RESULT: &str = "tool: <from tool=\"read_file\" untrusted>\nlll";
 /// The user's words.
 const WORDS: &str = "read it all, and remember the word heliotrope";
 
@@ -96,7 +98,7 @@ async fn a_turn_with_forty_large_results_goes_on_to_its_reply_within_the_window(
     // The newest results are word for word.
     let whole = texts(asked.last().unwrap())
         .iter()
-        .filter(|text| text.starts_with("tool: lll") && text.len() > 29_000)
+        .filter(|text| text.starts_with(RESULT) && text.len() > 29_000)
         .count();
     assert!(whole >= 2, "{whole}");
     // The cuts are on record, each shows less than the one before.
