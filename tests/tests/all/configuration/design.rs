@@ -4,6 +4,7 @@
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host};
 use agent_host_tests::prompt::{Received, provider};
+use domain::speaker::{EXPLAINED, without_block};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ fn said(text: &str) -> Value {
 /// Answers as a model that makes the call that it is told to make.
 fn answer(prompt: &Value) -> Value {
     let last = prompt["messages"].as_array().unwrap().last().unwrap();
-    let words = last["content"].as_str().unwrap_or_default();
+    let words = without_block(last["content"].as_str().unwrap_or_default());
     match words.strip_prefix("call ") {
         Some(call) if last["role"] == "user" => {
             let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
@@ -66,14 +67,16 @@ fn tools(prompt: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The paragraphs of a system prompt behind its base and its list of tools. Of the one about the
-/// line of context only the heading is left.
+/// The paragraphs of a system prompt behind its base, the explanation of blocks and its list of
+/// tools. Of the one about the line of context only the heading is left.
 fn paragraphs(prompt: &Value, agent: &Value) -> Vec<String> {
     let system = &prompt["messages"][0];
     assert_eq!(system["role"], "system", "{prompt}");
     let text = system["content"].as_str().unwrap();
     let mut paragraphs = text.split("\n\n").peekable();
     assert_eq!(paragraphs.next(), agent["systemPrompt"].as_str(), "{text}");
+    let explained = paragraphs.next_if(|it| *it == EXPLAINED);
+    assert_eq!(explained.is_some(), !tools(prompt).is_empty(), "{text}");
     let heading = "Available tools:\n";
     let list = paragraphs.next_if(|it| it.starts_with(heading));
     let named = list.unwrap_or(heading)[heading.len()..].lines();
