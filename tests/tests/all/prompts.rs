@@ -4,7 +4,7 @@
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::{Received, provider};
-use domain::speaker::EXPLAINED;
+use domain::speaker::{EXPLAINED, without_block};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -32,10 +32,11 @@ fn text_of(message: &Value) -> String {
 }
 
 /// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word,
-/// and `think WORDS` after such a thought.
+/// and `think WORDS` after such a thought, whoever says it.
 fn answer(prompt: &Value) -> Value {
     let last = prompt["messages"].as_array().unwrap().last().unwrap();
     let said = text_of(last);
+    let said = without_block(&said);
     if last["role"] == "tool" {
         return json!({ "role": "assistant", "content": said });
     }

@@ -3,6 +3,7 @@
 
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::{Received, provider};
+use domain::speaker::{Speaker, Trust};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -207,6 +208,11 @@ async fn the_assistants_model_never_sees_what_the_worker_did_to_get_there() {
         );
     }
     let prompts: Vec<&Value> = received.iter().filter(|it| is_assistants(it)).collect();
+    // The worker's reply rests on a file, so that it stands in a marked block.
+    let delegate = Speaker::Tool {
+        tool: "delegate".to_owned(),
+    };
+    let found = delegate.block(FOUND, Trust::Untrusted);
     // Five messages, four of them with a call whose result it was shown.
     assert_eq!(prompts.len(), 9, "{prompts:#?}");
     for prompt in &prompts {
@@ -228,7 +234,7 @@ async fn the_assistants_model_never_sees_what_the_worker_did_to_get_there() {
             if role == "tool" {
                 let told = texts(message);
                 assert!(
-                    told == FOUND
+                    told == found
                         || told.starts_with("Error (INVALID_OPERATION)")
                         || told.starts_with("Error (INVALID_PARAMETERS)"),
                     "{message}"
@@ -366,11 +372,13 @@ async fn an_operation_that_is_shown_as_a_tool_is_delegated_all_the_same() {
         tools.iter().all(|it| it["function"]["name"] != "delegate"),
         "{prompt}"
     );
-    let messages = host.get(&format!("{session}/messages")).await.unwrap().body;
-    assert!(
-        messages.to_string().contains(r#""name":"delegate""#),
-        "{messages}"
-    );
+    let shown = host.get(&session).await.unwrap().body;
+    let messages = shown["messages"].as_array().unwrap();
+    let mut results = messages
+        .iter()
+        .filter(|message| message["answers"].is_object());
+    let result = results.next().unwrap_or_else(|| panic!("{shown}"));
+    assert_eq!(result["answers"]["name"], "delegate", "{shown}");
     let tasks = host.get("/api/tasks").await.unwrap().body;
     assert!(
         tasks.to_string().contains(r#""operation":"read_file""#),
