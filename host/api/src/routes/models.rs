@@ -2,8 +2,9 @@
 //! it was last seen.
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT_COMMAND, LIVE_AGENT};
 use crate::input::{Params, target};
-use crate::problem::Problem;
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use broker::models::{
@@ -131,6 +132,10 @@ pub(super) struct ModelParams {
     security(("token" = ["read"])),
     params(ModelParams),
     responses((status = 200, description = "Models and providers.", body = ModelList)),
+    extensions(("x-codes" = json!(codes::join(&[
+        AGENT_COMMAND, LIVE_AGENT,
+        &[(404, "DEFINITION_NOT_FOUND"), (409, "PATH_TAKEN")],
+    ])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
@@ -143,7 +148,14 @@ pub(super) async fn list(
     let models: Vec<ConfiguredModel> = if agent.is_none() && caller.scopes.contains(&Scope::Admin) {
         all
     } else {
-        let nameable = broker.models_for(&caller.user, agent.as_ref()).await?;
+        let nameable = broker.models_for(&caller.user, agent.as_ref()).await;
+        // Where an agent is to be made, its definition and its path are said by the query as well.
+        let nameable = nameable.map_err(|error| {
+            let agent = RequestPart::Query("agent");
+            Problem::from(error)
+                .moved("/definition", agent)
+                .moved("/path", agent)
+        })?;
         let is_nameable = |model: &ConfiguredModel| nameable.contains(&model.alias);
         all.into_iter().filter(is_nameable).collect()
     };

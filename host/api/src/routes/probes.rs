@@ -33,6 +33,15 @@ pub(super) async fn healthz() -> &'static str {
     "ok"
 }
 
+/// Query for the extent of the readiness probe.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadyParams {
+    /// Any value, to fail also while a provider or a connector cannot be used.
+    deep: Option<String>,
+}
+
 /// Reports whether the host accepts requests. It does not while it starts or stops, while nothing
 /// can be recorded, and while reads fail. Nothing can be recorded when the disk is full, fails or
 /// does not answer, or when another process holds the database. A host that is ready also tells of
@@ -44,7 +53,7 @@ pub(super) async fn healthz() -> &'static str {
     get, path = "/readyz", tag = "probes",
     operation_id = "checkReadiness",
     security((), ("token" = ["admin"])),
-    params(("deep" = Option<String>, Query, description = "Also fail while a provider or a connector cannot be used.")),
+    params(ReadyParams),
     responses(
         (status = 200, description = "It accepts requests.", body = String),
         (status = 503, description = "Not at the moment; `code` gives the reason."),
@@ -61,11 +70,12 @@ pub(super) async fn healthz() -> &'static str {
 )]
 pub(super) async fn readyz(
     State(api): State<Api>,
+    Params(ReadyParams { deep }): Params<ReadyParams>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<String, Problem> {
     let ready = shallow(&api).await?;
-    if is_deep(&uri) && is_admin(&api, &uri, &headers).await {
+    if deep.is_some() && is_admin(&api, &uri, &headers).await {
         let outages = status::outages(&api).await?;
         if !outages.is_empty() {
             let told: Vec<String> = outages.iter().map(ToString::to_string).collect();
@@ -73,13 +83,6 @@ pub(super) async fn readyz(
         }
     }
     Ok(ready)
-}
-
-fn is_deep(uri: &Uri) -> bool {
-    let query = uri.query().unwrap_or_default();
-    query
-        .split('&')
-        .any(|part| part == "deep" || part.starts_with("deep="))
 }
 
 async fn is_admin(api: &Api, uri: &Uri, headers: &HeaderMap) -> bool {
