@@ -10,6 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The paths that a research on the tides asks for: the query is looked for as it stands, and then
+/// as the plan has it.
+const READ: [&str; 5] = ["/coast", "/gone", "/moon", "/search", "/search"];
+
 /// A site that answers by path, and says 404 to any other; it notes each request. It goes with the
 /// test's process.
 struct Site {
@@ -299,7 +303,7 @@ async fn a_delegated_research_searches_reads_and_reports_with_real_sources() {
     let said = said.await.unwrap();
     assert_eq!(said.status, 200, "{said:?}");
     check_report(&said.body.to_string());
-    assert_eq!(site.asked(), ["/coast", "/gone", "/moon", "/search"]);
+    assert_eq!(site.asked(), READ);
     // Whoever looks at the researcher's own session sees how it went on.
     let tasks = host.get("/api/tasks").await.unwrap().body;
     let of_task = tasks["tasks"][0]["performer"]["session_id"].as_str();
@@ -332,7 +336,7 @@ async fn a_research_that_the_process_dies_in_goes_on_and_asks_no_site_again() {
     }
     let asked = site.asked();
     host.kill().await;
-    assert_eq!(asked, ["/coast", "/gone", "/moon", "/search"]);
+    assert_eq!(asked, READ);
 
     let host = folder.start(None).await.unwrap();
     let id = session.rsplit('/').next().unwrap();
