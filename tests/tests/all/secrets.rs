@@ -317,20 +317,10 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
 
     let uses = uses(&world).await;
     assert_eq!(uses.len(), 28);
-    assert_eq!(
-        uses[0],
-        (
-            BoundaryVerdict::Granted,
-            "github -> 127.0.0.1 header authorization".to_owned()
-        )
-    );
-    assert_eq!(
-        uses[27],
-        (
-            BoundaryVerdict::Granted,
-            "github -> 127.0.0.1 query key".to_owned()
-        )
-    );
+    for (number, slot) in [(0, "header authorization"), (27, "query key")] {
+        let detail = format!("github -> 127.0.0.1:{} {slot}", server.port);
+        assert_eq!(uses[number], (BoundaryVerdict::Granted, detail));
+    }
     assert_eq!(leaky_files(world.dir.path()), Vec::<String>::new());
 }
 
