@@ -3,7 +3,8 @@
 //! It needs no memo. Every key follows from the place in the thread at which the operation was
 //! started, and the thread only grows, so a key is never used twice in a turn. `model-<head>` asks
 //! the model, `call-<message>-<index>` makes a call of its reply, and `ask-<message>-<index>` asks
-//! the user about that call. A call to which the user agreed has the last index of its batch too.
+//! the user about that call. A call to which the user agreed has the last index of its batch too,
+//! and so have the calls of a batch that the limits of the turn cut short.
 //! An agent that starts operations itself gives them other keys.
 
 use crate::agent::Agent;
@@ -44,8 +45,13 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
                 (Some(LoopKey::Model), Outcome::Message(message)) => answer = Some(*message),
                 (Some(LoopKey::Model), outcome) => failure = Some(outcome),
                 (Some(LoopKey::Call(message, index)), _) => ended.note(message, index),
+                (Some(LoopKey::OfBatch(message, last)), _) => {
+                    ended.note(message, last);
+                    ended.is_batch = true;
+                }
                 (Some(LoopKey::Ask(message, index)), outcome) => {
                     ended.note(message, index);
+                    ended.is_batch = true;
                     if agrees(outcome) {
                         ended.agreed.push(index);
                     }
@@ -113,6 +119,8 @@ struct Ended {
     message: Option<MessageId>,
     /// The last index, or that of the batch to which agreed calls belong.
     last: Option<u32>,
+    /// True if their keys say that the loop started them, and that the batch ended there.
+    is_batch: bool,
     /// Indexes of calls to which the user agreed.
     agreed: Vec<u32>,
 }
@@ -145,25 +153,37 @@ fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &En
         }
     }
     let wanted: Vec<(u32, Verdict)> = verdicts.wanted(&round.calls).collect();
-    let mut batches = wanted.chunks(CALLS_AT_ONCE_MAX as usize);
-    let next = match ended.last {
-        None => batches.next(),
-        // Only a whole batch is followed by another one: to what an agent has started itself, the
-        // loop adds nothing.
-        Some(last) => {
-            let is_over =
-                |batch: &&[(u32, Verdict)]| batch.last().is_some_and(|(index, _)| *index == last);
-            batches.find(is_over).and_then(|_| batches.next())
+    let ends_a_batch = |last: u32| {
+        let mut batches = wanted.chunks(CALLS_AT_ONCE_MAX as usize);
+        batches.any(|batch| batch.last().is_some_and(|(index, _)| *index == last))
+    };
+    // Only a whole batch is followed by another one: to what an agent has started itself, the loop
+    // adds nothing.
+    let goes_on = ended
+        .last
+        .is_none_or(|last| ended.is_batch || ends_a_batch(last));
+    let is_next = |index: u32| goes_on && ended.last.is_none_or(|last| index > last);
+    let batch: Vec<&(u32, Verdict)> = wanted
+        .iter()
+        .filter(|(index, _)| is_next(*index))
+        .take(room.min(CALLS_AT_ONCE_MAX as usize))
+        .collect();
+    let last = batch.last().map_or(0, |(index, _)| *index);
+    let call_key = |index: u32| {
+        if ends_a_batch(last) {
+            format!("call-{id}-{index}")
+        } else {
+            format!("call-{id}-{index}-{last}")
         }
     };
-    let operations = next.unwrap_or_default().iter().take(room);
-    let operations: Vec<Operation> = operations
+    let operations: Vec<Operation> = batch
+        .into_iter()
         .map(|(index, verdict)| match verdict {
             Verdict::Ask(question) => {
                 Operation::client(format!("ask-{id}-{index}"), question.clone())
             }
             Verdict::Run | Verdict::Refuse(_) => {
-                Operation::call_of_model(format!("call-{id}-{index}"), id, *index)
+                Operation::call_of_model(call_key(*index), id, *index)
             }
         })
         .collect();
@@ -196,6 +216,8 @@ fn has_room_for_a_round(left: LimitsLeft) -> bool {
 enum LoopKey {
     Model,
     Call(MessageId, u32),
+    /// A call of a batch that ended at this index.
+    OfBatch(MessageId, u32),
     Ask(MessageId, u32),
 }
 
@@ -215,8 +237,10 @@ fn loop_key(key: &str) -> Option<LoopKey> {
         let (call, last) = call.rsplit_once('-')?;
         Some((place(call)?.0, last.parse().ok()?))
     };
-    let (message, index) = place(call).or_else(of_batch)?;
-    Some(LoopKey::Call(message, index))
+    match place(call) {
+        Some((message, index)) => Some(LoopKey::Call(message, index)),
+        None => of_batch().map(|(message, last)| LoopKey::OfBatch(message, last)),
+    }
 }
 
 #[cfg(test)]
