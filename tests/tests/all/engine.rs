@@ -1,7 +1,7 @@
 //! The step engine: every kind of operation, alone and together, with any and all, cancel and hear.
 
 use agent_host_tests::{Setup, World};
-use broker::By;
+use broker::{By, Respond, Target};
 use domain::user::UserId;
 use serde_json::json;
 
@@ -402,14 +402,32 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
     world.say("puppet", session, &steps.to_string()).await;
     let child = loop {
         if let [_, child] = world.runs().await[..] {
-            break world.store().run(child).await.unwrap().unwrap().session;
+            break world.store().run(child).await.unwrap().unwrap();
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
-    let (question, _) = world.question("other", child).await;
+    let worker = Target::Agent(child.agent);
+    let question = loop {
+        let view = world
+            .broker
+            .session(&UserId::local(), &worker, child.session, None)
+            .await
+            .unwrap();
+        if let Some((question, _)) = view.asking.into_iter().next() {
+            break question;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
     tokio::time::sleep(std::time::Duration::from_millis(4_000)).await;
-    let answer = json!({ "confirmed": true });
-    world.answer("other", question, answer).await.unwrap();
+    let respond = Respond {
+        target: worker,
+        call: question,
+        session: None,
+        response: json!({ "confirmed": true }),
+        user: UserId::local(),
+        idempotency_key: None,
+    };
+    world.broker.respond(respond).await.unwrap();
     world.idle(session).await;
     let told = world.last_reply(session).await;
     assert!(told.contains("d parts thanks"), "{told}");
@@ -463,7 +481,7 @@ async fn a_turn_ends_at_each_of_its_limits() {
     let told = world.play(json!([tick(1), tick(2), tick(3)])).await;
     assert_eq!(
         told,
-        ["The turn failed: it took 2 steps, which is its limit"]
+        ["The turn failed: it took 2 steps, which is its limit (stepsMax)"]
     );
     let told = world.play(json!([{
         "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }],
@@ -487,7 +505,7 @@ async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
         .await;
     assert_eq!(
         told,
-        ["The turn failed: models and tools worked for 200 ms, which is its limit"]
+        ["The turn failed: models and tools worked for 200 ms, which is its limit (activeMsMax)"]
     );
 }
 
