@@ -1,6 +1,7 @@
 //! Whose words a model is sent.
 
 use super::{Peer, folder, open, say};
+use agent_host_tests::guests::root;
 use agent_host_tests::process::Host;
 use domain::speaker::EXPLAINED;
 use serde_json::{Value, json};
@@ -31,8 +32,10 @@ async fn search(host: &Host, word: &str) -> Vec<(Value, Value)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_agents_words_are_sent_in_a_block_and_a_users_own_as_they_are() {
     let peer = Peer::start().await;
+    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let puppet = json!({
         "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": { "puppet": { "path": file, "models": ["*"], "agents": ["*"] } },
     });
     let folder = folder(&peer, puppet).await;
     folder.warm(&["puppet"]).await;
