@@ -62,7 +62,7 @@ async fn a_missing_folder_and_a_wrong_place_are_told_everywhere() {
             json!([]),
             "refused files.read by notGranted  no folder is granted",
             "files.read was refused once by notGranted, last for put: no folder is granted",
-            r#""directories": [{"path":"data","at":"/data","access":"read-write"}]"#,
+            r#""directories": [{"path":"data/{user}","at":"/data","access":"read-write"}]"#,
         ),
         (
             elsewhere,
