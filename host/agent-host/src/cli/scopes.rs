@@ -49,7 +49,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("session tree", Needs::All(&["read"])),
     ("session diff", Needs::All(&["read"])),
     ("session export", Needs::All(&["read"])),
-    ("session import", Needs::All(&["write"])),
+    ("session import", Needs::All(&["read", "write"])),
     ("session search", Needs::All(&["read"])),
     ("session compact", Needs::All(&["read", "write"])),
     ("session inputs", Needs::All(&["read"])),
