@@ -78,7 +78,16 @@ impl Draft {
             return Err(Broken::Reported(problem));
         }
         self.take_usage(chunk);
-        let choices = chunk.get("choices").and_then(Value::as_array);
+        let choices = match chunk.get("choices") {
+            Some(Value::Array(choices)) => Some(choices),
+            Some(Value::Null) | None => None,
+            Some(_) => {
+                return Err(Broken::garbage(
+                    "its choices are no list",
+                    chunk.to_string(),
+                ));
+            }
+        };
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) else {
             // Filters, timings, progress: nothing of the reply.
