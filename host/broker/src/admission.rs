@@ -81,11 +81,8 @@ pub(crate) async fn admit(
     }
     let mut commit = Commit::new().append(Stream::Host, Expected::Any, events);
     commit.blobs = blobs;
-    core.store
-        .commit(commit)
-        .await
-        .map(drop)
-        .map_err(Error::unavailable)
+    core.store.commit(commit).await?;
+    Ok(())
 }
 
 /// Returns the code whose place this one took, by the last record of a component without a pin.
