@@ -91,6 +91,8 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("clock confirm", Needs::All(&["admin"])),
     ("config schema", Needs::Nothing),
     ("config check", Needs::Nothing),
+    ("config diff", Needs::All(&["admin"])),
+    ("config apply", Needs::All(&["admin"])),
     ("reload", Needs::All(&["admin"])),
     ("key create", Needs::Any(&["keys", "admin"])),
     ("key list", Needs::Any(&["keys", "admin"])),
