@@ -3,7 +3,7 @@
 use crate::harness::{Conversation, Reply, Scene, Standing};
 use crate::{
     Agent, Calls, Decision, Description, LimitsLeft, ModelCall, ModelRequest, News, Operation,
-    Outcome, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
+    Outcome, Part, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
 };
 use serde_json::{Value, json};
 
@@ -196,6 +196,46 @@ fn a_last_call_without_a_result_in_the_news_asks_the_model_again() {
         keys(&Plain.step(scene.turn(), &[News::Settled(settlement)])),
         ["model-2"]
     );
+}
+
+/// The calls that were left to a turn at first are fewer than its model made. Others came back with
+/// the result.
+#[test]
+fn a_batch_that_the_limits_cut_short_is_followed_by_the_rest() {
+    let calls = (0..5).map(|index| {
+        Part::Call(ModelCall {
+            index,
+            name: "tick".to_owned(),
+            arguments: "{}".to_owned(),
+        })
+    });
+    let calls: Vec<Part> = calls.collect();
+    let scene = |tool_calls| {
+        let left = LimitsLeft {
+            steps: 50,
+            tool_calls,
+            tokens: 1_000,
+        };
+        let said = Scene::new().left(left).said("Tick");
+        said.message(Role::Assistant, calls.clone())
+    };
+    let answered = News::Settled(Settlement {
+        key: "model-1".to_owned(),
+        outcome: Outcome::Message(2),
+    });
+    let first = scene(2);
+    let first = Plain.step(first.turn(), &[answered]);
+    assert_eq!(keys(&first), ["call-2-0-1", "call-2-1-1"]);
+    let ended = |key: &str| {
+        News::Settled(Settlement {
+            key: key.to_owned(),
+            outcome: Outcome::Unknown,
+        })
+    };
+    let both = ["call-2-0-1", "call-2-1-1"].map(ended);
+    let rest = scene(9);
+    let rest = Plain.step(rest.turn(), &both);
+    assert_eq!(keys(&rest), ["call-2-2", "call-2-3", "call-2-4"]);
 }
 
 struct Racer;
