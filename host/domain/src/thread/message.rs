@@ -121,8 +121,8 @@ impl Message {
         let mut content = serde_json::json!({
             "role": self.role, "parts": self.parts, "origin": self.origin, "untrusted": self.marked_elsewhere.unwrap_or(self.untrusted), "answers": self.answers,
         });
-        if let Some(speaker) = &self.speaker {
-            content["speaker"] = serde_json::json!(speaker);
+        if let (Some(speaker), Some(fields)) = (&self.speaker, content.as_object_mut()) {
+            fields.insert("speaker".to_owned(), serde_json::json!(speaker));
         }
         self.salt.digest(content.to_string().as_bytes())
     }

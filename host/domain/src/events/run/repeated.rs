@@ -13,8 +13,8 @@ const NOT_MADE: &str = "host";
 /// Returns the error of a call that has failed in the same way [`REPEATS_MAX`] times among the
 /// messages of a turn. The count begins anew when a user says something, and when a call that may
 /// change something has succeeded.
-pub fn repeated<'a>(
-    messages: &[&'a Message],
+pub fn repeated(
+    messages: &[&Message],
     tool: &str,
     arguments: &str,
     may_change: impl Fn(&str, &str) -> bool,

@@ -171,7 +171,7 @@ fn a_digest_holds_the_speaker_and_the_mark_where_it_was_written() {
     assert_ne!(named.digest(), of_user("bob", "hello").digest());
     let brought = named.clone().from_elsewhere();
     assert!(brought.untrusted && brought.digest() == named.digest());
-    assert_eq!(brought.clone().from_elsewhere().as_written(), named);
+    assert_eq!(brought.from_elsewhere().as_written(), named);
     assert_ne!(marked(named.clone()).digest(), named.digest());
 }
 

@@ -199,8 +199,8 @@ impl Offers {
         arguments: &str,
     ) -> Result<Delegation, Invalid> {
         let given = parameters(arguments);
-        given
-            .clone()
+        let checked = given.as_ref().map_err(Clone::clone);
+        checked
             .and_then(|given| super::check(&call_of(rule, given).to_string(), self))
             .map_err(|invalid| {
                 let mended = rule.mended(given.as_ref().ok());
@@ -221,7 +221,7 @@ pub fn operation_named(name: &str) -> Option<&'static OperationRule> {
 #[must_use]
 pub fn arguments_of_named(rule: &OperationRule, arguments: &str) -> String {
     match parameters(arguments) {
-        Ok(parameters) => call_of(rule, parameters).to_string(),
+        Ok(parameters) => call_of(rule, &parameters).to_string(),
         Err(_) => arguments.to_owned(),
     }
 }
@@ -240,7 +240,7 @@ fn parameters(arguments: &str) -> Result<Map<String, Value>, Invalid> {
     }
 }
 
-fn call_of(rule: &OperationRule, parameters: Map<String, Value>) -> Value {
+fn call_of(rule: &OperationRule, parameters: &Map<String, Value>) -> Value {
     json!({ "target": rule.target, "operation": rule.name, "parameters": parameters })
 }
 
@@ -251,7 +251,7 @@ fn call_that_would_do(arguments: &str, offers: &Offers) -> Option<Value> {
     let rule = operation_named(given.get("operation")?.as_str()?)?;
     offers.operations(rule.target).find(|it| *it == rule)?;
     let parameters = given.get("parameters").and_then(Value::as_object);
-    Some(call_of(rule, rule.mended(parameters)))
+    Some(call_of(rule, &rule.mended(parameters)))
 }
 
 fn tool(name: &str, description: String, arguments: Value) -> ToolDefinition {

@@ -142,8 +142,11 @@ impl OperationRule {
         let property = |parameter: &ParameterRule| {
             let mut schema = parameter.kind.schema();
             let of_program = self.name == EXECUTE_CODE && parameter.name == LANGUAGE;
-            if of_program && !languages.is_empty() {
-                schema["enum"] = json!(languages);
+            if let Some(fields) = schema.as_object_mut()
+                && of_program
+                && !languages.is_empty()
+            {
+                fields.insert("enum".to_owned(), json!(languages));
             }
             (parameter.name.to_owned(), schema)
         };

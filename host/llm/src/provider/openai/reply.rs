@@ -314,14 +314,16 @@ impl Draft {
         let said = self.text.finish(feed);
         let mut parts = Vec::new();
         if !self.fields.is_empty() || !call_fields.is_empty() || !said.thoughts.is_empty() {
-            let mut value = json!({"message": self.fields, "calls": call_fields});
+            let mut value = Map::new();
+            value.insert("message".to_owned(), Value::Object(self.fields));
+            value.insert("calls".to_owned(), Value::Object(call_fields));
             if !said.thoughts.is_empty() {
-                value["thoughts"] = Value::String(said.thoughts);
+                value.insert("thoughts".to_owned(), Value::String(said.thoughts));
             }
             parts.push(Part::Opaque {
                 provider: provider.to_owned(),
                 model: model.to_owned(),
-                value,
+                value: Value::Object(value),
             });
         }
         let stop = stop_of(&finish, !self.refusal.is_empty());
