@@ -16,9 +16,10 @@ impl Broker {
     /// and where there is no telling.
     #[must_use]
     pub fn definition_of_own_path(&self, path: &AgentPath) -> Option<DefinitionId> {
-        let name = match (path.kind(), path.origin()) {
-            (PathKind::Cron | PathKind::Task, Root::Named { name, .. }) => name,
-            _ => return None,
+        let (PathKind::Cron | PathKind::Task, Root::Named { name, .. }) =
+            (path.kind(), path.origin())
+        else {
+            return None;
         };
         let served = self.core.served();
         let named = [name.as_str(), USUAL].map(|id| DefinitionId(id.to_owned()));
