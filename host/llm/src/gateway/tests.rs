@@ -4,6 +4,7 @@ use super::setup::{Surroundings, gateway};
 use super::*;
 use crate::delta::NoDeltas;
 use crate::failure::Reason;
+use domain::model::Usage;
 use egress::{RequestPermit, Resolve, Resolving};
 use serde_json::json;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
