@@ -92,7 +92,7 @@ fn check_models(
             .filter(|alias| !definition.lists_model(alias))
             .map(String::as_str)
             .collect();
-        if entry.contains('*') && entry.trim_matches('*') != "" && !unnamed.is_empty() {
+        if entry.contains('*') && !entry.trim_matches('*').is_empty() && !unnamed.is_empty() {
             let told = format!(
                 "`{}` is a program, which a pattern does not allow; write its whole name if this \
                  agent may have it",

@@ -41,7 +41,7 @@ impl Reloading {
         let entries = self.entries(&next, true).await?;
         let before = self.host.broker.catalogue();
         let served = before.tools().map(|(_, tool)| tool.name.clone());
-        pending.changes.extend(tools(served.collect(), &entries));
+        pending.changes.extend(tools(&served.collect(), &entries));
         // What it would refuse is all that it is put together for.
         self.catalogue(&next, entries, before.skill_folders().to_vec())
             .await
@@ -91,7 +91,7 @@ fn whole(config: &Config) -> Value {
 }
 
 /// Returns the tools that would be offered and are not, and those that would not be any more.
-fn tools(served: BTreeSet<String>, entries: &[Entry]) -> Vec<PendingChange> {
+fn tools(served: &BTreeSet<String>, entries: &[Entry]) -> Vec<PendingChange> {
     let offered = entries
         .iter()
         .filter_map(|entry| match entry.component.describes() {
@@ -105,7 +105,7 @@ fn tools(served: BTreeSet<String>, entries: &[Entry]) -> Vec<PendingChange> {
         after: after.cloned(),
     };
     let added = offered
-        .difference(&served)
+        .difference(served)
         .map(|name| change(None, Some(name)));
     let removed = served
         .difference(&offered)
