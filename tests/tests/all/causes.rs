@@ -17,8 +17,8 @@ async fn called(host: &Host, arguments: Value) -> Value {
     idle(host, &session).await;
     let events = host.get("/api/events?limit=1000").await.unwrap().body;
     let events = events["events"].as_array().unwrap().iter();
-    let settled = events.filter_map(|event| event["data"]["settled"].as_array()?.first());
-    settled.last().expect("an outcome").clone()
+    let mut settled = events.filter_map(|event| event["data"]["settled"].as_array()?.first());
+    settled.next_back().expect("an outcome").clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,7 +42,7 @@ async fn folder() -> Folder {
 }
 
 /// A chat whose turn asks the slow model, or calls a tool.
-fn script(operation: Value) -> String {
+fn script(operation: &Value) -> String {
     json!({ "steps": [{ "start": [operation] }] }).to_string()
 }
 
@@ -56,11 +56,11 @@ fn computes() -> String {
 }
 
 fn waits() -> String {
-    script(json!({ "key": "m", "model": "be brief" }))
+    script(&json!({ "key": "m", "model": "be brief" }))
 }
 
-fn calls(tool: &str, arguments: Value) -> String {
-    script(json!({ "key": "t", "tool": tool, "args": arguments }))
+fn calls(tool: &str, arguments: &Value) -> String {
+    script(&json!({ "key": "t", "tool": tool, "args": arguments }))
 }
 
 /// Opens a chat and says something in it. A host that dies over that has taken it.
@@ -129,7 +129,7 @@ async fn only_the_turn_that_ends_the_process_each_time_is_given_up() {
     for _ in 0..computing {
         others.push(chat(&host, &computes()).await);
     }
-    let guilty = chat(&host, &calls("idle", json!({ "deadly": true }))).await;
+    let guilty = chat(&host, &calls("idle", &json!({ "deadly": true }))).await;
     // The first call is behind those of the others, however long they take.
     let mut patience = PATIENCE;
     let mut ends = 0;
@@ -169,7 +169,7 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     let folder = folder().await;
     let deadly = Some((PERFORMING_DIES_ON, "deadly"));
     let mut host = folder.start_in(&[], deadly).await.unwrap();
-    let session = chat(&host, &calls("idle", json!({ "deadly": true }))).await;
+    let session = chat(&host, &calls("idle", &json!({ "deadly": true }))).await;
     host.died(PATIENCE).await.expect("an end over its call");
     host = folder.start_in(&[], deadly).await.unwrap();
     host.died(PATIENCE).await.expect("another end");
@@ -178,7 +178,7 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     assert_eq!(why["why"], "suspected", "{why}");
     let said = why["reason"].as_str().unwrap();
     assert!(said.contains("goes on by itself"), "{said}");
-    let other = chat(&host, &calls("idle", json!({}))).await;
+    let other = chat(&host, &calls("idle", &json!({}))).await;
     assert!(answered(&host, &other).await.contains("t parts"));
     assert!(answered(&host, &session).await.contains("t parts"));
     let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
