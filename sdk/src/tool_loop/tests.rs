@@ -246,7 +246,7 @@ impl Agent for Racer {
     }
 
     fn on_said(&self, _: Turn<'_>, _: &[u64]) -> Step {
-        Step::start([crate::Operation::timer_ms("lap", 10)])
+        Step::start([Operation::timer_ms("lap", 10)])
     }
 }
 
