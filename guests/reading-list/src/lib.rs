@@ -111,7 +111,9 @@ fn line_of(settlement: &Settlement) -> String {
         outcome => return format!("Not added: {outcome}"),
     };
     let entry = entry.unwrap_or_default();
-    match (entry["id"].as_u64(), entry["title"].as_str()) {
+    let id = entry.get("id").and_then(Value::as_u64);
+    let title = entry.get("title").and_then(Value::as_str);
+    match (id, title) {
         (Some(id), Some(title)) => format!("Added as {id}: {title}"),
         _ => "Added.".to_owned(),
     }
