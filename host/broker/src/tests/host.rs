@@ -288,6 +288,7 @@ fn gateway(dir: &Path) -> Gateway {
 fn catalogue(limits: &Value) -> Catalogue {
     let definition = json!({
         "agentId": PUPPET, "displayName": "Puppet", "component": PUPPET, "limits": limits,
+        "modelAllowlist": ["*"],
         "templateFor": ["ada"], "capabilityAllowlist": ["*", "triggers.write"],
     });
     let agent = json!({ "kind": "agent", "description": {

@@ -90,7 +90,7 @@ const AUTHORITY: &[Pinned] = &[
     ),
     (
         names::<Settlement>,
-        "active_ms attempts operation outcome result spent task time untrusted usage",
+        "active_ms attempts operation outcome own_calls result spent task time untrusted usage",
     ),
     (
         names::<TurnCommitted>,

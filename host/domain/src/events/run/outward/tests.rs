@@ -3,6 +3,7 @@
 use super::*;
 use crate::access::tool::EffectClass;
 use crate::events::event::InputAccepted;
+use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
 use crate::values::digest::{Digest, Salt};
 use crate::values::id::{OccasionId, RunId, TurnId};
@@ -217,7 +218,8 @@ fn a_turn_tells_its_reply_and_what_was_said_on_the_way() {
     assert_eq!(told(going_on), [words(7, "looking")]);
     let mut nothing = stepped(reply());
     nothing.said = vec![said(5, Role::Assistant, "  ")];
-    assert_eq!(told(nothing), []);
+    // A person who waits for a reply hears that there is none.
+    assert_eq!(told(nothing), [words(5, NO_ANSWER)]);
     let completed = stepped(Decision::Complete { summary: json!({}) });
     assert_eq!(told(completed), []);
 }
