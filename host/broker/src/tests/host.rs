@@ -117,6 +117,16 @@ impl Host {
         Self { broker, ..self }
     }
 
+    /// Ends the host as the work on the session would end it: a crash, with the session noted as
+    /// one that is computed for.
+    pub(super) async fn crash_at_work(self) -> Self {
+        let mark = self.broker.core.computing.enter(self.session);
+        let host = self.crash().await;
+        // Not before: it clears the note, which the next host has read by now.
+        drop(mark);
+        host
+    }
+
     /// Lets time pass for the host.
     pub(super) fn pass_ms(&self, ms: u64) {
         self.time.fetch_add(ms, Ordering::SeqCst);

@@ -4,7 +4,7 @@
 use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works};
 use crate::{By, Error, TurnOutcome};
 use domain::event::{Event, RunEnded};
-use domain::limits::{MEMO_BYTES_MAX, SEGMENTS_BYTES_MAX};
+use domain::limits::{ALONE_ENDS_MAX, MEMO_BYTES_MAX, SEGMENTS_BYTES_MAX, SUSPECTED_ENDS_MIN};
 use domain::operation::Progress;
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
@@ -15,6 +15,10 @@ use std::future::{pending, ready};
 use std::time::Duration;
 use store::InputState;
 use tokio::sync::oneshot;
+
+/// Number of ends of the host in a row, over a turn that nothing else is suspected beside, with
+/// which that turn is given up.
+const ENDS: usize = (SUSPECTED_ENDS_MIN + ALONE_ENDS_MAX) as usize;
 
 #[tokio::test]
 async fn a_stop_while_a_model_is_asked_ends_the_turn_and_its_work() {
@@ -147,26 +151,55 @@ fn refused(answer: &Result<(), Error>, code: &str) {
     );
 }
 
-/// A host that ended three times over a turn that had taken a step, and the end of that turn.
+/// Ends the host over the session's open turn until that is given up. After each end but the last
+/// the turn is recovered.
+async fn end_until_given_up(mut host: Host) -> Host {
+    let ended = host.count("run.ended").await;
+    let recovered = host.count("run.recovered").await;
+    for count in 1..ENDS {
+        host = host.crash_at_work().await;
+        host.stored("run.recovered", recovered + count).await;
+        assert_eq!(host.count("run.ended").await, ended);
+    }
+    host = host.crash_at_work().await;
+    host.stored("run.ended", ended + 1).await;
+    assert_eq!(host.count("run.recovered").await, recovered + ENDS - 1);
+    // What the session is told from here on is no part of its recovery.
+    host.undriven().await;
+    host
+}
+
+/// A host that ended again and again over a turn that had taken a step, and the end of that turn.
 async fn given_up() -> (Host, RunEnded) {
-    let mut host = Host::new().await;
+    let host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
     host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        assert_eq!(host.count("run.ended").await, 0);
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
+    let host = end_until_given_up(host).await;
     let ended = host.ended().await;
     (host, ended)
 }
 
 #[tokio::test]
-async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+async fn a_turn_that_was_computed_at_five_ends_in_a_row_fails() {
+    assert_eq!(ENDS, 5);
     let (_, ended) = given_up().await;
     assert_eq!(ended.end, TurnEnd::Failed);
     assert_eq!(ended.code.as_deref(), Some("host-failed"));
+}
+
+#[tokio::test]
+async fn a_turn_that_only_waits_for_its_model_goes_on_after_any_number_of_ends() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=ENDS + 1 {
+        host = host.crash().await;
+        host.stored("operation.attempted", count).await;
+    }
+    assert_eq!(host.count("run.recovered").await, ENDS + 1);
+    assert_eq!(host.count("run.ended").await, 0);
 }
 
 #[tokio::test]
@@ -219,18 +252,14 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
 
 #[tokio::test]
 async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
-    let (mut host, ended) = given_up().await;
+    let (host, ended) = given_up().await;
     let user = UserId::local();
     let input = ended.inputs[0];
     host.guest.steps([works([("ask", model())], &[])]);
     let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
     again.await.unwrap();
     host.stored("run.stepped", 2).await;
-    for count in 4..=6 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    host.stored("run.ended", 2).await;
+    let host = end_until_given_up(host).await;
     let letter = host.broker.dead_letter(input).await.unwrap();
     assert!(letter.begun && letter.run != Some(ended.run), "{letter:?}");
     // The same permission once more, as of a client that has not heard the answer.
