@@ -61,7 +61,7 @@ async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
     if named.starts_with('/') || named.parse::<AgentId>().is_ok() {
         return Ok(named.to_owned());
     }
-    let agents = client.get_all("/api/agents?limit=500", "/agents").await?;
+    let agents = client.get_all("/api/agents?limit=200", "/agents").await?;
     let end = format!("/agent/{named}");
     let is_of = |agent: &&Value| {
         text(agent, "/definition") == named && text(agent, "/path").ends_with(&end)
