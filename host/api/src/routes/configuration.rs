@@ -215,7 +215,7 @@ impl PendingView {
 /// It is checked in the environment of the host: with its variables, its secrets and its rights.
 #[utoipa::path(
     get, path = "/api/config/pending", tag = "operator",
-    operation_id = "showPendingConfig",
+    operation_id = "comparePendingConfig",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The differences.", body = PendingView)),
 )]

@@ -52,7 +52,7 @@ pub(super) struct ReadyParams {
 #[utoipa::path(
     get, path = "/readyz", tag = "probes",
     operation_id = "checkReadiness",
-    security((), ("token" = ["admin"])),
+    security(()),
     params(ReadyParams),
     responses(
         (status = 200, description = "It accepts requests.", body = String),

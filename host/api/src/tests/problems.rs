@@ -368,10 +368,11 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
         ),
         posted(
             messages,
+            // The definition says which models may be named, and this one is gone.
             r#"{"content":"x","model":"nope"}"#,
-            422,
-            "INVALID",
-            Some("/model"),
+            409,
+            "DEFINITION_GONE",
+            None,
         ),
         (
             "POST",
