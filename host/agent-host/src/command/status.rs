@@ -165,6 +165,8 @@ mod tests {
             "connectors 2 configured, 1 in trouble; 3 messages waiting, 0 unknown, 1 dead",
             "errors     5 failed transactions",
             "log        40 events, 4.0 KiB, and 0 B not yet moved there",
+            "down       provider openai since 2026-11-28T09:00:00.000Z: model-unavailable: no connection",
+            "down       connector slack: no component can serve it",
         ];
         assert_eq!(lines(&status), told);
         status["store"]["write_ahead_log_failing"] = json!("database is locked");

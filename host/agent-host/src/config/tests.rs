@@ -597,7 +597,7 @@ fn the_configurations_folder_may_be_granted_for_reading_and_not_for_writing() {
     };
     assert_eq!(key, "components.other.directories[0].path");
     assert!(
-        message.contains("holds the configuration itself"),
+        message.contains("which no component may have"),
         "{message} in {}",
         folder.path().display()
     );

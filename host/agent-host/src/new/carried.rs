@@ -65,6 +65,7 @@ pub(super) const SDK: &[Carried] = carried![
     "sdk/README.md",
     "sdk/src/agent.rs",
     "sdk/src/bindings.rs",
+    "sdk/src/calls.rs",
     "sdk/src/client.rs",
     "sdk/src/client/shapes.rs",
     "sdk/src/connector.rs",

@@ -282,7 +282,7 @@ mod tests {
             told,
             [
                 r#"network = [{ host = "a.example", path = "/a" }]"#,
-                r#"keyValue = [{ bucket = "lists", access = "read-only" }]"#,
+                r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only" }]"#,
             ]
         );
         assert_eq!(
