@@ -1,4 +1,4 @@
-//! What patterns match, and that globset says the same wherever letters are bytes.
+//! Matches of patterns, the same as globset's wherever letters are bytes.
 
 use super::*;
 use globset::GlobBuilder;

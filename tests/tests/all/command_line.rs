@@ -380,7 +380,8 @@ async fn a_system_prompt_that_is_a_path_is_a_text() {
     let opened = host.post("/api/agents/assistant/sessions", &config);
     let opened = opened.await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    let agent = opened.text("agent_id");
+    let id = opened.text("id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
     let said = say(&host, &session, "system").await;
     assert_eq!(

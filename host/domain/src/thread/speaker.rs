@@ -222,7 +222,7 @@ fn by_origin(role: Role, origin: &str, untrusted: bool) -> Option<Speaker> {
 
 /// Has each message say whose words it is, as a model is shown it.
 ///
-/// What a tool or the host returned stands in a block where it is marked alone: its place says
+/// A result of a tool or the host stands in a block where it is marked alone: its place says
 /// already that it is a result.
 pub fn show(messages: &mut [Message]) {
     let speakers: Vec<Option<Speaker>> = messages.iter().map(Message::said_by).collect();

@@ -1,4 +1,4 @@
-//! What is refused alike in JSON and TOML, whatever the parser of either takes.
+//! Refusals that JSON and TOML share, whatever the parser of either takes.
 
 use super::load_with;
 use serde_json::json;

@@ -83,7 +83,8 @@ mod tests {
         for line in lines {
             let id = messages.len() as u64 + 1;
             let mut words = line.splitn(3, ' ');
-            let (tool, path) = (words.next().unwrap(), words.next());
+            let tool = words.next().unwrap();
+            let path = words.next();
             let Some(path) = path else {
                 messages.push(Draft::text(Role::User, "api", "hm").at(id, Salt::default()));
                 continue;

@@ -186,7 +186,7 @@ fn a_line_of_a_manifest_grants_what_is_refused_beyond_it_too() {
     assert!(lines[3].text(true).contains("api.example.com"));
 }
 
-/// What its author says goes before what is usual.
+/// The author's word goes before the usual.
 #[test]
 fn a_want_that_says_who_shares_it_is_granted_so() {
     let shared = wants(&json!({

@@ -1,8 +1,8 @@
-//! What calls leave between their segments.
+//! State and questions that calls leave between their segments.
 
 use super::*;
 
-/// What a call leaves for its next segment stays stored, and so does what it asks.
+/// The state for a call's next segment stays stored, and so does its question.
 #[test]
 fn a_run_counts_all_that_its_calls_leave_between_their_segments() {
     let mut run = with_two_calls(EffectClass::ReadOnly);
