@@ -7,13 +7,14 @@ use domain::digest::Digest;
 use domain::event::{
     Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, DeliveryCause, DeliveryOutcome,
     DeliveryQueued, DeliverySettled, DeliveryStarted, Event, OccasionAccepted, OccasionFailed,
-    PairingOffered, PostedMessage, Source, TriggerDefined, TriggerFired, TriggerMessage,
-    TriggerOrigin, TriggerPosted,
+    PairingOffered, PostedMessage, ProviderTroubled, Source, TriggerDefined, TriggerFired,
+    TriggerMessage, TriggerOrigin, TriggerPosted,
 };
 use domain::id::{ConnectorId, DeliveryId, OccasionId, Stream};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trigger::{Occasion, TriggerName, TriggerSpec, TriggerState};
+use domain::trouble::ServiceTrouble;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -340,4 +341,12 @@ pub(super) async fn some_of_each(sample: &Sample) {
         queued(1, "a", 1, "hello yourself"),
     ];
     sample.append(of_telegram(), some).await;
+    let outage = Event::ProviderTroubled(ProviderTroubled {
+        provider: "local".to_owned(),
+        trouble: ServiceTrouble::Failing {
+            reason: "no connection".to_owned(),
+        },
+        time: NOON,
+    });
+    sample.append(Stream::Host, vec![outage]).await;
 }

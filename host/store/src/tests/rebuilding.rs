@@ -139,8 +139,8 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             false,
         ),
         (
-            "INSERT INTO usage VALUES (1, 's', 'u', 'm', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6), (1, 's', \
-             'u', 'n', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6)",
+            "INSERT INTO usage VALUES (1, 's', 'u', 'm', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6, 0, 0), (1, 's', \
+             'u', 'n', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6, 0, 0)",
             "usage",
             [0, 0, 2],
             false,

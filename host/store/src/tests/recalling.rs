@@ -528,5 +528,9 @@ async fn words_that_stand_in_every_text_find_nothing_beside_others() {
     assert_eq!(texts("What is my sister called?").await, sister);
     assert_eq!(texts("Wie heißt die sister?").await, sister);
     // Where there is nothing else, they are looked for.
-    assert_eq!(texts("what to do").await, ["What to do: read notes.txt."]);
+    let found = texts("what to do").await;
+    assert_eq!(
+        found.first().map(String::as_str),
+        Some("What to do: read notes.txt.")
+    );
 }
