@@ -21,7 +21,7 @@ const JSON: &str = "content-type: application/json";
 async fn host() -> Host {
     let site = json!({
         "component": "direct", "agent": "assistant",
-        "configuration": { "origins": [PAGE], "visitorsMax": 3 },
+        "configuration": { "origins": [PAGE] },
     });
     let site = serde_json::from_value(site).unwrap();
     Host::start_with_edge(EdgeSettings {
@@ -194,22 +194,9 @@ async fn what_was_said_to_a_visitor_is_shown_again_and_only_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_is_bounded_in_visitors_words_and_bytes() {
+async fn a_visitor_is_bounded_in_words_and_bytes() {
     let host = host().await;
-    // Places of visitors who say nothing are given to others.
-    let mut tokens = Vec::new();
-    for _ in 0..3 {
-        let (_, token) = come(&host).await;
-        let hello = json!({ "id": "first", "text": "hello" });
-        assert_eq!(say(&host, &token, &hello).await.status, 202);
-        tokens.push(token);
-    }
-    let token = tokens.swap_remove(0);
-    let path = "/chat/site/visitors";
-    let fourth = host
-        .send_as_it_is("POST", path, &["host: localhost"], "")
-        .await;
-    assert_eq!(fourth.json()["code"], "TOO_MANY_VISITORS");
+    let (_, token) = come(&host).await;
     for (message, status, field) in [
         (json!({ "text": " " }), 422, Some("/text")),
         (
