@@ -210,6 +210,24 @@ impl Store {
         .await
     }
 
+    /// Returns whether an agent takes part in a chat: something was said there for a session, or a
+    /// session took what arrived there since a time. The time grows with what arrived since then.
+    pub async fn takes_part(&self, chat: &ReplyRoute, since: Timestamp) -> Result<bool, ReadError> {
+        let connector = chat.connector.to_string();
+        let chat = chat.chat.clone();
+        self.point_read(move |sql| {
+            let said = "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND session IS \
+                        NOT NULL";
+            if sql.exists(said, params![connector, chat])? {
+                return Ok(true);
+            }
+            let took = "SELECT 1 FROM arrivals WHERE connector = ?1 AND received >= ?3 AND chat = \
+                        ?2 AND (session IS NOT NULL OR outcome IS NULL)";
+            sql.exists(took, params![connector, chat, int(since.0)])
+        })
+        .await
+    }
+
     /// Returns the number of connector keys of a connector. The time grows with it.
     pub async fn connector_keys_of(&self, connector: &ConnectorName) -> Result<u64, ReadError> {
         let first = format!("{connector}:");

@@ -1,9 +1,9 @@
 //! Messages from people outside, as a component reads them, and their bounds.
 
 use super::limits::{
-    ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX,
-    CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX, INCOMING_TEXT_BYTES_MAX,
-    QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
+    ACKNOWLEDGE_BYTES_MAX, ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX,
+    BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX, CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX,
+    INCOMING_TEXT_BYTES_MAX, QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
 };
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
 use crate::thread::speaker::{Speaker, Trust};
@@ -107,6 +107,18 @@ pub struct Acknowledgement {
     pub handle: String,
 }
 
+/// Somebody, or a group, whom a service knows by another id from now on. It is never stored: what
+/// follows from it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The id before, in the service's terms.
+    pub from: String,
+    /// The id now.
+    pub to: String,
+    /// True of a group. The old id of a group is given to nobody else; that of a person may be.
+    pub is_group: bool,
+}
+
 /// The result of a poll, or of reading a service's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -120,6 +132,10 @@ pub struct Batch {
     pub answer: Option<String>,
     /// The messages of which the service waits to be told.
     pub acknowledgements: Vec<Acknowledgement>,
+    /// The ids of messages that are not said to an agent, and are heard only where one takes part.
+    pub overheard: Vec<String>,
+    /// Those that have other ids now.
+    pub moved: Vec<Moved>,
 }
 
 /// The reason why a message or a batch cannot be taken from a component.
@@ -154,7 +170,7 @@ impl Acknowledgement {
     /// Returns the wish; none if its handle is empty or too long.
     #[must_use]
     pub fn new(message: &str, handle: &str) -> Option<Self> {
-        (1..=HANDLE_BYTES_MAX)
+        (1..=ACKNOWLEDGE_BYTES_MAX)
             .contains(&handle.len())
             .then(|| Self {
                 message: message.to_owned(),
@@ -181,6 +197,22 @@ impl Batch {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Moved {
+    /// Returns it, if both ids are some.
+    ///
+    /// # Errors
+    /// The first id that is none.
+    pub fn checked(self) -> Result<Self, BadIncoming> {
+        let bytes_max = match self.is_group {
+            true => GROUP_ID_BYTES_MAX,
+            false => EXTERNAL_ID_BYTES_MAX,
+        };
+        is_id("moved.from", &self.from, bytes_max)?;
+        is_id("moved.to", &self.to, bytes_max)?;
+        Ok(self)
     }
 }
 

@@ -151,10 +151,10 @@ fn a_batch_has_its_bounds() {
 
 #[test]
 fn a_message_is_acknowledged_by_a_handle_within_its_bounds_only() {
-    let longest = "h".repeat(HANDLE_BYTES_MAX);
+    let longest = "h".repeat(ACKNOWLEDGE_BYTES_MAX);
     let wish = Acknowledgement::new("1", &longest).unwrap();
     assert_eq!((wish.message.as_str(), wish.handle), ("1", longest));
-    for handle in [String::new(), "h".repeat(HANDLE_BYTES_MAX + 1)] {
+    for handle in [String::new(), "h".repeat(ACKNOWLEDGE_BYTES_MAX + 1)] {
         assert_eq!(Acknowledgement::new("1", &handle), None);
     }
 }
