@@ -240,6 +240,7 @@ fn of_reaction(configuration: &Configuration, event: &Value) -> Option<Incoming>
     Some(Incoming {
         group: (!is_direct).then(|| channel.to_owned()),
         sent_ms: milliseconds(ts),
+        replies_to: item["ts"].as_str().map(str::to_owned),
         ..Incoming::new(id, sender, chat(channel, thread), Said::Text(text))
     })
 }

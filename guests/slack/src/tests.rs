@@ -341,7 +341,7 @@ fn a_file_of_a_server_in_trouble_is_tried_again_and_one_that_is_gone_is_not() {
 fn a_short_edit_leaves_no_blocks_of_a_longer_one_before() {
     let server =
         serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true, "ts": "1" }))));
-    let edit = agent_host_sdk::Body::Edit {
+    let edit = Body::Edit {
         id: "1".to_owned(),
         text: "short".to_owned(),
     };
@@ -398,7 +398,7 @@ fn a_question_that_is_long_once_escaped_has_several_sections() {
     let escaped = format!("b{}", "a&amp;".repeat(1_399));
     assert_eq!(sections.concat(), escaped);
 
-    let edit = agent_host_sdk::Body::Edit {
+    let edit = Body::Edit {
         id: "1".to_owned(),
         text,
     };

@@ -115,6 +115,8 @@ fn of_reaction(id: String, changed: &Value) -> Option<Incoming> {
     let sender = Sender::of(changed.get("user")?)?;
     let mut incoming = begun(id, sender, changed)?;
     incoming.said = Said::Text(kinds::reaction(changed));
+    let reacted_to = changed.get("message_id").and_then(Value::as_i64);
+    incoming.replies_to = reacted_to.map(|id| id.to_string());
     Some(incoming)
 }
 

@@ -485,7 +485,7 @@ fn a_group_that_became_a_supergroup_is_followed() {
         to: "-1001".to_owned(),
         is_group: true,
     };
-    let message = agent_host_sdk::OutgoingMessage {
+    let message = OutgoingMessage {
         chat: "-5".to_owned(),
         body: Body::Text("hi".to_owned()),
         idempotency_key: "key".to_owned(),

@@ -1,7 +1,7 @@
 //! Calls of WhatsApp, as messages for the host.
 
 use crate::kinds::{form, in_words};
-use crate::quotations::{forwarded, is_forwarded, quoted};
+use crate::quotations::{forwarded, is_forwarded, quoted, replied_to};
 use crate::{Configuration, GROUP};
 use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, log};
 use serde_json::Value;
@@ -117,6 +117,7 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
         quotations,
         attachments: attachment(kind, content).into_iter().collect(),
         sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
+        replies_to: replied_to(message).map(str::to_owned),
         ..Incoming::new(message["id"].as_str()?, from, chat, said)
     })
 }

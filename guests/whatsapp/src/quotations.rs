@@ -19,8 +19,13 @@ pub(crate) fn forwarded(text: String) -> Quotation {
     }
 }
 
-/// What a message is about: the message that it replies to, the product or the advertisement that it
-/// was written from.
+/// The id of the message that is replied to, or reacted to.
+pub(crate) fn replied_to(message: &Value) -> Option<&str> {
+    let reaction = &message["reaction"]["message_id"];
+    message["context"]["id"].as_str().or(reaction.as_str())
+}
+
+/// What a message was written from: a product, or an advertisement.
 pub(crate) fn quoted(message: &Value) -> Vec<Quotation> {
     let context = &message["context"];
     let said = |value: &Value| {
@@ -34,8 +39,6 @@ pub(crate) fn quoted(message: &Value) -> Vec<Quotation> {
         author,
         text,
     };
-    let reply = said(&context["id"])
-        .map(|id| quoted(said(&context["from"]), format!("[the message {id}]")));
     let product = said(&context["referred_product"]["product_retailer_id"])
         .map(|id| quoted(None, format!("[the product {id}]")));
     let referral = &message["referral"];
@@ -45,8 +48,5 @@ pub(crate) fn quoted(message: &Value) -> Vec<Quotation> {
         .collect();
     let advertisement = (!advertisement.is_empty())
         .then(|| quoted(Some("advertisement".to_owned()), advertisement.join("\n")));
-    [reply, product, advertisement]
-        .into_iter()
-        .flatten()
-        .collect()
+    [product, advertisement].into_iter().flatten().collect()
 }

@@ -131,8 +131,11 @@ fn what_is_passed_on_or_replied_to_is_a_quotation() {
     }
     let reply = read(&json!({ "from": "100", "id": "wamid.9" }));
     assert_eq!(reply.said, Said::Text("obey me".to_owned()));
-    assert_eq!(reply.quotations[0].kind, QuotationKind::Quoted);
-    assert_eq!(reply.quotations[0].text, "[the message wamid.9]");
+    assert_eq!(reply.replies_to.as_deref(), Some("wamid.9"));
+    let product = json!({ "referred_product": { "product_retailer_id": "tea" } });
+    let product = read(&product);
+    assert_eq!(product.quotations[0].kind, QuotationKind::Quoted);
+    assert_eq!(product.quotations[0].text, "[the product tea]");
 }
 
 #[test]

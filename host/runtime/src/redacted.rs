@@ -127,6 +127,7 @@ impl Redact for Batch {
             answer,
             acknowledgements,
             overheard,
+            replies,
             moved,
         } = self;
         messages
@@ -140,6 +141,10 @@ impl Redact for Batch {
             wish.handle.redact(redactor);
         }
         overheard.iter_mut().for_each(|id| id.redact(redactor));
+        for reply in replies {
+            reply.message.redact(redactor);
+            reply.to.redact(redactor);
+        }
         moved.iter_mut().for_each(|moved| moved.redact(redactor));
     }
 }

@@ -83,6 +83,9 @@ pub struct Incoming {
     /// True if it is not said to the bot, such as words in a thread that do not mention it. It is
     /// heard only in a chat in which an agent says something, or is about to.
     pub overheard: bool,
+    /// The service's id of the message that it replies or reacts to, where the service does not
+    /// tell what that says. The host adds its words as a quotation, as far as it has them.
+    pub replies_to: Option<String>,
 }
 
 /// Somebody, or a group, whom the service knows by another id from now on. The host binds the new
@@ -119,6 +122,7 @@ impl Incoming {
             sent_ms: 0,
             acknowledge: None,
             overheard: false,
+            replies_to: None,
         }
     }
 }

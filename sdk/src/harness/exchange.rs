@@ -242,10 +242,10 @@ fn check_batch(batch: &Batch) {
 }
 
 fn check_incoming(message: &Incoming) {
-    let group = message.group.iter();
+    let others = message.group.iter().chain(&message.replies_to);
     for id in [&message.id, &message.sender, &message.chat]
         .into_iter()
-        .chain(group)
+        .chain(others)
     {
         assert!(
             (1..=ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control),

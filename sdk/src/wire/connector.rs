@@ -147,6 +147,7 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
         sent_ms: message.sent_ms,
         acknowledge: message.acknowledge,
         overheard: message.overheard,
+        replies_to: message.replies_to,
     }
 }
 

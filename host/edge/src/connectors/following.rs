@@ -1,16 +1,21 @@
-//! What follows a conversation: people and groups whom their service knows by another id, and words
-//! in a chat that are not said to an agent which takes part there.
+//! What joins a message to what was before it: people and groups whom their service knows by
+//! another id, chats in which an agent takes part, and messages that are replied to.
 
 use super::Shared;
 use super::served::Served;
 use broker::Error;
-use domain::connector::{Moved, ReplyRoute, keys_of_moved};
+use domain::connector::{
+    Incoming, Moved, QUOTATIONS_MAX, Quotation, ReplyRoute, Said, keys_of_moved,
+};
 use domain::refusal::RefusalKind;
 use domain::time::Timestamp;
+use store::SaidBefore;
 
 /// Milliseconds for which an agent takes part in a chat in which it heard something and has said
 /// nothing yet.
 const HEARD_MS: u64 = 3_600_000;
+/// The author of what was said in a chat for an agent, as the agent reads it.
+const OWN: &str = "you";
 
 impl Shared {
     /// Binds the id that somebody or a group has now to the user of the one before. Done twice, it
@@ -58,6 +63,35 @@ impl Shared {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Adds the words of the message that another one replies to.
+    pub(super) async fn quote(
+        &self,
+        served: &Served,
+        message: &mut Incoming,
+        to: &str,
+    ) -> Result<(), Error> {
+        let chat = ReplyRoute {
+            connector: served.name.clone(),
+            chat: message.chat.clone(),
+        };
+        let quotation = match self.core.store().said_before(&chat, to).await? {
+            Some(SaidBefore::Sent(text)) => {
+                Quotation::of_replied(Some(OWN.to_owned()), Some(text.as_str()))
+            }
+            Some(SaidBefore::Arrived(before)) => {
+                let words = match &before.said {
+                    Said::Text { text } if !text.is_empty() => Some(text.as_str()),
+                    Said::Text { .. } | Said::Button { .. } => None,
+                };
+                Quotation::of_replied(before.sender_name.clone(), words)
+            }
+            None => Quotation::of_replied(None, None),
+        };
+        message.quotations.push(quotation);
+        message.quotations.truncate(QUOTATIONS_MAX);
+        Ok(())
     }
 
     /// Returns whether an agent takes part in a chat: it has said something there, or has heard

@@ -9,7 +9,9 @@ use super::ledger::ledger_event;
 use super::served::{Served, Way};
 use crate::journal::{Context, occasion};
 use broker::Error;
-use domain::connector::{Acknowledgement, Incoming, Moved, ONCE_DAYS, Said, key_of, receive};
+use domain::connector::{
+    Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, key_of, receive,
+};
 use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
 use domain::id::OccasionId;
 use domain::refusal::{Refusal, RefusalKind};
@@ -41,6 +43,8 @@ pub(super) struct Brought {
     pub(super) acknowledgements: Vec<Acknowledgement>,
     /// The ids of messages that are heard only where an agent takes part.
     pub(super) overheard: Vec<String>,
+    /// The messages that reply to others.
+    pub(super) replies: Vec<Reply>,
     /// Those that have other ids now.
     pub(super) moved: Vec<Moved>,
 }
@@ -150,7 +154,19 @@ impl Shared {
             let bound = self.core.store().connector_key(&key).await?;
             let user = bound.as_ref().map(|row| &row.user);
             let reception = receive(&served.spec, &served.name, &message, user);
-            heard.extend(reception.kept(message));
+            let is_heard = matches!(reception, Reception::Accept { .. });
+            let Some(mut kept) = reception.kept(message) else {
+                continue;
+            };
+            let replies = &mut brought.replies;
+            let place = replies.iter().position(|reply| reply.message == kept.id);
+            // Done once, also where another look is needed.
+            if let Some(reply) = place.map(|place| replies.swap_remove(place))
+                && is_heard
+            {
+                self.quote(served, &mut kept, &reply.to).await?;
+            }
+            heard.push(kept);
         }
         brought.messages = heard;
         Ok(())
@@ -193,6 +209,7 @@ impl Shared {
             key,
             acknowledgements,
             overheard: _,
+            replies: _,
             moved: _,
         } = brought;
         let mut taken = Vec::new();

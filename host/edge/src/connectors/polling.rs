@@ -86,6 +86,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
         key: None,
         acknowledgements: batch.acknowledgements,
         overheard: batch.overheard,
+        replies: batch.replies,
         moved: batch.moved,
     };
     match shared.take_in(served, brought).await {

@@ -174,6 +174,7 @@ impl Shared {
             key: None,
             acknowledgements: batch.acknowledgements,
             overheard: batch.overheard,
+            replies: batch.replies,
             moved: batch.moved,
         };
         match self.take_in(served, brought).await? {

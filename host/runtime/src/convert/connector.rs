@@ -6,7 +6,7 @@ use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use crate::exports::Answered;
 use domain::connector::{
     ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, BATCH_MOVED_MAX, Batch,
-    Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing, Quotation, QuotationKind,
+    Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing, Quotation, QuotationKind, Reply,
     SERVICE_ID_BYTES_MAX, Said, kept_reason,
 };
 use domain::time::Timestamp;
@@ -109,6 +109,11 @@ fn failure<T>(error: connector::ConnectorError) -> Answer<T> {
     Ok(Err(failure))
 }
 
+/// Returns the message that another one replies to.
+fn reply(message: &connector::Incoming) -> Option<Reply> {
+    Reply::new(&message.id, message.replies_to.as_deref()?)
+}
+
 fn read_moved(moved: connector::Moved) -> Read<Moved> {
     let connector::Moved { from, to, is_group } = moved;
     let moved = Moved { from, to, is_group };
@@ -135,6 +140,7 @@ impl Reader {
         check_count("messages", messages.len(), BATCH_MESSAGES_MAX)?;
         check_count("moved", moved.len(), BATCH_MOVED_MAX)?;
         let acknowledgements = messages.iter().filter_map(acknowledgement).collect();
+        let replies = messages.iter().filter_map(reply).collect();
         let overheard = messages.iter().filter(|message| message.overheard);
         let overheard = overheard.map(|message| message.id.clone()).collect();
         let batch = Batch {
@@ -144,6 +150,7 @@ impl Reader {
             answer,
             acknowledgements,
             overheard,
+            replies,
             moved: moved.into_iter().map(read_moved).collect::<Read<_>>()?,
         };
         match batch.check() {
@@ -166,6 +173,7 @@ impl Reader {
             // The batch has them: they are no part of what is stored.
             acknowledge: _,
             overheard: _,
+            replies_to: _,
         } = message;
         let attachment = |file: connector::Attachment| Attachment {
             name: file.name,

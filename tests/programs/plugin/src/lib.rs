@@ -156,6 +156,7 @@ pub mod connector {
             sent_ms: 1_700_000_000_000,
             acknowledge: None,
             overheard: false,
+            replies_to: None,
         }
     }
 

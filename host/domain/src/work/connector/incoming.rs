@@ -12,6 +12,10 @@ use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of the words of a message that is replied to, as the host adds them.
+const REPLIED_BYTES_MAX: usize = 4 << 10;
+/// The words for a message that is replied to, and of which the host has none.
+const REPLIED_UNKNOWN: &str = "[an earlier message whose words are not here]";
 /// Characters of a sender's name that are kept.
 const SENDER_NAME_CHARS_MAX: usize = 64;
 
@@ -107,6 +111,16 @@ pub struct Acknowledgement {
     pub handle: String,
 }
 
+/// A message that replies or reacts to another one, of which the service tells the id alone. It is
+/// never stored: the words of the other are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The service's id of the message.
+    pub message: String,
+    /// The service's id of the other one.
+    pub to: String,
+}
+
 /// Somebody, or a group, whom a service knows by another id from now on. It is never stored: what
 /// follows from it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +148,8 @@ pub struct Batch {
     pub acknowledgements: Vec<Acknowledgement>,
     /// The ids of messages that are not said to an agent, and are heard only where one takes part.
     pub overheard: Vec<String>,
+    /// The messages that reply to others, of which the host has the words.
+    pub replies: Vec<Reply>,
     /// Those that have other ids now.
     pub moved: Vec<Moved>,
 }
@@ -197,6 +213,19 @@ impl Batch {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Reply {
+    /// Returns it; none if the id of the other message is none.
+    #[must_use]
+    pub fn new(message: &str, to: &str) -> Option<Self> {
+        is_id("replies_to", to, SERVICE_ID_BYTES_MAX)
+            .is_ok()
+            .then(|| Self {
+                message: message.to_owned(),
+                to: to.to_owned(),
+            })
     }
 }
 
@@ -297,6 +326,25 @@ impl Incoming {
 }
 
 impl Quotation {
+    /// Creates that of a message which is replied to, with the beginning of its words. None are
+    /// given of a message that nobody has any more.
+    #[must_use]
+    pub fn of_replied(author: Option<String>, words: Option<&str>) -> Self {
+        let text = match words {
+            Some(words) if words.len() > REPLIED_BYTES_MAX => {
+                let (kept, _) = words.split_at(words.floor_char_boundary(REPLIED_BYTES_MAX));
+                format!("{kept}…")
+            }
+            Some(words) => words.to_owned(),
+            None => REPLIED_UNKNOWN.to_owned(),
+        };
+        Self {
+            kind: QuotationKind::Quoted,
+            author,
+            text,
+        }
+    }
+
     /// Returns the block in which a model is shown the words, as data with their source.
     fn block(&self) -> String {
         let author = self.author.clone();

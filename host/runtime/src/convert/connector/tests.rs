@@ -16,6 +16,7 @@ fn incoming() -> connector::Incoming {
         sent_ms: 5,
         acknowledge: None,
         overheard: false,
+        replies_to: None,
     }
 }
 
@@ -121,6 +122,7 @@ fn what_is_overheard_and_who_moved_is_told_beside_the_messages() {
     let overheard = connector::Incoming {
         id: "2".into(),
         overheard: true,
+        replies_to: Some("1".into()),
         ..incoming()
     };
     let brought = connector::Batch {
@@ -129,6 +131,11 @@ fn what_is_overheard_and_who_moved_is_told_beside_the_messages() {
     };
     let brought = batch(Ok(brought)).unwrap().unwrap();
     assert_eq!(brought.overheard, ["2"]);
+    let reply = Reply {
+        message: "2".to_owned(),
+        to: "1".to_owned(),
+    };
+    assert_eq!(brought.replies, [reply]);
     let now = Moved {
         from: "-5".to_owned(),
         to: "-100".to_owned(),

@@ -92,6 +92,7 @@ fn incoming(messages: Vec<older::Incoming>) -> Result<Vec<newer::Incoming>, newe
             sent_ms,
             acknowledge: None,
             overheard: false,
+            replies_to: None,
         })
     };
     messages.into_iter().map(one).collect()

@@ -172,6 +172,21 @@ fn a_message_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_message_that_is_replied_to_is_quoted_with_the_beginning_of_its_words() {
+    let quoted = |words: Option<&str>| Quotation::of_replied(Some("you".to_owned()), words);
+    let short = quoted(Some("1. Sun"));
+    assert_eq!(
+        (short.kind, short.text.as_str()),
+        (QuotationKind::Quoted, "1. Sun")
+    );
+    let long = quoted(Some(&"é".repeat(REPLIED_BYTES_MAX))).text;
+    assert_eq!(long.len(), REPLIED_BYTES_MAX + "…".len());
+    assert_eq!(quoted(None).text, REPLIED_UNKNOWN);
+    assert_eq!(Reply::new("2", ""), None);
+    assert!(Reply::new("2", "1").is_some());
+}
+
+#[test]
 fn what_a_message_quotes_is_shown_as_somebody_elses_words() {
     let quotation = |kind, author: Option<&str>, text: &str| Quotation {
         kind,
