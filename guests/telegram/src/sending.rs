@@ -73,7 +73,11 @@ fn acknowledge(api: &Api, chat: &Value, handle: &str) -> Result<(), Refused> {
         let label: String = label.chars().take(TOLD_CHARS_MAX).collect();
         asked["text"] = json!(format!("✓ {label}"));
     }
-    api.act("answerCallbackQuery", &asked)?;
+    match api.act("answerCallbackQuery", &asked) {
+        // It is too late to answer, and not to take the buttons away.
+        Ok(_) | Err(Refused::Wrong(_)) => {}
+        Err(refused) => return Err(refused),
+    }
     if handle["message"].is_null() {
         return Ok(());
     }

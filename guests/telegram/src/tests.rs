@@ -147,16 +147,18 @@ fn what_was_pressed_is_told_and_the_buttons_are_taken_away() {
 }
 
 #[test]
-fn buttons_that_are_gone_already_are_no_failure() {
+fn buttons_are_taken_away_late_too_and_are_no_failure_where_they_are_gone() {
     let handle = read(&pressed()).unwrap().acknowledge.unwrap();
-    let _server = serve_http(|request| {
-        Ok(match method(request).as_str() {
-            "answerCallbackQuery" => ok(&json!(true)),
-            _ => refused(400, "Bad Request: message is not modified", &json!({})),
-        })
+    let server = serve_http(|request| {
+        let words = match method(request).as_str() {
+            "answerCallbackQuery" => "Bad Request: query is too old",
+            _ => "Bad Request: message is not modified",
+        };
+        Ok(refused(400, words, &json!({})))
     });
     let id = Exchange::of(Telegram).deliver("42", Body::Acknowledgement(handle));
     assert_eq!(id.unwrap(), "");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
