@@ -185,7 +185,7 @@ impl Broker {
 
     /// Binds the key that somebody's service knows them by now to the user to whom the key before is
     /// bound. The one before stays bound if it is to be kept. Returns the user; none if nothing is
-    /// to be done, because the key before stands for nobody or the one now for somebody.
+    /// to be done, because the key before stands for nobody or the one now for somebody else.
     ///
     /// # Errors
     /// The user has too many keys.
@@ -200,8 +200,14 @@ impl Broker {
             let Some(ConnectorRow { user, .. }) = self.store().connector_key(before).await? else {
                 return Ok(None);
             };
-            if self.store().connector_key(now).await?.is_some() {
-                return Ok(None);
+            match self.store().connector_key(now).await? {
+                // Whoever binds keys was quicker. The one before counts no longer all the same.
+                Some(row) if row.user == user && !keeps_before => {
+                    self.unbind(&user, &user, before, None).await?;
+                    return Ok(Some(user));
+                }
+                Some(_) => return Ok(None),
+                None => {}
             }
             self.check_key_count(&user).await?;
             let row = ConnectorRow {
