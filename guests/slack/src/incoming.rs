@@ -2,7 +2,9 @@
 
 use crate::words::shown;
 use crate::{Configuration, sending};
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Quotation, QuotationKind, Said};
+use agent_host_sdk::{
+    Attachment, Batch, ConnectorError, Incoming, Moved, Quotation, QuotationKind, Said,
+};
 use serde_json::Value;
 
 /// Files of one message that are taken.
@@ -29,7 +31,10 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
             answer: call["challenge"].as_str().map(str::to_owned),
             ..Batch::default()
         }),
-        Some("event_callback") => Ok(of(said(configuration, &call))),
+        Some("event_callback") => Ok(Batch {
+            moved: moved(&call["event"]).into_iter().collect(),
+            ..of(said(configuration, &call))
+        }),
         _ => Ok(Batch::default()),
     }
 }
@@ -39,6 +44,16 @@ fn of(message: Option<Incoming>) -> Batch {
         messages: message.into_iter().collect(),
         ..Batch::default()
     }
+}
+
+/// A channel that has another id, as one has that is shared with another workspace.
+fn moved(event: &Value) -> Option<Moved> {
+    (event["type"] == "channel_id_changed").then_some(())?;
+    Some(Moved {
+        from: event["old_channel_id"].as_str()?.to_owned(),
+        to: event["new_channel_id"].as_str()?.to_owned(),
+        is_group: true,
+    })
 }
 
 fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {

@@ -3,7 +3,7 @@
 use super::*;
 use agent_host_sdk::harness::{Exchange, serve_http};
 use agent_host_sdk::http::Response;
-use agent_host_sdk::{Body, Incoming, Quotation, QuotationKind, Said};
+use agent_host_sdk::{Body, Incoming, Moved, Quotation, QuotationKind, Said};
 use serde_json::json;
 
 fn delivery(body: &str) -> Delivery {
@@ -127,6 +127,21 @@ fn a_follow_up_in_a_thread_is_overheard_and_one_to_the_bot_is_meant() {
     // The beginning of a thread is no follow-up.
     assert_eq!(said(Some("2.0"), None), None);
     assert_eq!(said(None, None), None);
+}
+
+#[test]
+fn a_channel_with_another_id_is_followed() {
+    let told = json!({
+        "type": "channel_id_changed", "old_channel_id": "G1", "new_channel_id": "C1",
+        "event_ts": "1.0",
+    });
+    let batch = Exchange::of(Slack).receive(&event(&told)).unwrap();
+    let moved = Moved {
+        from: "G1".to_owned(),
+        to: "C1".to_owned(),
+        is_group: true,
+    };
+    assert_eq!((batch.moved, batch.messages), (vec![moved], Vec::new()));
 }
 
 #[test]

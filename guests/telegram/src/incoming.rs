@@ -28,7 +28,7 @@ pub(crate) fn of_updates(updates: &[Value], to: Option<&Bot>) -> Vec<Incoming> {
 
 /// Whether something was said in a group.
 pub(crate) fn is_in_group(update: &Value) -> bool {
-    ["message", "edited_message"]
+    ["message", "edited_message", "message_reaction"]
         .iter()
         .filter_map(|kind| update.get(kind))
         .any(|message| !is_private(&message["chat"]))

@@ -451,6 +451,20 @@ fn a_group_may_be_heard_only_where_it_speaks_to_the_bot() {
         let asks_who_it_is = server.requests().iter().any(|it| method(it) == "getMe");
         assert_eq!(asks_who_it_is, chat < 0);
     }
+    let reaction = json!({ "update_id": 4, "message_reaction": {
+        "chat": { "id": -5, "type": "supergroup" }, "message_id": 7, "date": 1,
+        "user": { "id": 42, "first_name": "Ada" }, "old_reaction": [],
+        "new_reaction": [{ "type": "emoji", "emoji": "👍" }],
+    }});
+    let _server = serve_http(move |request| {
+        Ok(match method(request).as_str() {
+            "getMe" => ok(&json!({ "id": 1, "username": "my_bot" })),
+            _ => ok(&json!([reaction])),
+        })
+    });
+    let configuration = json!({ "allMessages": false });
+    let batch = Exchange::of(Telegram).configured(configuration).poll();
+    assert!(batch.unwrap().messages.is_empty(), "nobody is meant");
 }
 
 #[test]

@@ -62,8 +62,11 @@ pub(crate) fn items(value: &Value) -> &[Value] {
 /// The one whose number is another one, by a message of the service's own; none by any other.
 fn moved(message: &Value) -> Option<Moved> {
     let told = &message["system"];
-    let to = told["wa_id"].as_str().or(told["new_wa_id"].as_str())?;
     let from = sender(message)?;
+    let to = match message["from"].as_str() {
+        Some(_) => told["wa_id"].as_str().or(told["new_wa_id"].as_str()),
+        None => told["user_id"].as_str(),
+    }?;
     (message["type"] == SYSTEM && from != to).then(|| Moved {
         from: from.to_owned(),
         to: to.to_owned(),
