@@ -38,6 +38,15 @@ pub struct Coming<'a> {
     pub of_address: &'a (dyn Fn(&ConnectorKey) -> usize + Sync),
 }
 
+/// What becomes of the key of somebody whom their service knows by another id now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyBefore {
+    /// It stays bound: the service gives the id to nobody else.
+    Stays,
+    /// It stands for nobody any more.
+    Ends,
+}
+
 impl std::fmt::Debug for Coming<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Coming")
@@ -184,8 +193,8 @@ impl Broker {
     }
 
     /// Binds the key that somebody's service knows them by now to the user to whom the key before is
-    /// bound. The one before stays bound if it is to be kept. Returns the user; none if nothing is
-    /// to be done, because the key before stands for nobody or the one now for somebody else.
+    /// bound. Returns the user; none if nothing is to be done, because the key before stands for
+    /// nobody or the one now for somebody else.
     ///
     /// # Errors
     /// The user has too many keys.
@@ -194,7 +203,7 @@ impl Broker {
         &'a self,
         before: &'a ConnectorKey,
         now: &'a ConnectorKey,
-        keeps_before: bool,
+        key_before: KeyBefore,
     ) -> Result<Option<UserId>, Error> {
         for _ in 0..TRIES_MAX {
             let Some(ConnectorRow { user, .. }) = self.store().connector_key(before).await? else {
@@ -202,7 +211,7 @@ impl Broker {
             };
             match self.store().connector_key(now).await? {
                 // Whoever binds keys was quicker. The one before counts no longer all the same.
-                Some(row) if row.user == user && !keeps_before => {
+                Some(row) if row.user == user && key_before == KeyBefore::Ends => {
                     self.unbind(&user, &user, before, None).await?;
                     return Ok(Some(user));
                 }
@@ -219,7 +228,7 @@ impl Broker {
                 key: before.clone(),
                 user: Some(user.clone()),
             });
-            if !keeps_before {
+            if key_before == KeyBefore::Ends {
                 let unbound = unbinding(&user, &user, before, row.bound_at);
                 for append in &mut commit.appends {
                     append.events.push(unbound.clone());

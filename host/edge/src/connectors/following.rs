@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::served::Served;
-use broker::Error;
+use broker::{Error, KeyBefore};
 use domain::connector::{
     Incoming, Moved, QUOTATIONS_MAX, Quotation, ReplyRoute, Said, keys_of_moved,
 };
@@ -35,11 +35,14 @@ impl Shared {
                 return Ok(());
             }
         };
+        let key_before = match moved.is_group {
+            true => KeyBefore::Stays,
+            // It may be another person's soon.
+            false => KeyBefore::Ends,
+        };
         let broker = &self.core.broker;
-        match broker
-            .follow_connector_key(&before, &now, moved.is_group)
-            .await
-        {
+        let followed = broker.follow_connector_key(&before, &now, key_before);
+        match followed.await {
             Ok(None) => Ok(()),
             Ok(Some(user)) => {
                 tracing::warn!(
