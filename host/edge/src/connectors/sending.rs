@@ -152,8 +152,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Finds the message in which the reply grew: the one that this process knows, or else the one
-    /// that an attempt before was about to edit.
+    /// Finds the message in which the reply grew: the one that this process knows or that one before
+    /// it stored, or else the one that an attempt before was about to edit.
     async fn find_preview(&mut self) -> Result<(), ReadError> {
         let Some(run) = self.run().filter(|_| self.row.piece == 0) else {
             return Ok(());
@@ -162,8 +162,12 @@ impl Attempt<'_> {
         let is_first_attempt = self.state == DeliveryState::Queued && self.row.reason.is_none();
         // An attempt that had begun is what its record says.
         let is_known = known.is_some() && self.state != DeliveryState::Started;
-        self.preview = if is_first_attempt || is_known {
+        self.preview = if is_known {
             known
+        } else if is_first_attempt {
+            let delivery = Some(self.row.delivery);
+            let stored = self.shared.stored_preview(self.served, run, delivery);
+            stored.await?.map(Preview::stored)
         } else {
             let edited = self.shared.core.store().edited_by(self.row.delivery);
             edited.await?.map(|id| Preview {
@@ -174,6 +178,7 @@ impl Attempt<'_> {
                 may_be_whole: self.state != DeliveryState::Queued,
             })
         };
+        self.shared.drop_preview(self.served, run).await;
         Ok(())
     }
 

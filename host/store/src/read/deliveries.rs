@@ -309,6 +309,21 @@ impl Store {
         .await
     }
 
+    /// Returns whether a message waits to be sent into a chat, or is being sent.
+    pub async fn waits_for_chat(&self, route: &ReplyRoute) -> Result<bool, ReadError> {
+        let ReplyRoute { connector, chat } = route.clone();
+        self.point_read(move |sql| {
+            let found = sql.row(
+                "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND state IN \
+                 ('queued', 'started', 'failed') LIMIT 1",
+                params![connector.to_string(), chat],
+                |row| row.uint(0),
+            )?;
+            Ok(found.is_some())
+        })
+        .await
+    }
+
     /// Returns how many messages wait for a chat and for its connector, each counted up to its
     /// limit.
     pub async fn waiting_deliveries(

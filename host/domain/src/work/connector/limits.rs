@@ -32,6 +32,10 @@ pub const CALL_BYTES_MAX: usize = 3 << 20;
 pub const ONCE_DAYS: u64 = 7;
 /// Milliseconds for which messages of one path are gathered before a session gets them.
 pub const GATHERED_MS: u64 = 100;
+/// Milliseconds between messages of one path by the clock of their service, within which they are
+/// gathered. Some clocks count seconds. What waited at a service arrives at once, and was sent at
+/// times of its own.
+pub const GATHERED_SENT_MS: u64 = 1_000;
 /// Milliseconds between two polls at least.
 pub const POLL_MS_MIN: u64 = 100;
 /// Milliseconds between two polls at most.
