@@ -423,6 +423,7 @@ impl Attempt<'_> {
                     if matches!(outcome, DeliveryOutcome::Piece { .. }) {
                         self.state = DeliveryState::Queued;
                     }
+                    self.log_loss(&outcome);
                     return Next::GoOn;
                 }
                 Err(CommitError::Conflict(_) | CommitError::Closed) => return Next::GoOn,
@@ -437,6 +438,29 @@ impl Attempt<'_> {
             if !self.shared.core.sleep_ms(STORE_MS).await {
                 return Next::GoOn;
             }
+        }
+    }
+
+    /// Logs that a message is not sent again, or not by itself.
+    fn log_loss(&self, outcome: &DeliveryOutcome) {
+        let delivery = self.row.delivery;
+        let connector = &self.served.name;
+        match outcome {
+            DeliveryOutcome::Unknown { reason } => tracing::warn!(
+                connector.name = %connector,
+                delivery.id = %delivery,
+                reason,
+                "nobody knows whether a message was sent; it is sent again when it is requeued"
+            ),
+            DeliveryOutcome::Dead { reason } => tracing::warn!(
+                connector.name = %connector,
+                delivery.id = %delivery,
+                reason,
+                "a message could not be sent, and is given up"
+            ),
+            DeliveryOutcome::Delivered { .. }
+            | DeliveryOutcome::Piece { .. }
+            | DeliveryOutcome::Failed { .. } => {}
         }
     }
 
