@@ -150,7 +150,9 @@ impl Shared {
             }
         };
         let mut growing = slot.0.lock().await;
-        if let (Growing::Unshown, Some(id)) = (&*growing, stored) {
+        if matches!(*growing, Growing::Unshown)
+            && let Some(id) = stored
+        {
             *growing = Growing::Shown(Preview::stored(id));
         }
     }

@@ -75,8 +75,8 @@ impl Shared {
         let Some(id) = kept.messages.get(&run).cloned() else {
             return Ok(None);
         };
-        let of_run = self.core.store().deliveries_of_runs(&[run], OF_RUN_MAX);
-        let of_run = of_run.await?;
+        let store = self.core.store();
+        let of_run = store.deliveries_of_runs(&[run], OF_RUN_MAX).await?;
         let first = of_run
             .iter()
             .find(|row| matches!(row.cause, DeliveryCause::Turn { .. }));
