@@ -27,6 +27,8 @@
 //!   become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with files:
 //!   `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a crash:
 //!   `connectors/before.rs`
+//! - other ids of people and groups, and chats in which an agent takes part:
+//!   `connectors/following.rs`
 //! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`,
 //!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
@@ -46,6 +48,7 @@ mod bucket;
 mod calls;
 mod commands;
 mod expiring;
+mod following;
 mod gathering;
 mod handover;
 mod health;

@@ -183,6 +183,57 @@ impl Broker {
         Err(busy("the key is changing hands at this moment; try again shortly").into())
     }
 
+    /// Binds the key that somebody's service knows them by now to the user to whom the key before is
+    /// bound. The one before stays bound if it is to be kept. Returns the user; none if nothing is
+    /// to be done, because the key before stands for nobody or the one now for somebody else.
+    ///
+    /// # Errors
+    /// The user has too many keys.
+    #[boxed]
+    pub async fn follow_connector_key<'a>(
+        &'a self,
+        before: &'a ConnectorKey,
+        now: &'a ConnectorKey,
+        keeps_before: bool,
+    ) -> Result<Option<UserId>, Error> {
+        for _ in 0..TRIES_MAX {
+            let Some(ConnectorRow { user, .. }) = self.store().connector_key(before).await? else {
+                return Ok(None);
+            };
+            match self.store().connector_key(now).await? {
+                // Whoever binds keys was quicker. The one before counts no longer all the same.
+                Some(row) if row.user == user && !keeps_before => {
+                    self.unbind(&user, &user, before, None).await?;
+                    return Ok(Some(user));
+                }
+                Some(_) => return Ok(None),
+                None => {}
+            }
+            self.check_key_count(&user).await?;
+            let row = ConnectorRow {
+                key: now.clone(),
+                user: user.clone(),
+                bound_at: self.core.now(),
+            };
+            let mut commit = binding(&user, &row).guard(KeyGuard::ConnectorKeyOf {
+                key: before.clone(),
+                user: Some(user.clone()),
+            });
+            if !keeps_before {
+                let unbound = unbinding(&user, &user, before, row.bound_at);
+                for append in &mut commit.appends {
+                    append.events.push(unbound.clone());
+                }
+            }
+            match self.store().commit(commit).await {
+                Ok(_) => return Ok(Some(user)),
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the key is changing hands at this moment; try again shortly").into())
+    }
+
     /// Checks that a user may have one more connector key.
     async fn check_key_count(&self, user: &UserId) -> Result<(), Error> {
         let keys = self

@@ -5,6 +5,7 @@ use super::Shared;
 use super::attachments::Place;
 use super::before::key_of;
 use super::gathering::{is_directive, joined_text, of_one_input};
+use super::queueing::hosts_words;
 use super::sender::Sender;
 use super::served::Served;
 use super::settlement::Settlement;
@@ -70,10 +71,8 @@ impl Shared {
         let text = joined_text(batch, &files);
         if text.trim().is_empty() {
             let reason = "it says nothing".to_owned();
-            return Ok(Settlement::new(
-                batch.len(),
-                ArrivalOutcome::Refused { reason },
-            ));
+            let refused = ArrivalOutcome::Refused { reason };
+            return Ok(Settlement::new(batch.len(), refused));
         }
         let queue = if is_directive(&first.message) {
             QueueOverride::default()
@@ -94,7 +93,7 @@ impl Shared {
         let routed = self.core.broker.post_arrival(command, arriving).await?;
         store::point("edge.handed.after");
         match routed {
-            Routed::Accepted(receipt) => self.accepted(sender, batch, receipt).await,
+            Routed::Accepted(receipt) => self.accepted(served, sender, batch, receipt).await,
             // No such address leads to several threads.
             Routed::Unclear(_) => {
                 let told = "several conversations may be meant";
@@ -107,6 +106,7 @@ impl Shared {
     /// have become one before a crash.
     async fn accepted(
         &self,
+        served: &Served,
         sender: &Sender,
         batch: &[ArrivalRow],
         receipt: RoutedReceipt,
@@ -117,12 +117,24 @@ impl Shared {
             session,
             ..
         } = receipt;
-        let PostOutcome::Accepted(accepted) = said else {
-            let user = sender.user.clone();
-            return Ok(Settlement::new(
-                1,
-                ArrivalOutcome::Configured { user, session },
-            ));
+        let accepted = match said {
+            PostOutcome::Accepted(accepted) => accepted,
+            PostOutcome::Configured(queue) => {
+                let words = queue.holds.in_words();
+                let now = self.core.now();
+                let first = batch.first();
+                return Ok(Settlement {
+                    count: 1,
+                    outcome: ArrivalOutcome::Configured {
+                        user: sender.user.clone(),
+                        session,
+                    },
+                    also: first
+                        .map(|first| hosts_words(served, first, &words, now))
+                        .into_iter()
+                        .collect(),
+                });
+            }
         };
         let count = if accepted.replayed {
             self.messages_of(accepted.input, batch).await?

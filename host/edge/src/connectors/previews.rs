@@ -223,7 +223,8 @@ impl Shared {
                 Some(Err(
                     ConnectorFailure::Rejected(_)
                     | ConnectorFailure::Unauthorised(_)
-                    | ConnectorFailure::RetryLater { .. },
+                    | ConnectorFailure::RetryLater { .. }
+                    | ConnectorFailure::Moved { .. },
                 )),
                 Some(_),
             ) => false,

@@ -505,7 +505,8 @@ fn may_be_made(result: &Result<String, ConnectorFailure>) -> bool {
         Err(
             ConnectorFailure::Rejected(_)
             | ConnectorFailure::Unauthorised(_)
-            | ConnectorFailure::RetryLater { .. },
+            | ConnectorFailure::RetryLater { .. }
+            | ConnectorFailure::Moved { .. },
         ) => false,
     }
 }

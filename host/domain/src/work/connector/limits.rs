@@ -11,11 +11,16 @@ pub const ATTACHMENTS_MAX: usize = 10;
 pub const QUOTATIONS_MAX: usize = 10;
 /// Bytes of a file that comes with a message.
 pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of the handle by which a component gets a file, or acknowledges a message.
+/// Bytes of the handle by which a component gets a file.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
+/// Bytes of the handle by which a component acknowledges a message: a question whose buttons are
+/// taken away has room in it.
+pub const ACKNOWLEDGE_BYTES_MAX: usize = 16 << 10;
 /// Messages that one poll or one call of a service brings. Of the services that are known, WhatsApp
 /// puts most into one call: 1,000. A batch with more is taken at no time, not even in part.
 pub const BATCH_MESSAGES_MAX: usize = 1_000;
+/// Ids that changed, in one batch.
+pub const BATCH_MOVED_MAX: usize = 1_000;
 /// Bytes of the place where the next poll goes on.
 pub const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of what a service's call is answered with.

@@ -42,6 +42,19 @@ pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     asked.unwrap_or_else(|| elsewhere(action))
 }
 
+/// Returns what a person is told who says something else while the host's own question is open: an
+/// approval is given in no other words. None of any other question, which takes words as they are.
+#[must_use]
+pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<String> {
+    let code = code_of(question);
+    (action.widget == approval::WIDGET).then(|| {
+        format!(
+            "A call still waits for your approval. Press a button of the question above, or reply \
+             with `approve {code}` or `refuse {code}`."
+        )
+    })
+}
+
 /// Returns the words for a question that cannot be answered in a chat.
 #[must_use]
 pub fn elsewhere(action: &ClientAction) -> Outbound {

@@ -324,6 +324,10 @@ fn an_approval_in_words_names_the_call() {
     for text in ["1", "yes", "approve", "approve 0000", "ok", &more] {
         assert_eq!(read(text), Err(NotAnAnswer::NoChoice), "{text}");
     }
+    // Whoever says anything else is told how it is given; another question takes any words.
+    let told = open_approval(question(), &approval.action).unwrap();
+    assert!(told.contains(&format!("`approve {code}`")), "{told}");
+    assert_eq!(open_approval(question(), &colours()), None);
 }
 
 #[test]
