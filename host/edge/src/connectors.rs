@@ -70,6 +70,7 @@ mod settling;
 mod strangers;
 mod troubles;
 mod typing;
+mod undelivered;
 mod view;
 mod webhook;
 

@@ -466,23 +466,9 @@ impl Attempt<'_> {
 
     /// Returns an event that goes with what the message comes of.
     fn event(&self, event: Event) -> NewEvent {
-        let subject = match &self.row.cause {
-            DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
-                Subject {
-                    agent: None,
-                    session: Some(*session),
-                    run: Some(*run),
-                }
-            }
-            DeliveryCause::Input { session, .. } => Subject {
-                session: Some(*session),
-                ..Subject::default()
-            },
-            DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
-        };
         let context = Context::new(self.served.origin(), self.shared.core.now());
         NewEvent {
-            subject,
+            subject: subject_of(&self.row.cause),
             ..context.event(event)
         }
     }
@@ -495,6 +481,24 @@ impl Attempt<'_> {
                 state: self.state,
             })
             .append(self.served.stream(), Expected::Any, events)
+    }
+}
+
+/// Returns what a message comes of, for its events.
+pub(super) fn subject_of(cause: &DeliveryCause) -> Subject {
+    match cause {
+        DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
+            Subject {
+                agent: None,
+                session: Some(*session),
+                run: Some(*run),
+            }
+        }
+        DeliveryCause::Input { session, .. } => Subject {
+            session: Some(*session),
+            ..Subject::default()
+        },
+        DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
     }
 }
 

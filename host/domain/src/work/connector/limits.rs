@@ -21,6 +21,8 @@ pub const ACKNOWLEDGE_BYTES_MAX: usize = 16 << 10;
 pub const BATCH_MESSAGES_MAX: usize = 1_000;
 /// Ids that changed, in one batch.
 pub const BATCH_MOVED_MAX: usize = 1_000;
+/// Messages that were not delivered after all, which one poll or one call of a service tells of.
+pub const BATCH_UNDELIVERED_MAX: usize = 1_000;
 /// Bytes of the place where the next poll goes on.
 pub const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of what a service's call is answered with.
