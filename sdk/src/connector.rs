@@ -4,7 +4,7 @@ mod incoming;
 mod outgoing;
 
 pub use self::incoming::{
-    Attachment, Batch, Delivery, Incoming, Moved, Quotation, QuotationKind, Said,
+    Attachment, Batch, Delivery, Incoming, Moved, Quotation, QuotationKind, Said, Undelivered,
 };
 pub use self::outgoing::{Body, Choice, OutgoingMessage};
 

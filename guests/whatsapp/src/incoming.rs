@@ -3,7 +3,7 @@
 use crate::kinds::{form, in_words};
 use crate::quotations::{forwarded, is_forwarded, quoted, replied_to};
 use crate::{Configuration, GROUP};
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, log};
+use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, Undelivered};
 use serde_json::Value;
 
 /// Kinds of messages that are files.
@@ -13,7 +13,7 @@ const SYSTEM: &str = "system";
 /// The words before what a message says since it was edited.
 const EDITED: &str = "[edited]";
 
-/// Reads the body of a call. Of reports on messages that were sent, failures are logged.
+/// Reads the body of a call. Of reports on messages that were sent, failures are told.
 pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, ConnectorError> {
     let call: Value = serde_json::from_slice(body)
         .map_err(|error| ConnectorError::Rejected(format!("a call is JSON: {error}")))?;
@@ -28,31 +28,32 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
             value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
         })
         .collect();
-    own.iter().for_each(|value| log_undelivered(value));
     let told = own.iter().flat_map(|value| items(&value["messages"]));
     let messages = own.iter().flat_map(|value| {
         let read = move |message: &Value| incoming(value, message);
         items(&value["messages"]).iter().filter_map(read)
     });
+    let reports = own.iter().flat_map(|value| items(&value["statuses"]));
     Ok(Batch {
         messages: messages.collect(),
         moved: told.filter_map(moved).collect(),
+        undelivered: reports.filter_map(undelivered).collect(),
         ..Batch::default()
     })
 }
 
-/// Logs the messages that the service took and did not deliver: the host has them as delivered.
-fn log_undelivered(value: &Value) {
-    let statuses = items(&value["statuses"]).iter();
-    for status in statuses.filter(|status| status["status"] == "failed") {
-        let error = &status["errors"][0];
-        let id = status["id"].as_str().unwrap_or_default();
-        let reason = error["title"].as_str().unwrap_or("no reason given");
-        let code = error["code"].as_i64().unwrap_or_default();
-        log::warn(&format!(
-            "WhatsApp took the message `{id}` and did not deliver it: {reason} ({code})"
-        ));
+/// The message that the service took and did not deliver, by its report; none by any other.
+fn undelivered(report: &Value) -> Option<Undelivered> {
+    if report["status"] != "failed" {
+        return None;
     }
+    let error = &report["errors"][0];
+    let title = error["title"].as_str().unwrap_or("no reason given");
+    let code = error["code"].as_i64().unwrap_or_default();
+    Some(Undelivered {
+        id: report["id"].as_str()?.to_owned(),
+        reason: format!("WhatsApp did not deliver it: {title} ({code})"),
+    })
 }
 
 pub(crate) fn items(value: &Value) -> &[Value] {

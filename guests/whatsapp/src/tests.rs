@@ -1,7 +1,7 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::harness::{Exchange, logged, serve_http};
+use agent_host_sdk::harness::{Exchange, serve_http};
 use agent_host_sdk::http::Response;
 use agent_host_sdk::{Incoming, Moved, QuotationKind, Said};
 use serde_json::json;
@@ -184,7 +184,7 @@ fn every_message_of_the_largest_call_is_read() {
 }
 
 #[test]
-fn a_message_that_was_taken_and_not_delivered_is_logged() {
+fn a_message_that_was_taken_and_not_delivered_is_told() {
     let mut report = call(&json!([]));
     let failed = json!([
         { "id": "wamid.1", "status": "delivered" },
@@ -194,14 +194,15 @@ fn a_message_that_was_taken_and_not_delivered_is_logged() {
     let mut body: Value = serde_json::from_slice(&report.body).unwrap();
     body["entry"][0]["changes"][0]["value"]["statuses"] = failed;
     report.body = body.to_string().into_bytes();
-    assert!(exchange().receive(&report).unwrap().messages.is_empty());
-    let told: Vec<String> = logged().into_iter().map(|(_, told)| told).collect();
-    let [told] = &told[..] else {
-        panic!("{told:?}")
+    let batch = exchange().receive(&report).unwrap();
+    assert!(batch.messages.is_empty());
+    let [told] = &batch.undelivered[..] else {
+        panic!("{batch:?}")
     };
+    assert_eq!(told.id, "wamid.2");
     assert!(
-        told.contains("`wamid.2`") && told.contains("(131047)"),
-        "{told}"
+        told.reason.contains("Re-engagement message (131047)"),
+        "{told:?}"
     );
 }
 

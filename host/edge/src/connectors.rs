@@ -70,6 +70,7 @@ mod settling;
 mod strangers;
 mod troubles;
 mod typing;
+mod undelivered;
 mod view;
 mod webhook;
 
@@ -127,6 +128,8 @@ struct Shared {
     guesses: Mutex<pairing::Guesses>,
     /// The messages in which replies grow.
     previews: previews::Previews,
+    /// Those of them that a host which is killed leaves to the next one.
+    stored_previews: previews::Stored,
     /// The messages that are stored, and of which their services wait to be told.
     acknowledgements: acknowledging::Acknowledgements,
 }
@@ -151,6 +154,7 @@ impl Connectors {
             told: Mutex::default(),
             guesses: Mutex::default(),
             previews: previews::Previews::default(),
+            stored_previews: previews::Stored::default(),
             acknowledgements: acknowledging::Acknowledgements::default(),
         });
         shared.serve().await?;

@@ -129,6 +129,7 @@ impl Redact for Batch {
             overheard,
             replies,
             moved,
+            undelivered,
         } = self;
         messages
             .iter_mut()
@@ -146,6 +147,10 @@ impl Redact for Batch {
             reply.to.redact(redactor);
         }
         moved.iter_mut().for_each(|moved| moved.redact(redactor));
+        for report in undelivered {
+            report.id.redact(redactor);
+            report.reason.redact(redactor);
+        }
     }
 }
 

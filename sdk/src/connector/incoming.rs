@@ -127,6 +127,16 @@ impl Incoming {
     }
 }
 
+/// A message that the service took, and of which it says later that it did not deliver it. The host
+/// gives it up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The service's id of it, as `send` returned it.
+    pub id: String,
+    /// The reason, without secrets and without names of people: an operator is told it.
+    pub reason: String,
+}
+
 /// The messages that a call of the service or a poll brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -134,6 +144,9 @@ pub struct Batch {
     pub messages: Vec<Incoming>,
     /// Those that have other ids now: 1,000 at most. They may be told again.
     pub moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all: 1,000 at most. They
+    /// may be told again.
+    pub undelivered: Vec<Undelivered>,
     /// The position that the next poll goes on from; stored with the messages in one commit.
     /// 4 KiB at most.
     pub cursor: Option<String>,

@@ -238,6 +238,10 @@ fn check_batch(batch: &Batch) {
         batch.moved.len() <= MESSAGES_MAX,
         "a batch tells of {MESSAGES_MAX} other ids at most"
     );
+    assert!(
+        batch.undelivered.len() <= MESSAGES_MAX,
+        "a batch tells of {MESSAGES_MAX} messages that were not delivered at most"
+    );
     batch.messages.iter().for_each(check_incoming);
 }
 

@@ -3,7 +3,7 @@
 use crate::bindings::connector_plugin::exports::agent_host::plugin::connector as wire;
 use crate::connector::{
     Attachment, Batch, Body, Choice, Connector, ConnectorError, Delivery, Incoming, Intake, Moved,
-    OutgoingMessage, Quotation, QuotationKind, Said,
+    OutgoingMessage, Quotation, QuotationKind, Said, Undelivered,
 };
 use crate::log;
 use crate::wire::json_of_host;
@@ -120,6 +120,11 @@ fn batch_to_host(batch: Batch) -> wire::Batch {
     wire::Batch {
         messages: batch.messages.into_iter().map(incoming_to_host).collect(),
         moved: batch.moved.into_iter().map(moved_to_host).collect(),
+        undelivered: batch
+            .undelivered
+            .into_iter()
+            .map(undelivered_to_host)
+            .collect(),
         cursor: batch.cursor,
         next_ms: batch.next_ms,
         answer: batch.answer,
@@ -148,6 +153,13 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
         acknowledge: message.acknowledge,
         overheard: message.overheard,
         replies_to: message.replies_to,
+    }
+}
+
+fn undelivered_to_host(undelivered: Undelivered) -> wire::Undelivered {
+    wire::Undelivered {
+        id: undelivered.id,
+        reason: undelivered.reason,
     }
 }
 

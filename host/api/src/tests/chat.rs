@@ -145,6 +145,27 @@ async fn only_the_pages_that_the_operator_lists_use_a_chat() {
     assert_eq!(get.status, 405, "{}", get.body);
 }
 
+/// Without the header a page is told only that its request failed, and not that it may come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_told_that_the_host_starts_before_it_is_known_which_pages_may_ask() {
+    let host = Host::starting(crate::Limits::default()).await;
+    let origin = format!("origin: {PAGE}");
+    let headers = ["host: localhost", origin.as_str()];
+    let path = "/chat/site/visitors";
+    let asked = host.send_as_it_is("OPTIONS", path, &headers, "").await;
+    let come = host.send_as_it_is("POST", path, &headers, "").await;
+    assert_eq!(asked.status, 204, "{}", asked.head);
+    assert_eq!(
+        (come.status, come.json()["code"].as_str()),
+        (503, Some("STARTING"))
+    );
+    assert!(come.has("retry-after: "), "{}", come.head);
+    for answer in [asked, come] {
+        let allowed = format!("access-control-allow-origin: {PAGE}");
+        assert!(answer.has(&allowed), "{}", answer.head);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_to_a_visitor_is_shown_again_and_only_to_them() {
     let host = host().await;

@@ -190,7 +190,10 @@ impl Broker {
         (to.session_type == CHAT).then_some(kind)
     }
 
-    pub(super) fn queue_settings(
+    /// Returns the settings of the queue for a message, of what it says itself, what its session
+    /// says and what the operator does.
+    #[must_use]
+    pub fn queue_settings(
         &self,
         of_message: QueueOverride,
         of_session: QueueOverride,

@@ -10,7 +10,8 @@ use super::served::{Served, Way};
 use crate::journal::{Context, occasion};
 use broker::Error;
 use domain::connector::{
-    Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, key_of, receive,
+    Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, Undelivered, key_of,
+    receive,
 };
 use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
 use domain::id::OccasionId;
@@ -47,6 +48,8 @@ pub(super) struct Brought {
     pub(super) replies: Vec<Reply>,
     /// Those that have other ids now.
     pub(super) moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all.
+    pub(super) undelivered: Vec<Undelivered>,
 }
 
 /// The outcome of storing it.
@@ -72,6 +75,8 @@ impl Shared {
         brought
             .messages
             .retain(|message| seen.insert(message.id.clone()));
+        let undelivered = std::mem::take(&mut brought.undelivered);
+        self.give_up_undelivered(served, &undelivered).await?;
         // One after the other: of many at once, each would have to look again for every other one.
         let _in_turn = served.standing.intake.lock().await;
         for moved in std::mem::take(&mut brought.moved) {
@@ -211,6 +216,7 @@ impl Shared {
             overheard: _,
             replies: _,
             moved: _,
+            undelivered: _,
         } = brought;
         let mut taken = Vec::new();
         for message in messages {

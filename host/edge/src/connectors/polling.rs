@@ -88,6 +88,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
         overheard: batch.overheard,
         replies: batch.replies,
         moved: batch.moved,
+        undelivered: batch.undelivered,
     };
     match shared.take_in(served, brought).await {
         Ok(TakenIn::New(_)) => {

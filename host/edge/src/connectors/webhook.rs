@@ -176,6 +176,7 @@ impl Shared {
             overheard: batch.overheard,
             replies: batch.replies,
             moved: batch.moved,
+            undelivered: batch.undelivered,
         };
         match self.take_in(served, brought).await? {
             TakenIn::New(_) => {

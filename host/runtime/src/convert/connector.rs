@@ -5,9 +5,9 @@ use crate::connector::VerifiedCall;
 use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use crate::exports::Answered;
 use domain::connector::{
-    ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, BATCH_MOVED_MAX, Batch,
-    Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing, Quotation, QuotationKind, Reply,
-    SERVICE_ID_BYTES_MAX, Said, kept_reason,
+    ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, BATCH_MOVED_MAX,
+    BATCH_UNDELIVERED_MAX, Batch, Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing,
+    Quotation, QuotationKind, Reply, SERVICE_ID_BYTES_MAX, Said, Undelivered, kept_reason,
 };
 use domain::time::Timestamp;
 
@@ -122,6 +122,14 @@ fn read_moved(moved: connector::Moved) -> Read<Moved> {
         .or_else(|bad| unacceptable("moved", format_args!("cannot be taken: {bad}")))
 }
 
+fn read_undelivered(undelivered: connector::Undelivered) -> Read<Undelivered> {
+    let connector::Undelivered { id, reason } = undelivered;
+    let reason = kept_reason(&reason);
+    Undelivered { id, reason }
+        .checked()
+        .or_else(|bad| unacceptable("undelivered", format_args!("cannot be taken: {bad}")))
+}
+
 /// Returns the wish of the service to be told of a message.
 fn acknowledgement(message: &connector::Incoming) -> Option<Acknowledgement> {
     Acknowledgement::new(&message.id, message.acknowledge.as_deref()?)
@@ -132,6 +140,7 @@ impl Reader {
         let connector::Batch {
             messages,
             moved,
+            undelivered,
             cursor,
             next_ms,
             answer,
@@ -139,6 +148,7 @@ impl Reader {
         // Before each of them is looked at.
         check_count("messages", messages.len(), BATCH_MESSAGES_MAX)?;
         check_count("moved", moved.len(), BATCH_MOVED_MAX)?;
+        check_count("undelivered", undelivered.len(), BATCH_UNDELIVERED_MAX)?;
         let acknowledgements = messages.iter().filter_map(acknowledgement).collect();
         let replies = messages.iter().filter_map(reply).collect();
         let overheard = messages.iter().filter(|message| message.overheard);
@@ -152,6 +162,10 @@ impl Reader {
             overheard,
             replies,
             moved: moved.into_iter().map(read_moved).collect::<Read<_>>()?,
+            undelivered: undelivered
+                .into_iter()
+                .map(read_undelivered)
+                .collect::<Read<_>>()?,
         };
         match batch.check() {
             Ok(()) => Ok(batch),

@@ -165,6 +165,7 @@ pub mod connector {
         Batch {
             messages,
             moved: Vec::new(),
+            undelivered: Vec::new(),
             cursor: None,
             next_ms: 1_000,
             answer: None,

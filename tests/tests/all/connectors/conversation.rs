@@ -371,3 +371,15 @@ async fn what_is_said_within_a_moment_is_one_message_of_each_person() {
     told.sort_unstable();
     assert_eq!(told, ["said eins\nzwei", "said one\ntwo"]);
 }
+
+/// What waits at the service while no host polls comes with one poll, and was said at times of its
+/// own.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_one_poll_brings_are_turns_of_their_own_where_the_mode_says_so() {
+    let scene = Scene::connected(json!({ "queue": { "mode": "followup" } })).await;
+    let updates = ["one", "two", "three"].map(|text| scene.telegram.saying(ADA, text));
+    scene.telegram.push(updates.to_vec());
+    scene.telegram.messages(3).await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!(told, ["said one", "said two", "said three"]);
+}

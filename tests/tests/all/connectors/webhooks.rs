@@ -495,3 +495,37 @@ async fn a_call_that_claims_to_be_from_another_person_is_refused() {
         "{listed}"
     );
 }
+
+/// WhatsApp takes a message, and says later that it did not deliver it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_its_service_did_not_deliver_after_all_is_given_up() {
+    let called = Called::new().await;
+    let call = async |body: &str| {
+        let signed = format!("sha256={}", signature("whatsapp-app", &[body]));
+        let headers = [("x-hub-signature-256", signed.as_str())];
+        assert_eq!(called.call("whatsapp", &headers, body).await.0, 200);
+    };
+    let is = async |state: &str| {
+        until(async || {
+            let listed = called.host.get("/api/connectors/whatsapp/deliveries").await;
+            let latest = listed.unwrap().body["deliveries"][0].clone();
+            (latest["state"] == state).then_some(latest)
+        })
+        .await
+    };
+    call(&whatsapp("wamid.a", "4912345", "hello")).await;
+    is("delivered").await;
+    let report = json!({
+        "id": "wamid.1", "status": "failed", "recipient_id": "4912345",
+        "errors": [{ "code": 131_047, "title": "Re-engagement message" }],
+    });
+    let value = json!({ "metadata": { "phone_number_id": "100" }, "statuses": [report] });
+    let report = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
+    call(&report.to_string()).await;
+    let dead = is("dead").await;
+    let reason = dead["reason"].as_str().unwrap();
+    assert!(reason.contains("(131047)"), "{reason}");
+    // It is told again.
+    call(&report.to_string()).await;
+    assert_eq!(is("dead").await["reason"], reason);
+}

@@ -133,6 +133,15 @@ pub struct Moved {
     pub is_group: bool,
 }
 
+/// A message that a service took, and of which it says later that it did not deliver it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The service's id of it.
+    pub id: String,
+    /// The reason.
+    pub reason: String,
+}
+
 /// The result of a poll, or of reading a service's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -152,6 +161,8 @@ pub struct Batch {
     pub replies: Vec<Reply>,
     /// Those that have other ids now.
     pub moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all.
+    pub undelivered: Vec<Undelivered>,
 }
 
 /// The reason why a message or a batch cannot be taken from a component.
@@ -241,6 +252,17 @@ impl Moved {
         };
         is_id("moved.from", &self.from, bytes_max)?;
         is_id("moved.to", &self.to, bytes_max)?;
+        Ok(self)
+    }
+}
+
+impl Undelivered {
+    /// Returns it, if its id is one.
+    ///
+    /// # Errors
+    /// The id is none.
+    pub fn checked(self) -> Result<Self, BadIncoming> {
+        is_id("undelivered.id", &self.id, SERVICE_ID_BYTES_MAX)?;
         Ok(self)
     }
 }

@@ -32,6 +32,7 @@ fn bringing(messages: Vec<connector::Incoming>) -> connector::Batch {
     connector::Batch {
         messages,
         moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor: None,
         next_ms: 1_000,
         answer: None,

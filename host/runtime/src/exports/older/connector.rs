@@ -47,6 +47,7 @@ pub(in crate::exports) fn received(
     Ok(newer::Batch {
         messages: incoming(messages)?,
         moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor: None,
         next_ms: 0,
         answer: None,
@@ -65,6 +66,7 @@ pub(in crate::exports) fn polled(
     Ok(newer::Batch {
         messages: incoming(messages)?,
         moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor,
         next_ms,
         answer: None,

@@ -273,9 +273,11 @@ fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outboun
     let call = block(action.props.get("arguments")?)?;
     let of = |name: &str| action.props.get(name).and_then(Value::as_str);
     let component = of("component")?;
-    let until = of("until")?;
+    // `2026-11-29T10:15:00.000Z`, for people.
+    let until = of("until")?.replace('T', " ");
+    let (until, _) = until.rsplit_once(':')?;
     let text = format!(
-        "{}{call}\n\nComponent: `{component}`. It counts until {until}.",
+        "{}{call}\n\nIt is done by `{component}`, if you approve it before {until} UTC.",
         prompt_of(action)?
     );
     let code = code_of(question);

@@ -293,8 +293,8 @@ fn an_approval_shows_the_whole_call() {
         "delete_file",
         r#""path": "a/b""#,
         r#""force": true"#,
-        "`files`",
-        "2023",
+        "by `files`",
+        "before 2023-11-14 22:13 UTC",
     ] {
         assert!(outbound.text.contains(part), "{part}: {}", outbound.text);
     }
