@@ -291,6 +291,7 @@ impl Core {
         let guests_max = usize::try_from(guests.in_flight + guests.permits_free)
             .unwrap_or(usize::MAX)
             .max(1);
+        let live = Live::new(parts.store.durable());
         Arc::new(Self {
             schemas: parts.catalogue.schemas().clone(),
             store: parts.store,
@@ -299,7 +300,7 @@ impl Core {
             model_calls: FairSemaphore::new(parts.settings.limits.model_calls_max),
             serving: Serving::new(parts.catalogue, parts.settings),
             clock: parts.clock,
-            live: Live::default(),
+            live,
             telemetry: Telemetry::default(),
             revocations: watch::Sender::default(),
             steps: FairSemaphore::new(guests_max),

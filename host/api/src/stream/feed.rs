@@ -7,7 +7,7 @@ use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
-use broker::{Frame, Joined, Live};
+use broker::{Frame, Joined, Live, Placed};
 use bytes::Bytes;
 use domain::event::{Event, Recorded};
 use domain::id::{OperationId, SessionId};
@@ -115,7 +115,7 @@ impl Feed {
                     }
                 }
                 shown = self.joined.frames.recv() => match shown {
-                    Ok(frame) => self.show(&frame).await?,
+                    Ok(shown) => self.show_placed(&shown).await?,
                     Err(broadcast::error::RecvError::Lagged(_)) => self.join_again().await?,
                     Err(broadcast::error::RecvError::Closed) => return Err(End::Retry),
                 },
@@ -241,7 +241,7 @@ impl Feed {
     async fn send_shown(&mut self) -> Result<bool, End> {
         loop {
             match self.joined.frames.try_recv() {
-                Ok(frame) => self.show(&frame).await?,
+                Ok(shown) => self.show_placed(&shown).await?,
                 Err(broadcast::error::TryRecvError::Lagged(_)) => return Ok(true),
                 Err(
                     broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed,
@@ -253,11 +253,9 @@ impl Feed {
     /// Goes on after frames were missed: with what is stored by now, and then with the whole text
     /// of each reply in the making.
     async fn join_again(&mut self) -> Result<(), End> {
-        let durable = self.store.durable();
-        self.joined = self.live.join(
-            || *durable.borrow(),
-            |agent, session| self.scope.may_have(agent, session),
-        );
+        self.joined = self
+            .live
+            .join(|agent, session| self.scope.may_have(agent, session));
         self.send_stored(self.joined.position).await?;
         self.catch_up().await
     }
@@ -277,6 +275,16 @@ impl Feed {
     async fn is_open(&self, frame: &Frame) -> bool {
         let run = self.store.run(frame.run).await;
         run.is_ok_and(|run| run.is_some_and(|run| run.end.is_none()))
+    }
+
+    /// Shows a frame after all that was stored before it, such as the results that a reply is made
+    /// from.
+    async fn show_placed(&mut self, placed: &Placed) -> Result<(), End> {
+        if self.position < placed.after {
+            self.tail.reached(placed.after).await.ok_or(End::Retry)?;
+            self.send_new(placed.after).await?;
+        }
+        Ok(self.show(&placed.frame).await?)
     }
 
     async fn show(&mut self, frame: &Frame) -> Result<(), HungUp> {
