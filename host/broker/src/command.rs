@@ -340,6 +340,8 @@ pub struct AgentView {
 /// A session as the API shows it.
 #[derive(Debug, Clone)]
 pub struct SessionView {
+    /// The position of the last event that was stored before the session was read.
+    pub position: u64,
     /// The stored row.
     pub row: SessionRow,
     /// Its activity, if it holds its agent's slot.

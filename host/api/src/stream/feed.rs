@@ -5,6 +5,7 @@ use super::frame::{self, View};
 use super::outbox::{HungUp, Outbox};
 use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
+use super::thread::Thread;
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
 use broker::{Frame, Joined, Live, Placed};
@@ -28,6 +29,8 @@ pub(super) struct Feed {
     pub(super) view: View,
     /// The first frame for the client, and the questions that were waiting before it came.
     pub(super) welcome: Option<Welcome>,
+    /// The thread that is told before the events; none where those tell everything.
+    pub(super) thread: Option<Thread>,
     /// The position that the client came back with, when it is ahead of all events.
     pub(super) ahead: Option<u64>,
     /// The last position that the client has, or needs not have.
@@ -90,6 +93,7 @@ impl Feed {
         if let Some(asked) = self.ahead {
             self.out.push(self.view.reset(self.position, asked)).await?;
         }
+        self.send_thread().await?;
         self.send_stored(self.joined.position).await?;
         let waiting = self.welcome.take().map(|welcome| welcome.pending);
         for pending in waiting.into_iter().flatten() {
@@ -123,6 +127,24 @@ impl Feed {
                     heartbeats += 1;
                     self.out.push(self.view.heartbeat(heartbeats)).await?;
                 }
+            }
+        }
+    }
+
+    /// Sends the thread before the events.
+    async fn send_thread(&mut self) -> Result<(), End> {
+        let Some(mut thread) = self.thread.take() else {
+            return Ok(());
+        };
+        loop {
+            match thread.page(&self.store).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(page)) => {
+                    for event in &page {
+                        self.out.push(frame::session_frame(event)).await?;
+                    }
+                }
+                Err(error) => wait_out(error).await?,
             }
         }
     }

@@ -185,6 +185,9 @@ pub(crate) struct SessionView {
     /// The fields that a list shows.
     #[serde(flatten)]
     pub(crate) summary: SessionRowView,
+    /// The position to follow its stream from, as `after`: nothing that is not shown here is missed.
+    /// What was stored while it was read is shown here and may come on the stream as well.
+    pub(crate) position: u64,
     /// `pending` of a structured session that was accepted and not yet stepped, `active`,
     /// `awaiting_client_action`, `completed` or `terminated`.
     pub(crate) session_status: &'static str,
@@ -457,6 +460,7 @@ pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
 pub(crate) fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
+        position: view.position,
         session_status: progress(view),
         current_item_id: pending_actions(view)
             .first()

@@ -141,6 +141,7 @@ impl Broker {
         session: SessionId,
         messages: Option<(u64, u64)>,
     ) -> Result<SessionView, Error> {
+        let position = *self.store().durable().borrow();
         let (row, agent) = self.session_of(user, target, session).await?;
         let quarantined = self.core.quarantine.get(row.id);
         let run = match row.open_run {
@@ -175,6 +176,7 @@ impl Broker {
             None => None,
         };
         Ok(SessionView {
+            position,
             active: agent
                 .active_session
                 .filter(|active| active.session_id == row.id),
