@@ -220,8 +220,8 @@ impl CreateAgent {
 pub struct SessionIds {
     /// The id of the session, which no session has had yet.
     pub session: Option<SessionId>,
-    /// The conversation that the session joins or begins. Nothing is reached by it: it says to
-    /// clients what belongs together.
+    /// The conversation that the session joins or begins. It is its user's alone, and nothing else
+    /// is reached by it: it says to clients what belongs together.
     pub conversation: Option<ConversationId>,
 }
 

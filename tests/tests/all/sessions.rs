@@ -340,6 +340,43 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     refused(&stolen, 404, "TURN_NOT_FOUND");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
+    let stage = stage().await;
+    let sessions = format!("{}/sessions", stage.agent);
+    let open = async |line: &Line| {
+        let id = "7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
+        let body = json!({ "session_type": "chat", "conversation_id": id });
+        ask(line, Method::POST, &sessions, body).await
+    };
+    let path = "/api/conversations/7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
+    refused(&get(&stage.ada, path).await, 404, "CONVERSATION_NOT_FOUND");
+    let opened = [open(&stage.ada).await, open(&stage.ada).await];
+    assert_eq!(opened.each_ref().map(|answer| answer.status), [201, 201]);
+
+    let seen = get(&stage.ada, path).await.body;
+    let mut listed: Vec<&str> = seen["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(id_of)
+        .collect();
+    let mut expected: Vec<&str> = opened.iter().map(|answer| id_of(&answer.body)).collect();
+    listed.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!((listed, &seen["user_id"]), (expected, &json!("ada")));
+
+    // Another user neither joins nor sees it, although they share the agent.
+    refused(&open(&stage.bob).await, 409, "CONVERSATION_TAKEN");
+    refused(&get(&stage.bob, path).await, 404, "CONVERSATION_NOT_FOUND");
+    let wrong = get(&stage.ada, "/api/conversations/x").await;
+    refused(&wrong, 400, "INVALID_ID");
+}
+
+fn id_of(session: &Value) -> &str {
+    session["id"].as_str().unwrap()
+}
+
 /// The messages of the thread that a stream begins with, and what it tells to the end of a turn of
 /// messages that are accepted.
 async fn told(frames: &mut Frames) -> (Vec<Value>, Vec<Value>) {

@@ -64,6 +64,7 @@ const ROUTES: &[&str] = &[
     "GET /api/config/pending",
     "POST /api/config/reload",
     "GET /api/connectors",
+    "GET /api/conversations/{conversation}",
     "GET /api/connectors/{connector}/deliveries",
     "POST /api/connectors/{connector}/deliveries/{delivery}/requeue",
     "POST /api/connectors/{connector}/test",

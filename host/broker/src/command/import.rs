@@ -161,7 +161,11 @@ impl Broker {
                 | ImportStanding::Overdue(_)
                 | ImportStanding::Ended => None,
             };
-            let commit = import_commit(by, session, &row, going, now)?;
+            let joining = self
+                .joining(&session.user_id, session.conversation_id)
+                .await;
+            let joining = joining.map_err(|error| at_session(error, session.place))?;
+            let commit = import_commit(by, session, &row, going, now)?.guard(joining);
             let committed = match going {
                 Some(_) => self.core.commit_work(session.session_id, commit).await,
                 None => self.store().commit(commit).await,
@@ -204,6 +208,17 @@ impl Broker {
         let served = self.core.served();
         let leading = served.catalogue.leading(session_type);
         leading.cloned().ok_or_else(nobody)
+    }
+}
+
+/// Returns a refusal of a session's field with the session's place in the document.
+fn at_session(error: Error, place: usize) -> Error {
+    match error {
+        Error::Refused(refusal) => {
+            let field = refusal.field.clone().unwrap_or_default();
+            refusal.at(format!("/sessions/{place}{field}")).into()
+        }
+        other => other,
     }
 }
 

@@ -23,7 +23,7 @@ use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use std::io;
-use store::{AgentGuard, Clash, Commit, CommitError, Expected};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, SessionGuard};
 
 /// The largest configuration that a session is opened with, in bytes of JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
@@ -93,6 +93,10 @@ impl Broker {
         }
         self.check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
+        let joining = match command.ids.conversation {
+            Some(conversation) => Some(self.joining(&command.user, conversation).await?),
+            None => None,
+        };
         let is_new = made.is_some();
         let planned = PlannedSession {
             command,
@@ -109,6 +113,7 @@ impl Broker {
         let may_open = self.may_open(&command.user, planned.now);
         let mut commit = self.opening(planned)?;
         commit.guards.extend(may_open);
+        commit.guards.extend(joining.map(Guard::from));
         commit.key = request.map(|request| request.answered(&session));
         let committed = if is_structured {
             self.core.commit_work(session, commit).await
@@ -122,6 +127,8 @@ impl Broker {
                 None if conflict.clash == Clash::Stream(Stream::Session(session)) => {
                     return Err(session_exists(session).into());
                 }
+                // Looked at again, it is another user's by now.
+                None if is_conversation(&conflict.clash) => return Ok(None),
                 None if is_new => return Ok(None),
                 // Another changed the agent in between. Look again: the look finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
@@ -256,6 +263,13 @@ fn session_exists(session: SessionId) -> Refusal {
         "there is a session `{session}` already; choose another UUID, or leave it out for a new one"
     );
     conflict("SESSION_EXISTS", message).at("/session_id")
+}
+
+fn is_conversation(clash: &Clash) -> bool {
+    let Clash::Guard(Guard::Session(guard)) = clash else {
+        return false;
+    };
+    matches!(guard, SessionGuard::ConversationOf { .. })
 }
 
 /// Checks that the user may give a session a system prompt of its own, if the command has one.

@@ -165,6 +165,17 @@ pub struct UserSession {
     pub awaits_client: bool,
 }
 
+/// The sessions of a user that somebody asks for; all of them by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserSessionFilter {
+    /// Only those of this type.
+    pub session_type: Option<String>,
+    /// True for those alone that take input.
+    pub open: bool,
+    /// Only those of this conversation.
+    pub conversation: Option<ConversationId>,
+}
+
 /// A structured session that has ended, as a history has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSession {
@@ -330,13 +341,31 @@ impl Store {
         }
     }
 
-    /// A user's sessions of every agent, the latest first, at most `limit`; those of one type,
-    /// those that hold a slot.
+    /// Returns whether a conversation is another user's: they have a session in it, and this user
+    /// has none.
+    pub async fn is_conversation_of_another(
+        &self,
+        conversation: ConversationId,
+        user: &UserId,
+    ) -> Result<bool, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let text = "SELECT 1 FROM sessions WHERE user_id = ?1 AND conversation = ?2";
+            if sql.exists(text, params![user.as_str(), conversation.to_string()])? {
+                return Ok(false);
+            }
+            let text = "SELECT 1 FROM sessions WHERE conversation = ?1";
+            sql.exists(text, [conversation.to_string()])
+        })
+        .await
+    }
+
+    /// A user's sessions of every agent, the latest first, at most `limit`; those that a filter
+    /// admits.
     pub async fn sessions_of_user(
         &self,
         clearance: &Clearance,
-        session_type: Option<String>,
-        open: bool,
+        filter: UserSessionFilter,
         limit: usize,
     ) -> Result<Vec<UserSession>, ReadError> {
         let clearance = clearance.clone();
@@ -348,8 +377,8 @@ impl Store {
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
                  EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND access.agent = \
                  sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = \
-                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) ORDER BY created_at \
-                 DESC, id LIMIT ?4"
+                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) AND (?6 IS NULL OR \
+                 conversation = ?6) ORDER BY created_at DESC, id LIMIT ?4"
             );
             let read = |row: &Row<'_>| {
                 Ok(UserSession {
@@ -361,10 +390,11 @@ impl Store {
                 text,
                 params![
                     clearance.user(),
-                    session_type,
-                    open,
+                    filter.session_type,
+                    filter.open,
                     rows(limit),
-                    clearance.hidden()
+                    clearance.hidden(),
+                    filter.conversation.map(|id| id.to_string())
                 ],
                 read,
             )
