@@ -37,7 +37,8 @@ pub(crate) struct AgentView {
     /// The role by its address, for the model that the configuration may give it: `user`,
     /// `subagent`, `memory`, `memorySearch` or `task`.
     pub(crate) model_role: Option<&'static str>,
-    /// The label shown to people: its name with its user name, or a label made from its address.
+    /// The label shown to people: the name that was said, with its user name, or a label made from
+    /// its address.
     pub(crate) label: String,
     /// The agent that spawned it.
     pub(crate) parent_id: Option<String>,

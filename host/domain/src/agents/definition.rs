@@ -539,11 +539,23 @@ impl Definition {
     /// The prompt that it starts from.
     #[must_use]
     pub fn prompt(&self) -> String {
-        let own = self.system_prompt.as_ref();
-        match own.filter(|prompt| !prompt.trim().is_empty()) {
-            Some(prompt) => prompt.clone(),
+        match self.said_prompt() {
+            Some(prompt) => prompt.to_owned(),
             None if self.description.is_empty() => format!("You are {}.", self.display_name),
             None => format!("You are {}. {}", self.display_name, self.description),
         }
+    }
+
+    /// Returns the prompt of an agent with a purpose of its own, in place of the definition's; none
+    /// where the purpose changes nothing, because the definition has a prompt.
+    #[must_use]
+    pub fn prompt_for(&self, purpose: &str) -> Option<String> {
+        let is_told = self.said_prompt().is_none() && !purpose.trim().is_empty();
+        is_told.then(|| format!("You are {}. {purpose}", self.display_name))
+    }
+
+    fn said_prompt(&self) -> Option<&str> {
+        let own = self.system_prompt.as_deref();
+        own.filter(|prompt| !prompt.trim().is_empty())
     }
 }
