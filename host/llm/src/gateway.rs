@@ -416,7 +416,11 @@ impl Course<'_> {
     async fn try_model(&mut self, model: &Model) -> Result<Reply, Failure> {
         let upstream = &*model.upstream;
         let peer = upstream.provider.peer(&upstream.name, &model.config.model);
-        let mut mode = Mode::Stream;
+        let mut mode = if self.deltas.streams() {
+            Mode::Stream
+        } else {
+            Mode::Whole
+        };
         let mut attempts = 0;
         let mut failed = None;
         loop {
