@@ -126,7 +126,7 @@ pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
-pub use session_stats::SessionNumbers;
+pub use session_stats::{SessionNumbers, WindowFill};
 pub use switching::{Switch, Switched};
 pub use tasks::{TaskList, TaskQuery};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
