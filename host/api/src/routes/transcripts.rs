@@ -133,6 +133,9 @@ pub(super) struct ImportedTranscript {
     known: u64,
     /// Lines of another program's file that have no place here.
     left_out: u64,
+    /// Lines of another program's file that cannot be read and were passed over, 100 at most: each
+    /// with its number, and what is wrong with it.
+    passed_over: Vec<String>,
 }
 
 /// Imports a session from a file of JSON lines, in pi's dialect or aix's, 32 MiB at most.
@@ -205,6 +208,7 @@ pub(super) async fn import(
         turns: imported.turns,
         known: imported.known,
         left_out: imported.left_out,
+        passed_over: imported.passed_over,
     };
     Ok(Created { location, view })
 }
