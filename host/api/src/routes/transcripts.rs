@@ -1,7 +1,7 @@
 //! Sessions as files of JSON lines, in the dialects of transcripts: one out, one in.
 //!
 //! Nothing else in this crate uses it. Deleting it takes this file and its two lines in
-//! `routes.rs`, `mod transcripts;` and `.merge(transcripts::routes())`: 206 lines. The tests' lists
+//! `routes.rs`, `mod transcripts;` and `.merge(transcripts::routes())`: 210 lines. The tests' lists
 //! of routes name its two routes.
 
 use super::files::{FileContent, media_type, read_file};
