@@ -107,8 +107,8 @@ impl StreamParams {
 /// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`,
 /// `pending_action`) first; `thread_message` for each message of the thread with `from=thread`, and
 /// of a forked or imported session from its beginning; `message_accepted` for what users and others
-/// say, `message_withdrawn`; `client_action` (a `PendingAction`) when the client is asked something,
-/// and again when it reconnects for every question that still waits; `client_action_withdrawn`;
+/// say, `message_withdrawn`; `client_action` (a `PendingAction`) when the client is asked
+/// something, and again when it reconnects for every question that still waits; `client_action_withdrawn`;
 /// `file_uploaded` when a user has uploaded a file; `run_started`, `run_suspended`, `run_resumed`;
 /// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
 /// reconnect get too), `content_so_far` (ephemeral; the text of a reply in the middle of which you

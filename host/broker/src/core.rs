@@ -291,16 +291,15 @@ impl Core {
         let guests_max = usize::try_from(guests.in_flight + guests.permits_free)
             .unwrap_or(usize::MAX)
             .max(1);
-        let live = Live::new(parts.store.durable());
         Arc::new(Self {
             schemas: parts.catalogue.schemas().clone(),
+            live: Live::new(parts.store.durable()),
             store: parts.store,
             runtime: parts.runtime,
             kept_results: KeptResults::default(),
             model_calls: FairSemaphore::new(parts.settings.limits.model_calls_max),
             serving: Serving::new(parts.catalogue, parts.settings),
             clock: parts.clock,
-            live,
             telemetry: Telemetry::default(),
             revocations: watch::Sender::default(),
             steps: FairSemaphore::new(guests_max),

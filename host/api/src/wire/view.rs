@@ -186,8 +186,8 @@ pub(crate) struct SessionView {
     /// The fields that a list shows.
     #[serde(flatten)]
     pub(crate) summary: SessionRowView,
-    /// The position to follow its stream from, as `after`: nothing that is not shown here is missed.
-    /// What was stored while it was read is shown here and may come on the stream as well.
+    /// The position to follow its stream from, as `after`: nothing that is not shown here is
+    /// missed. What was stored while it was read is shown here and may come on the stream as well.
     pub(crate) position: u64,
     /// `pending` of a structured session that was accepted and not yet stepped, `active`,
     /// `awaiting_client_action`, `completed` or `terminated`.

@@ -64,7 +64,8 @@ impl Broker {
         Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
-    /// Opens a session. None when its agent was to be made, and another has made it in between.
+    /// Opens a session. None when its agent was to be made, and another has made it in between, or
+    /// another user has begun its conversation: to be looked at again.
     async fn try_opening(
         &self,
         command: &NewSession,
@@ -93,17 +94,15 @@ impl Broker {
         }
         self.check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
-        let joining = match command.ids.conversation {
-            Some(conversation) => Some(self.joining(&command.user, conversation).await?),
-            None => None,
-        };
+        let conversation = command.ids.conversation;
+        let joining = self.joining(&command.user, conversation).await?;
         let is_new = made.is_some();
         let planned = PlannedSession {
             command,
             agent: &agent,
             made,
             session: command.ids.session.unwrap_or_else(fresh::session),
-            conversation: command.ids.conversation.unwrap_or_else(fresh::conversation),
+            conversation: conversation.unwrap_or_else(fresh::conversation),
             session_type,
             leaving,
             now: self.core.now(),
@@ -127,9 +126,7 @@ impl Broker {
                 None if conflict.clash == Clash::Stream(Stream::Session(session)) => {
                     return Err(session_exists(session).into());
                 }
-                // Looked at again, it is another user's by now.
-                None if is_conversation(&conflict.clash) => return Ok(None),
-                None if is_new => return Ok(None),
+                None if is_new || is_conversation(&conflict.clash) => return Ok(None),
                 // Another changed the agent in between. Look again: the look finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
             },

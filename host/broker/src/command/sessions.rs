@@ -108,25 +108,28 @@ impl Broker {
     }
 
     /// Returns the condition on which a session of a user's begins a conversation, or joins one of
-    /// theirs.
+    /// theirs; none for one whose conversation nobody chose.
     ///
     /// # Errors
     /// The conversation is another user's.
     pub(super) async fn joining(
         &self,
         user: &UserId,
-        conversation: ConversationId,
-    ) -> Result<SessionGuard, Error> {
-        let since = *self.store().durable().borrow();
+        conversation: Option<ConversationId>,
+    ) -> Result<Option<SessionGuard>, Error> {
+        let Some(conversation) = conversation else {
+            return Ok(None);
+        };
         let store = self.store();
+        let since = *store.durable().borrow();
         if store.is_conversation_of_another(conversation, user).await? {
             return Err(conversation_taken(conversation).into());
         }
-        Ok(SessionGuard::ConversationOf {
+        Ok(Some(SessionGuard::ConversationOf {
             conversation,
             user: user.clone(),
             since,
-        })
+        }))
     }
 
     /// Returns the items of a session, in order, after one of them.

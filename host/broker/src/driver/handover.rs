@@ -171,12 +171,8 @@ impl SessionContext {
         let handed_over = &scope.handed_over;
         let tree = handed_over.tree;
         let more = scope.handed;
-        let mut limits = self.limits_of(scope).dispatch;
+        let limits = self.dispatch_limits_of(scope);
         let started = &scope.driving.run.started;
-        // Delegations of a turn that is waited for have no queue to wait in.
-        if started.depth == 0 && !self.core.serving.streams(started) {
-            limits.children_max = limits.children_max.min(1);
-        }
         let state = DispatchState {
             depth: Depth {
                 call: started.depth,

@@ -1,6 +1,6 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
-use super::{Clearance, ReadError};
+use super::{Clearance, ReadError, UserSessionFilter};
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
@@ -163,17 +163,6 @@ pub struct UserSession {
     pub row: SessionRow,
     /// True if it holds its agent's slot and waits for its client.
     pub awaits_client: bool,
-}
-
-/// The sessions of a user that somebody asks for; all of them by default.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UserSessionFilter {
-    /// Only those of this type.
-    pub session_type: Option<String>,
-    /// True for those alone that take input.
-    pub open: bool,
-    /// Only those of this conversation.
-    pub conversation: Option<ConversationId>,
 }
 
 /// A structured session that has ended, as a history has it.
@@ -339,25 +328,6 @@ impl Store {
         } else {
             self.read(look).await
         }
-    }
-
-    /// Returns whether a conversation is another user's: they have a session in it, and this user
-    /// has none.
-    pub async fn is_conversation_of_another(
-        &self,
-        conversation: ConversationId,
-        user: &UserId,
-    ) -> Result<bool, ReadError> {
-        let user = user.clone();
-        self.read(move |sql| {
-            let text = "SELECT 1 FROM sessions WHERE user_id = ?1 AND conversation = ?2";
-            if sql.exists(text, params![user.as_str(), conversation.to_string()])? {
-                return Ok(false);
-            }
-            let text = "SELECT 1 FROM sessions WHERE conversation = ?1";
-            sql.exists(text, [conversation.to_string()])
-        })
-        .await
     }
 
     /// A user's sessions of every agent, the latest first, at most `limit`; those that a filter

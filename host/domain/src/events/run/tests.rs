@@ -15,7 +15,7 @@ use super::check::check;
 use super::decide::{Resolved, Taken, decide};
 use super::end::{Cause, Joint, cut_off, turn};
 use super::intake::{Intake, intake, wakes};
-use super::recover::{Next, goes_on, is_its_turn, lost, next, ready, would_be_sent};
+use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::access::tool::{ClientAction, EffectClass};
@@ -708,23 +708,6 @@ fn reads_run_side_by_side() {
     assert_eq!(ready(&run, &nobody, NOW).len(), 2);
     let everybody = |_| true;
     assert!(ready(&run, &everybody, NOW).is_empty());
-}
-
-#[test]
-fn calls_that_are_made_one_by_one_wait_for_those_before_them() {
-    let run = with_two_calls(EffectClass::ReadOnly);
-    let [first, second] = ["call-2-0", "call-2-1"].map(|key| run.by_key(key).unwrap().operation.id);
-    let turns = |run: &Run| [first, second].map(|call| is_its_turn(run, call));
-    assert_eq!(turns(&run), [true, false]);
-    let settled = Settlement::new(first, OperationOutcome::Denied, NOW);
-    let run = run
-        .clone()
-        .apply(&Event::RunSettled(RunSettled {
-            run: run.started.run,
-            settled: vec![settled],
-        }))
-        .unwrap();
-    assert!(is_its_turn(&run, second));
 }
 
 #[test]
