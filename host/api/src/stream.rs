@@ -108,16 +108,16 @@ impl StreamParams {
 /// `pending_action`) first; `thread_message` for each message of the thread with `from=thread`, and
 /// of a forked or imported session from its beginning; `message_accepted` for what users and others
 /// say, `message_withdrawn`; `client_action` (a `PendingAction`) when the client is asked
-/// something, and again when it reconnects for every question that still waits; `client_action_withdrawn`;
-/// `file_uploaded` when a user has uploaded a file; `run_started`, `run_suspended`, `run_resumed`;
-/// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
-/// reconnect get too), `content_so_far` (ephemeral; the text of a reply in the middle of which you
-/// came, in place of what you show of its operation), `content_complete`; `tool_calls_detected`,
-/// `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `program_tool_call` (ephemeral)
-/// when a program in a model's place calls a tool of its own; `message_complete` when a turn is
-/// stored, `stream_complete` when its run has ended; `state_change` (`status`);
-/// `session_completed`, `session_expired`, `terminated`; `error`; `heartbeat` every 15 seconds;
-/// `disconnected` when the host ends the stream.
+/// something, and again when it reconnects for every question that still waits;
+/// `client_action_withdrawn`; `file_uploaded` when a user has uploaded a file; `run_started`,
+/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of
+/// its attempt, which clients that reconnect get too), `content_so_far` (ephemeral; the text of a
+/// reply in the middle of which you came, in place of what you show of its operation),
+/// `content_complete`; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
+/// `tool_result`; `program_tool_call` (ephemeral) when a program in a model's place calls a tool of
+/// its own; `message_complete` when a turn is stored, `stream_complete` when its run has ended;
+/// `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
+/// `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
 ///
 /// A stream that is asked for while the host starts begins when it is ready. If that takes long it
 /// ends at once, with a time after which to come back.
