@@ -193,6 +193,12 @@ impl Client {
         self.answer(self.request(Method::PUT, path)).await
     }
 
+    /// Changes something.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.answer(self.request(Method::PATCH, path).json(body))
+            .await
+    }
+
     /// Deletes something.
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.answer(self.request(Method::DELETE, path)).await

@@ -14,6 +14,7 @@ mod connectors;
 mod delegation;
 mod directories;
 pub(crate) mod document;
+mod elsewhere;
 mod environment;
 mod extend;
 mod external;

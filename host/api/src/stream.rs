@@ -15,6 +15,7 @@ pub(crate) mod tail;
 pub(crate) mod telemetry;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod viewer;
 pub(crate) mod visitor;
 mod welcome;
@@ -39,6 +40,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use scope::{StreamScope, Tree};
 use serde::Deserialize;
 use std::time::Duration;
+use thread::Thread;
 use viewer::Viewer;
 use welcome::Arrival;
 
@@ -61,9 +63,21 @@ pub(crate) struct StreamParams {
     /// begins with new events.
     #[param(pattern = r"^[0-9]{1,16}(\.[0-9]+)?$", example = "41")]
     after: Option<String>,
+    /// `thread` to begin with the messages of the session's thread, and to continue with what is
+    /// stored after them; with `session`. `Last-Event-ID` takes precedence.
+    #[param(inline)]
+    from: Option<StreamFrom>,
     /// The form in which events are shown: `session` (default) or `log`.
     #[param(inline)]
     view: Option<View>,
+}
+
+/// What a stream begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum StreamFrom {
+    /// The messages of the session's thread.
+    Thread,
 }
 
 impl StreamParams {
@@ -91,17 +105,19 @@ impl StreamParams {
 /// continues. Read again what you show.
 ///
 /// In the view `session` the frames are: `connected` (`session_id`, `status`, `control_mode`,
-/// `pending_action`) first; `client_action` (a `PendingAction`) when the client is asked something,
-/// and again when it reconnects for every question that still waits; `client_action_withdrawn`;
-/// `file_uploaded` when a user has uploaded a file; `run_started`, `run_suspended`, `run_resumed`;
-/// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
-/// reconnect get too), `content_so_far` (ephemeral; the text of a reply in the middle of which you
-/// came, in place of what you show of its operation), `content_complete`; `tool_calls_detected`,
-/// `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `program_tool_call` (ephemeral)
-/// when a program in a model's place calls a tool of its own; `message_complete` when a turn is
-/// stored, `stream_complete` when its run has ended; `state_change` (`status`);
-/// `session_completed`, `session_expired`, `terminated`; `error`; `heartbeat` every 15 seconds;
-/// `disconnected` when the host ends the stream.
+/// `pending_action`) first; `thread_message` for each message of the thread with `from=thread`, and
+/// of a forked or imported session from its beginning; `message_accepted` for what users and others
+/// say, `message_withdrawn`; `client_action` (a `PendingAction`) when the client is asked
+/// something, and again when it reconnects for every question that still waits;
+/// `client_action_withdrawn`; `file_uploaded` when a user has uploaded a file; `run_started`,
+/// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of
+/// its attempt, which clients that reconnect get too), `content_so_far` (ephemeral; the text of a
+/// reply in the middle of which you came, in place of what you show of its operation),
+/// `content_complete`; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
+/// `tool_result`; `program_tool_call` (ephemeral) when a program in a model's place calls a tool of
+/// its own; `message_complete` when a turn is stored, `stream_complete` when its run has ended;
+/// `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
+/// `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
 ///
 /// A stream that is asked for while the host starts begins when it is ready. If that takes long it
 /// ends at once, with a time after which to come back.
@@ -180,28 +196,25 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let tree = |session| Tree::new(agent, session, &caller, broker.clone());
     let scope = scope_of(agent, session, params.spawned.unwrap_or(false), tree)?;
     let tail = api.tail()?.clone();
-    let durable = broker.store().durable();
+    let after = resume_point(&headers, params.after.as_deref())?;
+    let beginning = Beginning::new(agent, session, after);
+    let thread = beginning.thread(broker, &caller.user, &params).await?;
     // Position and frames fit together: nothing is missed between them, and nothing comes twice.
-    let joined = broker.live().join(
-        || *durable.borrow(),
-        |agent, session| scope.may_have(agent, session),
-    );
+    let joined = broker
+        .live()
+        .join(|agent, session| scope.may_have(agent, session));
     let last = joined.position;
-    // Read after that: what has happened since is streamed.
-    let shown = shown_session(broker, &caller.user, &found, session).await?;
-    let view = params.view.unwrap_or_default();
     let arrival = Arrival {
         broker,
         user: &caller.user,
         scope: &scope,
         last,
     };
-    let welcome = match view {
-        View::Session => Some(arrival.welcome(shown.as_ref()).await?),
-        View::Log => None,
-    };
+    // Read after that: what has happened since is streamed.
+    let shown = shown_session(broker, &caller.user, &found, session).await?;
+    let view = params.view.unwrap_or_default();
+    let welcome = arrival.welcome(view, shown.as_ref()).await?;
     let viewer = viewer(broker, &caller, &found).await?;
-    let after = resume_point(&headers, params.after.as_deref())?;
     // Not an error: a browser would give up for good, and this one has only outlived what it saw.
     let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
 
@@ -215,7 +228,8 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         view,
         welcome,
         ahead,
-        position: after.map_or(last, |after| after.position).min(last),
+        position: beginning.position(thread.as_ref(), last),
+        thread,
         begun: after.filter(|_| ahead.is_none()).and_then(Resumed::begun),
         tail,
         joined,
@@ -224,12 +238,8 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    keep_sending(
-        api,
-        feed,
-        Standing::new(&caller, api, broker),
-        (place, share),
-    );
+    let standing = Standing::new(&caller, api, broker);
+    keep_sending(api, feed, standing, (place, share));
     Ok(event_stream(Body::from_stream(body)))
 }
 
@@ -259,6 +269,64 @@ fn event_stream(body: impl Into<Body>) -> Response {
         (no_buffering, "no"),
     ];
     (headers, body.into()).into_response()
+}
+
+/// The place at which a stream is asked to begin.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    agent: AgentId,
+    session: Option<SessionId>,
+    after: Option<Resumed>,
+}
+
+impl Beginning {
+    fn new(agent: AgentId, session: Option<SessionId>, after: Option<Resumed>) -> Self {
+        Self {
+            agent,
+            session,
+            after,
+        }
+    }
+
+    /// Returns the position after which events are told; `last` is the newest.
+    fn position(self, thread: Option<&Thread>, last: u64) -> u64 {
+        let after = self.after.map(|after| after.position);
+        let after = thread.map(|thread| thread.position).or(after);
+        after.map_or(last, |after| after.min(last))
+    }
+
+    /// Returns the thread that is told before the events; none where those tell everything.
+    ///
+    /// # Errors
+    /// It is asked for with something else that does not go with it; the session is not the user's
+    /// to see.
+    async fn thread(
+        self,
+        broker: &Broker,
+        user: &UserId,
+        params: &StreamParams,
+    ) -> Result<Option<Thread>, Problem> {
+        let shows_session = params.view.unwrap_or_default() == View::Session;
+        let begins = self.after.is_some_and(|after| after.seen() == 0);
+        match (params.from, self.session) {
+            (Some(StreamFrom::Thread), _) if params.after.is_some() => {
+                let detail = "`from` and `after` each say where the stream begins: leave out one";
+                Err(Problem::invalid_query("from", detail))
+            }
+            (Some(StreamFrom::Thread), Some(session)) if shows_session => match self.after {
+                None => Ok(Some(Thread::now(broker, user, self.agent, session).await?)),
+                Some(_) => Ok(None),
+            },
+            (Some(StreamFrom::Thread), _) => {
+                let detail = "`from=thread` needs `session`, and the view `session`";
+                Err(Problem::invalid_query("from", detail))
+            }
+            (None, Some(session)) if shows_session && begins => {
+                Ok(Thread::before(broker.store(), session).await?)
+            }
+            (None, _) => Ok(None),
+        }
+    }
 }
 
 /// Returns the follower of an agent, as events are shown to them.

@@ -65,7 +65,7 @@ pub(crate) use session::{
     ItemView, PastSessionView, PendingActionView, UiStateView, control_mode, item, past_session,
     pending_actions, status, status_or_expired, ui_state,
 };
-pub(crate) use session_event::{SessionEvent, session_events, session_frame};
+pub(crate) use session_event::{SessionEvent, message_accepted, session_events, session_frame};
 pub(crate) use spawned::{Spawned, spawned};
 pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
 pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
@@ -81,7 +81,7 @@ pub(crate) use view::{
 use serde_json::Value;
 
 /// Returns an object with the fields of another one added.
-fn extended(mut object: Value, more: Value) -> Value {
+pub(crate) fn extended(mut object: Value, more: Value) -> Value {
     if let (Value::Object(fields), Value::Object(more)) = (&mut object, more) {
         fields.extend(more);
     }

@@ -126,7 +126,7 @@ pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
-pub use session_stats::SessionNumbers;
+pub use session_stats::{SessionNumbers, WindowFill};
 pub use switching::{Switch, Switched};
 pub use tasks::{TaskList, TaskQuery};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
@@ -220,8 +220,8 @@ impl CreateAgent {
 pub struct SessionIds {
     /// The id of the session, which no session has had yet.
     pub session: Option<SessionId>,
-    /// The conversation that the session joins or begins. Nothing is reached by it: it says to
-    /// clients what belongs together.
+    /// The conversation that the session joins or begins. It is its user's alone, and nothing else
+    /// is reached by it: it says to clients what belongs together.
     pub conversation: Option<ConversationId>,
 }
 
@@ -340,6 +340,8 @@ pub struct AgentView {
 /// A session as the API shows it.
 #[derive(Debug, Clone)]
 pub struct SessionView {
+    /// The position of the last event that was stored before the session was read.
+    pub position: u64,
     /// The stored row.
     pub row: SessionRow,
     /// Its activity, if it holds its agent's slot.

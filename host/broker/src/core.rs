@@ -293,13 +293,13 @@ impl Core {
             .max(1);
         Arc::new(Self {
             schemas: parts.catalogue.schemas().clone(),
+            live: Live::new(parts.store.durable()),
             store: parts.store,
             runtime: parts.runtime,
             kept_results: KeptResults::default(),
             model_calls: FairSemaphore::new(parts.settings.limits.model_calls_max),
             serving: Serving::new(parts.catalogue, parts.settings),
             clock: parts.clock,
-            live: Live::default(),
             telemetry: Telemetry::default(),
             revocations: watch::Sender::default(),
             steps: FairSemaphore::new(guests_max),

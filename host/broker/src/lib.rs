@@ -98,7 +98,7 @@ pub use command::{
     TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
-pub use live::{Frame, Joined, Live, SharedText, Show};
+pub use live::{Frame, Joined, Live, Placed, SharedText, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use refused_late::refused_late;

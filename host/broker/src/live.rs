@@ -10,7 +10,7 @@ use domain::limits::REPLY_BYTES_MAX;
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// Number of frames that a subscriber may be behind before it misses some.
 const FRAMES_MAX: usize = 4_096;
@@ -39,6 +39,16 @@ pub struct Frame {
     pub seq: u64,
     /// The content.
     pub show: Show,
+}
+
+/// A frame with its place among the stored events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The frame.
+    pub frame: Frame,
+    /// The position of the last event that was stored when it was shown. What led to the frame is
+    /// stored at or before it, and what follows from the frame after it.
+    pub after: u64,
 }
 
 /// The content of a frame.
@@ -88,7 +98,7 @@ impl SharedText {
 #[derive(Debug)]
 pub struct Joined {
     /// The frames from now on.
-    pub frames: broadcast::Receiver<Frame>,
+    pub frames: broadcast::Receiver<Placed>,
     /// A [`Show::SoFar`] for each reply in the making in a watched session, if anything was said
     /// of it.
     pub so_far: Vec<Frame>,
@@ -105,7 +115,9 @@ pub struct Live {
 
 #[derive(Debug)]
 struct Shared {
-    sender: broadcast::Sender<Frame>,
+    sender: broadcast::Sender<Placed>,
+    /// The position of the last stored event.
+    stored: watch::Receiver<u64>,
     /// The replies in the making. Frames are sent under its lock, so that a snapshot of it and a
     /// subscription fit together.
     said: Mutex<HashMap<OperationId, Said>>,
@@ -176,18 +188,19 @@ impl Said {
     }
 }
 
-impl Default for Live {
-    fn default() -> Self {
+impl Live {
+    /// A feed beside the events of a store, which tells the position of the last of them.
+    #[must_use]
+    pub fn new(stored: watch::Receiver<u64>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 sender: broadcast::channel(FRAMES_MAX).0,
+                stored,
                 said: Mutex::default(),
             }),
         }
     }
-}
 
-impl Live {
     /// Shows a frame to all watchers.
     pub fn show(&self, frame: Frame) {
         let mut said = self.said();
@@ -208,8 +221,9 @@ impl Live {
             | Show::Note(_)
             | Show::Performing { .. } => {}
         }
+        let after = self.stored();
         // An error only means that there are no watchers.
-        let _ = self.shared.sender.send(frame);
+        let _ = self.shared.sender.send(Placed { frame, after });
     }
 
     /// Forgets the text of a reply that is made no longer. Its outcome is not stored before.
@@ -218,13 +232,9 @@ impl Live {
     }
 
     /// Watches from now on, beginning with what was said so far in the sessions that `shows`
-    /// admits. `position` reads the position of the last stored event.
+    /// admits.
     #[must_use]
-    pub fn join(
-        &self,
-        position: impl FnOnce() -> u64,
-        shows: impl Fn(AgentId, SessionId) -> bool,
-    ) -> Joined {
+    pub fn join(&self, shows: impl Fn(AgentId, SessionId) -> bool) -> Joined {
         let said = self.said();
         Joined {
             frames: self.shared.sender.subscribe(),
@@ -233,8 +243,12 @@ impl Live {
                 .filter(|(_, said)| shows(said.agent, said.session))
                 .filter_map(|(operation, said)| said.frame(*operation))
                 .collect(),
-            position: position(),
+            position: self.stored(),
         }
+    }
+
+    fn stored(&self) -> u64 {
+        *self.shared.stored.borrow()
     }
 
     fn said(&self) -> MutexGuard<'_, HashMap<OperationId, Said>> {
@@ -292,25 +306,35 @@ mod tests {
     }
 
     fn join(live: &Live) -> Joined {
-        live.join(|| 9, |_, _| true)
+        live.join(|_, _| true)
+    }
+
+    /// Returns a feed at a position, with what moves that.
+    fn feed(position: u64) -> (watch::Sender<u64>, Live) {
+        let (stored, position) = watch::channel(position);
+        (stored, Live::new(position))
     }
 
     #[test]
     fn a_watcher_that_joins_has_each_word_once() {
-        let live = Live::default();
+        let (stored, live) = feed(9);
         live.show(text(0, 0, "one "));
         live.show(text(0, 1, "two "));
         let mut joined = join(&live);
         live.show(text(0, 2, "three"));
         assert_eq!(joined.position, 9);
         assert_eq!(joined.so_far, [so_far(0, 1, "one two ")]);
-        assert_eq!(joined.frames.try_recv().unwrap(), text(0, 2, "three"));
+        stored.send(10).unwrap();
+        live.show(text(0, 3, "!"));
+        for (after, frame) in [(9, text(0, 2, "three")), (10, text(0, 3, "!"))] {
+            assert_eq!(joined.frames.try_recv().unwrap(), Placed { frame, after });
+        }
         assert!(joined.frames.try_recv().is_err());
     }
 
     #[test]
     fn a_void_attempt_and_a_reply_that_ended_are_not_repeated() {
-        let live = Live::default();
+        let (_stored, live) = feed(0);
         live.show(text(0, 0, "void"));
         live.show(frame(0, 0, Show::Discarded));
         assert_eq!(join(&live).so_far, []);
@@ -325,7 +349,7 @@ mod tests {
 
     #[test]
     fn of_a_reply_that_is_too_long_nothing_is_kept() {
-        let live = Live::default();
+        let (_stored, live) = feed(0);
         let half = "x".repeat(SAID_BYTES_MAX / 2 + 1);
         live.show(text(0, 0, &half));
         assert_eq!(join(&live).so_far.len(), 1);
@@ -336,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_watcher_that_joins_has_only_what_it_watches() {
-        let live = Live::default();
+        let (_stored, live) = feed(0);
         let own = SessionId(Uuid::from_u128(1));
         live.show(text(0, 0, "of somebody else"));
         live.show(Frame {
@@ -344,14 +368,14 @@ mod tests {
             operation: OperationId(Digest([1; 32])),
             ..text(0, 0, "own")
         });
-        let joined = live.join(|| 0, |_, session| session == own);
+        let joined = live.join(|_, session| session == own);
         let sessions: Vec<SessionId> = joined.so_far.iter().map(|frame| frame.session).collect();
         assert_eq!(sessions, [own]);
     }
 
     #[test]
     fn all_who_join_in_the_middle_of_a_reply_share_its_text() {
-        let live = Live::default();
+        let (_stored, live) = feed(0);
         let chunk = "x".repeat(CHUNK_BYTES);
         let chunks = |joined: &Joined| match &joined.so_far[0].show {
             Show::SoFar(text) => text.clone(),

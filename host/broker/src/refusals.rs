@@ -2,7 +2,7 @@
 
 use domain::agent::Agent;
 use domain::digest::Digest;
-use domain::id::{InputId, NoteId, SessionId, TurnId};
+use domain::id::{ConversationId, InputId, NoteId, SessionId, TurnId};
 use domain::path::PathVerdict;
 use domain::queue::QueueFull;
 use domain::refusal::{Refusal, RefusalKind};
@@ -53,6 +53,15 @@ pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     let message = format!("this agent has no session `{named}`");
     not_found("SESSION_NOT_FOUND", message)
+}
+
+/// The refusal of a conversation of another user.
+pub(crate) fn conversation_taken(conversation: ConversationId) -> Refusal {
+    let message = format!(
+        "the conversation `{conversation}` is another user's; choose another UUID, or leave it out \
+         for a new one"
+    );
+    conflict("CONVERSATION_TAKEN", message).at("/conversation_id")
 }
 
 /// The refusal of a session that is another agent's, which the user sees.

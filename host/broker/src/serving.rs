@@ -230,6 +230,12 @@ impl Serving {
         all.fold(of_model, |window, definition| definition.window(window))
     }
 
+    /// Returns whether a run's models are asked for streams, and its calls are made side by side.
+    pub(crate) fn streams(&self, started: &RunStarted) -> bool {
+        let definitions = self.definitions_of_run(started);
+        definitions.iter().all(|it| it.enable_streaming)
+    }
+
     /// Returns the milliseconds after which a run ends that comes no further, the fewer of both.
     pub(crate) fn message_timeout_ms_of_run(&self, started: &RunStarted) -> u64 {
         let of = |served: &Arc<Served>| {

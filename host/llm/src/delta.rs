@@ -30,6 +30,10 @@ pub enum Delta {
 /// A watcher of a reply in the making. Its methods must return at once: they are called between two
 /// reads from the network.
 pub trait DeltaSink: Send + Sync {
+    /// Returns whether a reply is to come as a stream, where its provider has one.
+    fn streams(&self) -> bool {
+        true
+    }
     /// Shows more of the reply of an attempt. `attempt` is its number from the
     /// [`AttemptBudget`](crate::AttemptBudget); `seq` counts from 0 within an attempt, without
     /// gaps.

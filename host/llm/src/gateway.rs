@@ -416,7 +416,7 @@ impl Course<'_> {
     async fn try_model(&mut self, model: &Model) -> Result<Reply, Failure> {
         let upstream = &*model.upstream;
         let peer = upstream.provider.peer(&upstream.name, &model.config.model);
-        let mut mode = Mode::Stream;
+        let mut mode = Mode::first(self.deltas);
         let mut attempts = 0;
         let mut failed = None;
         loop {

@@ -1,6 +1,7 @@
 //! Rules of retries: when a call that failed is made again, how, and after how long. They are pure.
 
 use crate::config::RetryLimits;
+use crate::delta::DeltaSink;
 use crate::failure::{Failure, Reason};
 use domain::model::Usage;
 use jiff::fmt::rfc2822::DateTimeParser;
@@ -13,6 +14,17 @@ pub(crate) enum Mode {
     Stream,
     /// As one reply, in one piece.
     Whole,
+}
+
+impl Mode {
+    /// Returns the way of the first attempt, for whoever watches it.
+    pub(crate) fn first(deltas: &dyn DeltaSink) -> Self {
+        if deltas.streams() {
+            Self::Stream
+        } else {
+            Self::Whole
+        }
+    }
 }
 
 /// The stage at which an attempt failed.

@@ -101,8 +101,8 @@ pub use read::{
     ProviderTrouble, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SaidBefore,
     SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
     TaskFilter, TaskRow, TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow,
-    TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, VisitorRow,
-    WaitingDeliveries,
+    TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, UserSessionFilter,
+    VisitorRow, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -9,6 +9,7 @@ pub(crate) mod buckets;
 mod clearance;
 pub(crate) mod components;
 mod connectors;
+mod conversations;
 mod counts;
 mod definitions;
 mod deliveries;
@@ -49,6 +50,7 @@ pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore};
 pub use buckets::KeptBucket;
 pub use clearance::Clearance;
 pub use connectors::{ConnectorRow, VisitorRow};
+pub use conversations::UserSessionFilter;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use deliveries::{

@@ -18,6 +18,7 @@ const SEEN: [&str; 17] = [
     "content_chunk",
     "content_complete",
     "error",
+    "message_accepted",
     "message_complete",
     "run_resumed",
     "run_started",

@@ -484,6 +484,23 @@ async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    attach(&world, "weather", "w-1").await.unwrap();
+    let say = async |session: &str| {
+        let call = json!({ "agentId": "weather", "content": "Tomorrow?", "session": session });
+        let steps = json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": call }] }]);
+        world.play(steps).await.join("\n")
+    };
+    let told = say("w-1").await;
+    assert!(told.contains("\"created\":false"), "{told}");
+    assert_eq!(peer.heard(1).await.remove(0).body["sessionId"], "w-1");
+    let told = say("w-9").await;
+    assert!(told.contains("agent_session_error"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
     let peer = Peer::new(|_| Says::Status(200));
     let mut barred = setup(&peer.url(), &json!({}));

@@ -354,7 +354,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         ),
         ("Be brief.", "Ada (@ada)")
     );
-    let change = json!({ "config": { "description": null, "workspace_dir": "work/ada" } });
+    let change = json!({ "config": { "name": "Bea", "description": null } });
     let patch = || {
         host.request(Method::PATCH, &at("/local/agent/reader"))
             .header("idempotency-key", "k")
@@ -362,7 +362,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
     };
     let changed = host.send(patch()).await.unwrap();
     let after = json!({
-        "name": "Ada", "username": "ada", "system_prompt": "Be brief.", "workspace_dir": "work/ada",
+        "name": "Bea", "username": "ada", "system_prompt": "Be brief.",
     });
     assert_eq!(
         (changed.status, &changed.body["config"]),
@@ -374,25 +374,58 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         &line,
         Method::PATCH,
         &at("/local/agent/reader"),
-        &json!({ "config": { "workspace_dir": null } }),
+        &json!({ "config": { "system_prompt": null, "workspace_dir": null, "app_id": null } }),
     )
     .await;
     assert_eq!(back.status, 200);
     assert_eq!(host.send(patch()).await.unwrap().body["config"], after);
+    let seen = get(&line, &at("/local/agent/reader")).await;
     assert_eq!(
-        get(&line, &at("/local/agent/reader")).await.body["config"]["workspace_dir"],
-        json!(null)
+        (
+            &seen.body["config"],
+            seen.text("name").as_str(),
+            seen.text("label").as_str()
+        ),
+        (
+            &json!({ "name": "Bea", "username": "ada" }),
+            "Bea",
+            "Bea (@ada)"
+        )
     );
-    let wrong = ask(
-        &line,
-        Method::PATCH,
-        &at("/local/agent/reader"),
-        &json!({ "config": { "username": "a b" } }),
-    )
-    .await;
+    // Both ways refuse the same, with what says it instead.
+    for (field, value, told) in [
+        ("username", "a b", "write letters"),
+        ("workspace_dir", "work", "`directories`"),
+        ("app_id", "shop", "`/<user>/app/<name>`"),
+    ] {
+        let config = json!({ field: value });
+        let new = json!({ "definition": "puppet", "path": "/local/agent/x", "config": config });
+        let patch = json!({ "config": config });
+        let reader = at("/local/agent/reader");
+        for (method, path, body) in [
+            (Method::POST, "/api/agents", &new),
+            (Method::PATCH, reader.as_str(), &patch),
+        ] {
+            let wrong = ask(&line, method, path, body).await;
+            assert_eq!(
+                (wrong.status, wrong.text("field")),
+                (422, format!("/config/{field}"))
+            );
+            assert!(wrong.text("detail").contains(told), "{wrong:?}");
+        }
+    }
+    let two = json!({ "name": "Ada", "config": { "name": "Bea" } });
+    let wrong = ask(&line, Method::PATCH, &at("/local/agent/reader"), &two).await;
     assert_eq!(
         (wrong.status, wrong.text("field").as_str()),
-        (422, "/config/username")
+        (422, "/config/name")
+    );
+    // Nobody has said what this one is called.
+    make(&line, "/local/agent/claude").await;
+    let unnamed = get(&line, &at("/local/agent/claude")).await;
+    assert_eq!(
+        (unnamed.text("label").as_str(), &unnamed.body["config"]),
+        ("claude", &json!({}))
     );
 }
 

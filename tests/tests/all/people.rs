@@ -650,12 +650,16 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
             "{taken:?}"
         );
     }
-    // Another session joins the conversation; nobody else sees anything by it.
+    // Another session of hers joins the conversation, and nobody else's does.
     let joined = ask(&ada, Method::POST, path, &joins).await;
     assert_eq!(joined.text("conversation_id"), conversation);
     assert_ne!(joined.text("id"), session);
-    let named = ask(&bob, Method::POST, path, &joins).await;
-    assert_eq!(named.status, 201);
+    let taken = ask(&bob, Method::POST, path, &joins).await;
+    assert_eq!(
+        (taken.status, taken.text("code").as_str()),
+        (409, "CONVERSATION_TAKEN"),
+        "{taken:?}"
+    );
     assert_eq!(
         get(&bob, &format!("/api/sessions/{session}")).await.status,
         404

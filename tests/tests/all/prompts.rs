@@ -430,6 +430,17 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
     let with_identity = "You run a household.\n\nYou are Quiet. keeps silent";
     let with_identity = format!("{with_identity}\n\n{EXPLAINED}");
     assert_eq!(shown, [("base".to_owned(), with_identity.clone())]);
+    // A purpose of its own takes the place of its definition's.
+    let new = json!({
+        "definition": "quiet", "path": "/local/agent/loud",
+        "config": { "description": "Shouts." },
+    });
+    let made = host.post("/api/agents", &new).await.unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let loud = Session::open(&host, &made.text("id")).await;
+    let shown = loud.parts(&host).await;
+    let with_purpose = format!("You are Quiet. Shouts.\n\n{EXPLAINED}");
+    assert_eq!(shown, [("base".to_owned(), with_purpose)]);
     assert_eq!(
         systems(&received),
         ["Be kind.", "Be brief.", with_identity.as_str()]

@@ -116,6 +116,47 @@ async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_two_chats_the_one_updated_last_takes_words_whatever_is_pinned() {
+    let town = town().await;
+    let alice = &town.alice;
+    let ask = async |method: Method, path: String, body: Value| {
+        let body = Some(&body).filter(|body| !body.is_null());
+        let answer = alice.ask(method, &path, body).await.unwrap();
+        assert!(answer.status < 300, "{path}: {answer:?}");
+        answer
+    };
+    let goes_to = async |to: Value| {
+        sleep(Duration::from_millis(5)).await;
+        let said = say(alice, &to, "soup").await;
+        over(alice, &said).await;
+        said
+    };
+    let cook = || json!({ "agent": "cook" });
+    let first = goes_to(cook()).await;
+    let older = first.text("session_id");
+    let sessions = format!("/api/agents/{}/sessions", first.text("agent_id"));
+    let older_path = format!("{sessions}/{older}");
+    ask(Method::PATCH, older_path.clone(), json!({ "pinned": true })).await;
+    sleep(Duration::from_millis(5)).await;
+    let chat = json!({ "session_type": "chat" });
+    let newer = ask(Method::POST, sessions.clone(), chat).await.text("id");
+    assert_eq!(
+        goes_to(cook()).await.text("session_id"),
+        newer,
+        "no pin counts"
+    );
+    // Words to the older one make it the one updated last.
+    goes_to(json!({ "session": older })).await;
+    assert_eq!(goes_to(cook()).await.text("session_id"), older);
+    // One that was deleted takes none, and without any there is a new one.
+    ask(Method::DELETE, older_path, Value::Null).await;
+    assert_eq!(goes_to(cook()).await.text("session_id"), newer);
+    ask(Method::DELETE, format!("{sessions}/{newer}"), Value::Null).await;
+    let fresh = goes_to(cook()).await;
+    assert_eq!(fresh.body["is_new"], true, "{fresh:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_it_gets_the_reply_to_an_addressed_message() {
     let town = town().await;
     let ask = async |query: &str| {

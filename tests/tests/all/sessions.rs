@@ -4,7 +4,7 @@
 mod carrying;
 mod many;
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Answer, Folder, Frames, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -338,6 +338,93 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     )
     .await;
     refused(&stolen, 404, "TURN_NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
+    let stage = stage().await;
+    let sessions = format!("{}/sessions", stage.agent);
+    let open = async |line: &Line| {
+        let id = "7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
+        let body = json!({ "session_type": "chat", "conversation_id": id });
+        ask(line, Method::POST, &sessions, body).await
+    };
+    let path = "/api/conversations/7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
+    refused(&get(&stage.ada, path).await, 404, "CONVERSATION_NOT_FOUND");
+    let opened = [open(&stage.ada).await, open(&stage.ada).await];
+    assert_eq!(opened.each_ref().map(|answer| answer.status), [201, 201]);
+
+    let seen = get(&stage.ada, path).await.body;
+    let mut listed: Vec<&str> = seen["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(id_of)
+        .collect();
+    let mut expected: Vec<&str> = opened.iter().map(|answer| id_of(&answer.body)).collect();
+    listed.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!((listed, &seen["user_id"]), (expected, &json!("ada")));
+
+    // Another user neither joins nor sees it, although they share the agent.
+    refused(&open(&stage.bob).await, 409, "CONVERSATION_TAKEN");
+    refused(&get(&stage.bob, path).await, 404, "CONVERSATION_NOT_FOUND");
+    let wrong = get(&stage.ada, "/api/conversations/x").await;
+    refused(&wrong, 400, "INVALID_ID");
+}
+
+fn id_of(session: &Value) -> &str {
+    session["id"].as_str().unwrap()
+}
+
+/// The messages of the thread that a stream begins with, and what it tells to the end of a turn of
+/// messages that are accepted.
+async fn told(frames: &mut Frames) -> (Vec<Value>, Vec<Value>) {
+    let frames = frames.until("stream_complete").await;
+    let messages = |name: &str| {
+        let named = frames.iter().filter(|frame| frame.event == name);
+        named.map(|frame| frame.data["message"].clone()).collect()
+    };
+    (messages("thread_message"), messages("message_accepted"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say() {
+    let stage = stage().await;
+    let ada = &stage.ada;
+    let session = stage.open(ada).await;
+    stage.say(ada, &session, "one").await;
+    let inherited = get(ada, &stage.path(&session)).await.body["messages"].clone();
+    let forked = format!("{}/fork", stage.path(&session));
+    let fork = ask(ada, Method::POST, &forked, json!({})).await.text("id");
+    stage.say(ada, &fork, "two").await;
+    let stream = format!("{}/stream?session={fork}", stage.agent);
+    let follow = async |from: &str| ada.follow(&format!("{stream}&{from}"), None).await.unwrap();
+    let words = |message: &Value| message["text"].as_str().unwrap().to_owned();
+
+    let (thread, accepted) = told(&mut follow("after=0").await).await;
+    assert_eq!(json!(thread), inherited);
+    assert_eq!(accepted.len(), 1, "{accepted:?}");
+    assert!(words(&accepted[0]).contains("two"), "{accepted:?}");
+
+    let mut frames = follow("from=thread").await;
+    let seen = get(ada, &stage.path(&fork)).await.body;
+    stage.say(ada, &fork, "three").await;
+    let (thread, accepted) = told(&mut frames).await;
+    assert_eq!(json!(thread), seen["messages"]);
+    assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
+
+    // What was read says where to go on.
+    let (thread, accepted) = told(&mut follow(&format!("after={}", seen["position"])).await).await;
+    assert_eq!((thread.len(), accepted.len()), (0, 1), "{accepted:?}");
+    assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
+
+    for wrong in ["from=thread&after=0", "from=thread&view=log"] {
+        let answer = get(ada, &format!("{stream}&{wrong}")).await;
+        refused(&answer, 400, "INVALID_QUERY");
+    }
+    let of_all = format!("{}/stream?from=thread", stage.agent);
+    refused(&get(ada, &of_all).await, 400, "INVALID_QUERY");
 }
 
 #[tokio::test(flavor = "multi_thread")]

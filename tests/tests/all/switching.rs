@@ -527,6 +527,44 @@ async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
+    let (folder, host) = two_puppets().await;
+    let said = json!({ "steps": [{ "reply": "noted" }] });
+    let lines = format!("{said}\n/rename Plans\n/pin\n/fork Other plans\n/delete\n/help\n");
+    let chat = async |lines: &str| {
+        let mut chat = folder.program(&["chat", "--quiet", "--agent", "other"]);
+        chat.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut chat = chat.spawn().unwrap();
+        let mut stdin = chat.stdin.take().unwrap();
+        stdin.write_all(lines.as_bytes()).await.unwrap();
+        drop(stdin);
+        let ended = timeout(PATIENCE, chat.wait_with_output()).await;
+        ended.expect("an end in time").unwrap()
+    };
+    let output = chat(&lines).await;
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("/rename NAME"), "{shown}");
+    let sessions = host.get("/api/sessions?open=true").await.unwrap().body;
+    let names: Vec<(&Value, bool)> = sessions["agents"][0]["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| (&session["name"], session["pinned_at"].is_string()))
+        .collect();
+    // The fork was deleted, and `chat` went on in a new session.
+    assert_eq!(names, [(&json!("Plans"), true), (&Value::Null, false)]);
+    // What is no command is told, and not sent.
+    let output = chat("/halp\n").await;
+    assert!(!output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("`/halp` is no command"), "{told}");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session() {
     let (folder, host) = two_puppets().await;
     let chat = json!({ "session_type": "chat" });

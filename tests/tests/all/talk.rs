@@ -287,7 +287,7 @@ async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stre
         ..Setup::default()
     })
     .await;
-    let mut watched = world.broker.live().join(|| 0, |_, _| true);
+    let mut watched = world.broker.live().join(|_, _| true);
     let asked = call(
         "m",
         "agents_message",
@@ -297,7 +297,7 @@ async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stre
         let mut streamed = String::new();
         let mut seen = Vec::new();
         while streamed != ANSWER {
-            let frame = watched.frames.recv().await.unwrap();
+            let frame = watched.frames.recv().await.unwrap().frame;
             if let broker::Show::Text(text) = frame.show {
                 streamed.push_str(&text);
                 let stored = heard(&world, frame.session).await;

@@ -153,15 +153,17 @@ impl<'a> Conversation<'a> {
             return Err(Failure::new(Exit::Refused, error)
                 .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
-        // A new session is streamed from its beginning. Another is read after its stream has begun:
-        // nothing is missed, and what comes twice is known by its ids.
-        let position = new.then_some(0);
-        let frames = client.follow(&stream_path(&agent, &id, position)).await?;
-        let session = if new {
-            opened
+        // A new session is streamed from its beginning, another from where it was read: nothing is
+        // missed, and what comes twice is known by its ids.
+        let (session, position) = if new {
+            (opened, 0)
         } else {
-            with_last_messages(client, &opened).await?
+            let session = with_last_messages(client, &opened).await?;
+            let position = number(&session, "/position");
+            (session, position)
         };
+        let path = stream_path(&agent, &id, Some(position));
+        let frames = client.follow(&path).await?;
         let view = client.get(&format!("/api/agents/{agent}")).await?;
         terminal.notice(&format!(
             "{} ({}), session {id}",
@@ -175,7 +177,7 @@ impl<'a> Conversation<'a> {
             scene: Scene::default(),
             agent,
             session: id,
-            position,
+            position: Some(position),
             frames,
             awaited: Awaited::Message,
             stopping: false,

@@ -4,19 +4,20 @@ use super::component::{BUILT_INS, built_in_names};
 use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
-    agents, buckets, connectors, directories, environment, external, file_system, identity,
-    literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills, triggers,
-    turn_limits,
+    agents, buckets, connectors, directories, elsewhere, environment, external, file_system,
+    identity, literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills,
+    triggers, turn_limits,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
 use domain::path::PathKind;
 use std::collections::BTreeSet;
 
-/// Finds all faults and oddities. It looks at folders, files and the variables that are named in
-/// it, and at nothing else.
+/// Finds all faults and oddities. It looks at folders, files, the variables that are named in it
+/// and those that say something elsewhere, and at nothing else.
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
+    elsewhere::check(&mut findings);
     literal_paths::check(&loaded.config, &mut findings);
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);

@@ -1,5 +1,6 @@
 //! Keys of the configuration in errors: their places, and the keys that were probably meant.
 
+use super::elsewhere;
 use super::wording::reword;
 use serde_path_to_error::{Path, Segment};
 use std::fmt::Write as _;
@@ -34,8 +35,10 @@ impl KeyError {
             } else {
                 format!(" in `{parent}`")
             };
+            let hint = elsewhere::of_key(parent, named)
+                .map_or_else(|| hint(named, &known), |told| format!("; {told}"));
             return Self {
-                message: format!("unknown key `{named}`{place}{}", hint(named, &known)),
+                message: format!("unknown key `{named}`{place}{hint}"),
                 key,
             };
         }

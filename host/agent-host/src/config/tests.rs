@@ -73,6 +73,18 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         ),
         (
             "c.toml",
+            "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\nmaxRetries = 3\n",
+            "c.toml:4:1: agents[0].maxRetries: unknown key `maxRetries` in `agents[0]`; \
+             `retry.attemptsMax` beside `agents` holds for all models",
+        ),
+        (
+            "c.toml",
+            "[[agents]]\nagentId = \"a\"\nname = \"A\"\n",
+            "c.toml:3:1: agents[0].name: unknown key `name` in `agents[0]`; `displayName` is its \
+             name for people, and `agentId` its id",
+        ),
+        (
+            "c.toml",
             "agent = []\n",
             "c.toml:1:1: agent: unknown key `agent`; did you mean `agents`?",
         ),

@@ -61,7 +61,10 @@ pub(super) struct Report {
     security(("token" = ["admin"])),
     request_body = Document,
     responses((status = 200, description = "They are here.", body = Report)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID])))),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID,
+        &[(409, "CONVERSATION_TAKEN")],
+    ])))),
 )]
 pub(super) async fn import(
     State(api): State<Api>,

@@ -23,6 +23,7 @@ use domain::id::{AgentId, NotAnId, OperationId, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use store::UserSessionFilter;
 
 /// Sessions in a list unless others are asked for, and at most.
 const LIST: (usize, usize) = (50, 200);
@@ -182,9 +183,14 @@ pub(super) async fn list(
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<Vec<LegacySummary>>, Problem> {
     let limit = crate::input::limit(params.limit, LIST.0, LIST.1)?;
+    let filter = UserSessionFilter {
+        session_type: params.session_type,
+        open: params.active_only,
+        conversation: None,
+    };
     let sessions = api
         .broker()?
-        .sessions_of(&caller.user, params.session_type, params.active_only, limit)
+        .sessions_of(&caller.user, filter, limit)
         .await?;
     Ok(axum::Json(sessions.iter().map(legacy_summary).collect()))
 }

@@ -277,11 +277,14 @@ pub(super) async fn change(
     caller: Caller,
     TargetAgent(target): TargetAgent,
     key: Idempotency,
-    Json(changes): Json<AgentChanges>,
+    Json(mut changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
+    let name = changes.config.name.take();
+    let prompt = changes.config.system_prompt.take();
+    let prompts = ["system_prompt_override", "system_prompt"];
     let setup = Setup {
-        name: changes.name,
-        system_prompt_override: changes.system_prompt_override,
+        name: config::either(changes.name, name, ["name", "name"])?,
+        system_prompt_override: config::either(changes.system_prompt_override, prompt, prompts)?,
         settings: changes.settings,
         config: changes.config.into(),
     };

@@ -1,14 +1,17 @@
-//! Your sessions with all agents, in groups by agent.
+//! Your sessions with all agents, in groups by agent or as one conversation.
 
 use crate::caller::Caller;
+use crate::codes;
 use crate::cursor::List;
-use crate::input::{Params, limit};
+use crate::input::{InPath, Params, limit, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
-use crate::wire::{self, AgentSessionsView};
+use crate::wire::{self, AgentSessionsView, SessionRowView};
 use axum::extract::State;
+use domain::id::ConversationId;
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use store::PinnedFirst;
+use store::{PinnedFirst, UserSessionFilter};
 
 /// Sessions in one answer.
 const SESSIONS_MAX: usize = 200;
@@ -64,6 +67,56 @@ pub(super) async fn list(
         agents: listed.agents.iter().map(wire::agent_sessions).collect(),
         more: listed.next_after.is_some(),
         next_after: listed.next_after.map(token),
+    }))
+}
+
+/// A conversation: sessions of one user's that belong together for clients.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Conversation {
+    /// Its id, a UUID.
+    id: String,
+    /// The user whose it is.
+    user_id: String,
+    /// Its sessions, the latest first, 200 at most. Deleted ones are left out, and those of agents
+    /// that you are not assigned to any more.
+    sessions: Vec<SessionRowView>,
+    /// True if there may be more sessions.
+    more: bool,
+}
+
+/// Looks at a conversation of yours.
+#[utoipa::path(
+    get, path = "/api/conversations/{conversation}", tag = "sessions",
+    operation_id = "getConversation",
+    security(("token" = ["read"])),
+    params(("conversation" = String, Path, description = "UUID of the conversation.")),
+    responses((status = 200, description = "The conversation.", body = Conversation)),
+    extensions(("x-codes" = json!(codes::join(&[&[(404, "CONVERSATION_NOT_FOUND")]])))),
+)]
+pub(super) async fn conversation(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(conversation): InPath<String>,
+) -> Result<axum::Json<Conversation>, Problem> {
+    let id: ConversationId = read_path("conversation", &conversation)?;
+    let filter = UserSessionFilter {
+        conversation: Some(id),
+        ..UserSessionFilter::default()
+    };
+    let found = api
+        .broker()?
+        .sessions_of(&caller.user, filter, SESSIONS_MAX)
+        .await?;
+    if found.is_empty() {
+        let detail = format!("you have no conversation `{id}`");
+        let code = "CONVERSATION_NOT_FOUND";
+        return Err(Problem::new(StatusCode::NOT_FOUND, code, detail));
+    }
+    Ok(axum::Json(Conversation {
+        id: id.to_string(),
+        user_id: caller.user.to_string(),
+        sessions: found.iter().map(|it| wire::session_row(&it.row)).collect(),
+        more: found.len() == SESSIONS_MAX,
     }))
 }
 

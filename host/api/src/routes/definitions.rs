@@ -23,6 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(list, create))
         .routes(routes!(show, delete))
         .routes(routes!(all_sessions::list))
+        .routes(routes!(all_sessions::conversation))
 }
 
 /// Definitions in one answer.

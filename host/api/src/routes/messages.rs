@@ -102,6 +102,9 @@ pub(super) struct AcceptedMessage {
     /// The text of `reply`, with `wait_s` and when a turn has ended; empty without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
+    /// True if the models of that turn were asked for streams (`enableStreaming`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streamed: Option<bool>,
     /// The calls of tools in that turn, in the order in which they were started; 1,000 at most.
     #[serde(rename = "toolCalls", skip_serializing_if = "Option::is_none")]
     tool_calls: Option<Vec<ToolCallView>>,
@@ -281,6 +284,7 @@ pub(super) fn accepted_message(
         reply,
         client_actions,
         content,
+        streamed: report.as_ref().map(|report| report.streamed),
         duration_ms: report.as_ref().map(|report| report.duration_ms),
         usage: report.as_deref().map(turn_usage),
         metadata: report.as_deref().map(turn_metadata),

@@ -7,7 +7,7 @@ use crate::input::{SessionInPath, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
-use broker::SessionNumbers;
+use broker::{SessionNumbers, WindowFill};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub(super) struct SessionStatsView {
     usage: UsageSums,
     /// Tokens of prompts and replies together.
     total_tokens: u64,
+    /// How full the window of its model is; none before a model was asked.
+    context: Option<ContextView>,
     /// Milliseconds from the beginning of each ended turn to its end, waiting included.
     turns_ms: u64,
     /// Time of its creation.
@@ -36,6 +38,30 @@ pub(super) struct SessionStatsView {
     last_activity_at: String,
     /// Time at which it was completed or terminated; none while it is open.
     ended_at: Option<String>,
+}
+
+/// How full the window of a session's model is.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = ContextFill)]
+pub(super) struct ContextView {
+    /// Tokens of the prompt and the reply of the newest call of a model; after a compaction, those
+    /// of the thread as it is then, estimated.
+    tokens: u64,
+    /// Tokens that the model holds, or as many as the definition allows (`contextWindowSize`).
+    window: u64,
+    /// The part of the window that is filled, in percent, rounded down. From 90 on the thread is
+    /// compacted.
+    percent: u64,
+}
+
+impl From<WindowFill> for ContextView {
+    fn from(WindowFill { tokens, window }: WindowFill) -> Self {
+        Self {
+            tokens,
+            window,
+            percent: tokens.saturating_mul(100) / window.max(1),
+        }
+    }
 }
 
 /// Numbers of messages by role.
@@ -92,7 +118,12 @@ pub(super) async fn show(
 }
 
 fn view(numbers: SessionNumbers) -> SessionStatsView {
-    let SessionNumbers { row, counts, usage } = numbers;
+    let SessionNumbers {
+        row,
+        counts,
+        usage,
+        fill,
+    } = numbers;
     let of = |counts: &BTreeMap<String, u64>, word| counts.get(word).copied().unwrap_or_default();
     let messages = &counts.messages;
     let turns = &counts.turns;
@@ -119,6 +150,7 @@ fn view(numbers: SessionNumbers) -> SessionStatsView {
         waiting: row.waiting,
         usage: usage.into(),
         total_tokens: usage.input_tokens.saturating_add(usage.output_tokens),
+        context: fill.map(ContextView::from),
         turns_ms: counts.turns_ms,
         created_at: row.created_at.to_string(),
         last_activity_at: row.updated_at.to_string(),

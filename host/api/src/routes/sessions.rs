@@ -46,8 +46,9 @@ pub(super) struct NewSessionBody {
     time_limit_s: Option<u32>,
     /// A UUID of your choosing for the session. None may have had it before.
     session_id: Option<String>,
-    /// The UUID of a conversation that it joins, or begins. Sessions with one conversation belong
-    /// together for clients; they share no messages and no rights by it.
+    /// The UUID of a conversation of yours that it joins, or begins. Sessions with one conversation
+    /// belong together for clients; they share no messages and no rights by it. `GET
+    /// /api/conversations/{conversation}` lists them.
     conversation_id: Option<String>,
 }
 
@@ -78,7 +79,7 @@ pub(super) struct NewSessionBody {
     ),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION_LIMITS, INVALID,
-        &[(409, "SESSION_EXISTS")],
+        &[(409, "CONVERSATION_TAKEN"), (409, "SESSION_EXISTS")],
     ])))),
 )]
 pub(super) async fn open(

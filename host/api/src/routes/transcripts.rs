@@ -1,7 +1,7 @@
 //! Sessions as files of JSON lines, in the dialects of transcripts: one out, one in.
 //!
 //! Nothing else in this crate uses it. Deleting it takes this file and its two lines in
-//! `routes.rs`, `mod transcripts;` and `.merge(transcripts::routes())`: 206 lines. The tests' lists
+//! `routes.rs`, `mod transcripts;` and `.merge(transcripts::routes())`: 210 lines. The tests' lists
 //! of routes name its two routes.
 
 use super::files::{FileContent, media_type, read_file};
@@ -133,6 +133,9 @@ pub(super) struct ImportedTranscript {
     known: u64,
     /// Lines of another program's file that have no place here.
     left_out: u64,
+    /// Lines of another program's file that cannot be read and were passed over, 100 at most: each
+    /// with its number, and what is wrong with it.
+    passed_over: Vec<String>,
 }
 
 /// Imports a session from a file of JSON lines, in pi's dialect or aix's, 32 MiB at most.
@@ -205,6 +208,7 @@ pub(super) async fn import(
         turns: imported.turns,
         known: imported.known,
         left_out: imported.left_out,
+        passed_over: imported.passed_over,
     };
     Ok(Created { location, view })
 }

@@ -5,9 +5,10 @@ use super::frame::{self, View};
 use super::outbox::{HungUp, Outbox};
 use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
+use super::thread::Thread;
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
-use broker::{Frame, Joined, Live};
+use broker::{Frame, Joined, Live, Placed};
 use bytes::Bytes;
 use domain::event::{Event, Recorded};
 use domain::id::{OperationId, SessionId};
@@ -28,6 +29,8 @@ pub(super) struct Feed {
     pub(super) view: View,
     /// The first frame for the client, and the questions that were waiting before it came.
     pub(super) welcome: Option<Welcome>,
+    /// The thread that is told before the events; none where those tell everything.
+    pub(super) thread: Option<Thread>,
     /// The position that the client came back with, when it is ahead of all events.
     pub(super) ahead: Option<u64>,
     /// The last position that the client has, or needs not have.
@@ -90,6 +93,7 @@ impl Feed {
         if let Some(asked) = self.ahead {
             self.out.push(self.view.reset(self.position, asked)).await?;
         }
+        self.send_thread().await?;
         self.send_stored(self.joined.position).await?;
         let waiting = self.welcome.take().map(|welcome| welcome.pending);
         for pending in waiting.into_iter().flatten() {
@@ -115,7 +119,7 @@ impl Feed {
                     }
                 }
                 shown = self.joined.frames.recv() => match shown {
-                    Ok(frame) => self.show(&frame).await?,
+                    Ok(shown) => self.show_placed(&shown).await?,
                     Err(broadcast::error::RecvError::Lagged(_)) => self.join_again().await?,
                     Err(broadcast::error::RecvError::Closed) => return Err(End::Retry),
                 },
@@ -123,6 +127,24 @@ impl Feed {
                     heartbeats += 1;
                     self.out.push(self.view.heartbeat(heartbeats)).await?;
                 }
+            }
+        }
+    }
+
+    /// Sends the thread before the events.
+    async fn send_thread(&mut self) -> Result<(), End> {
+        let Some(mut thread) = self.thread.take() else {
+            return Ok(());
+        };
+        loop {
+            match thread.page(&self.store).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(page)) => {
+                    for event in &page {
+                        self.out.push(frame::session_frame(event)).await?;
+                    }
+                }
+                Err(error) => wait_out(error).await?,
             }
         }
     }
@@ -241,7 +263,7 @@ impl Feed {
     async fn send_shown(&mut self) -> Result<bool, End> {
         loop {
             match self.joined.frames.try_recv() {
-                Ok(frame) => self.show(&frame).await?,
+                Ok(shown) => self.show_placed(&shown).await?,
                 Err(broadcast::error::TryRecvError::Lagged(_)) => return Ok(true),
                 Err(
                     broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed,
@@ -253,11 +275,9 @@ impl Feed {
     /// Goes on after frames were missed: with what is stored by now, and then with the whole text
     /// of each reply in the making.
     async fn join_again(&mut self) -> Result<(), End> {
-        let durable = self.store.durable();
-        self.joined = self.live.join(
-            || *durable.borrow(),
-            |agent, session| self.scope.may_have(agent, session),
-        );
+        self.joined = self
+            .live
+            .join(|agent, session| self.scope.may_have(agent, session));
         self.send_stored(self.joined.position).await?;
         self.catch_up().await
     }
@@ -277,6 +297,16 @@ impl Feed {
     async fn is_open(&self, frame: &Frame) -> bool {
         let run = self.store.run(frame.run).await;
         run.is_ok_and(|run| run.is_some_and(|run| run.end.is_none()))
+    }
+
+    /// Shows a frame after all that was stored before it, such as the results that a reply is made
+    /// from.
+    async fn show_placed(&mut self, placed: &Placed) -> Result<(), End> {
+        if self.position < placed.after {
+            self.tail.reached(placed.after).await.ok_or(End::Retry)?;
+            self.send_new(placed.after).await?;
+        }
+        Ok(self.show(&placed.frame).await?)
     }
 
     async fn show(&mut self, frame: &Frame) -> Result<(), HungUp> {

@@ -107,6 +107,14 @@ impl Tail {
         Some(*self.published.borrow_and_update())
     }
 
+    /// Waits until everything up to a position can be asked for. None when that will never be.
+    pub(super) async fn reached(&self, position: u64) -> Option<()> {
+        // A copy waits, so that [`Tail::more`] tells of the same end.
+        let mut published = self.published.clone();
+        let reached = published.wait_for(|end| *end >= position).await;
+        reached.ok().map(drop)
+    }
+
     /// Returns the event right after a position.
     pub(super) fn next(&self, position: u64) -> Next {
         lock(&self.kept).next(position)

@@ -61,12 +61,10 @@ pub(crate) async fn follow_chat(api: &Api, request: VisitorRequest) -> Result<Re
     let broker = api.broker()?;
     let tail = api.tail()?.clone();
     let presence = Presence::find(broker, &visitor.user).await?;
-    let durable = broker.store().durable();
     // Position and frames fit together: nothing is missed between them, and nothing comes twice.
-    let joined = broker.live().join(
-        || *durable.borrow(),
-        |_, session| chat.spec.deltas && presence.has(session),
-    );
+    let joined = broker
+        .live()
+        .join(|_, session| chat.spec.deltas && presence.has(session));
     let last = joined.position;
     let seen = after.map_or(0, |after| after.position);
     let patience = Duration::from_millis(limits.stream_stall_ms_max);

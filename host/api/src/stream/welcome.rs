@@ -1,6 +1,7 @@
 //! The first frames for a client that shows a session: its state, and the questions that wait.
 
 use super::feed::{self, Pending, Welcome};
+use super::frame::View;
 use super::scope::StreamScope;
 use crate::wire::{self, FrameName};
 use broker::{Broker, SessionView, Target};
@@ -27,11 +28,15 @@ pub(super) struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
-    /// Returns the first frames for a client that shows a session.
+    /// Returns the first frames for a client that shows a session; none of the log.
     pub(super) async fn welcome(
         self,
+        view: View,
         shown: Option<&SessionView>,
-    ) -> Result<Welcome, broker::Error> {
+    ) -> Result<Option<Welcome>, broker::Error> {
+        if view == View::Log {
+            return Ok(None);
+        }
         let connected = match shown {
             None => json!({
                 "session_id": null, "status": null, "control_mode": null, "pending_action": null,
@@ -43,10 +48,10 @@ impl Arrival<'_> {
                 "pending_action": wire::ui_state(shown).active_widget,
             }),
         };
-        Ok(Welcome {
+        Ok(Some(Welcome {
             connected: (FrameName::Connected, connected),
             pending: self.pending().await?,
-        })
+        }))
     }
 
     /// Returns the questions that wait in the sessions of the scope, as far as they are the user's

@@ -114,6 +114,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("DELETE /api/keys/{id}", &["keys", "admin"]),
     ("GET /api/models", &["read"]),
     ("GET /api/me", &["read", "write", "keys", "admin"]),
+    ("GET /api/conversations/{conversation}", &["read"]),
     ("GET /api/sessions", &["read"]),
     ("GET /api/sessions/{sid}", &["read"]),
     ("GET /api/status", &["admin"]),

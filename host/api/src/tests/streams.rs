@@ -311,6 +311,25 @@ async fn a_new_client_gets_what_happens_from_now_on_stored_or_not() {
     assert_eq!(frames.next().await.unwrap().text, ": heartbeat");
 }
 
+/// A model is asked once its call is stored, so that its first word comes after the result of the
+/// call before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_after_a_commit_comes_after_the_events_of_it() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}");
+    let mut frames = host.follow(&path, &[]).await;
+    assert!(frames.next().await.unwrap().text.starts_with(':'));
+    for number in 0..200 {
+        let position = host.happen(agent, Some(session), "result").await;
+        let word = Show::Text(number.to_string());
+        host.broker.live().show(shown(agent, session, word));
+        assert_eq!(frames.next_event().await.unwrap().id(), Some(position));
+        let word = frames.next_event().await.unwrap().data();
+        assert_eq!(word["text"], number.to_string());
+    }
+}
+
 /// Returns a frame of a run's reply.
 fn said(of: (AgentId, SessionId, RunId), seq: u64, show: Show) -> Frame {
     let (agent, session, run) = of;

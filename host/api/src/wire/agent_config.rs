@@ -5,11 +5,11 @@
 #[schema(as = ShownAgentConfig)]
 #[expect(dead_code, reason = "says in the description what a configuration is")]
 pub(crate) struct AgentConfigSchema {
-    /// Its name for people.
+    /// The name for people that was said. Without, `name` beside it is its definition's.
     name: Option<String>,
     /// Its user name, for mentions as `@name`.
     username: Option<String>,
-    /// Its purpose.
+    /// Its purpose, in place of its definition's.
     description: Option<String>,
     /// Its own system prompt, in place of its definition's. Hidden from a mentee.
     system_prompt: Option<String>,

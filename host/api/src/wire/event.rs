@@ -323,7 +323,8 @@ fn accepted(it: &InputAccepted) -> Value {
     accepted
 }
 
-fn source(source: &Source) -> Value {
+/// Returns the origin of an input.
+pub(super) fn source(source: &Source) -> Value {
     match source {
         Source::Api => json!({ "kind": "api" }),
         Source::Trigger {

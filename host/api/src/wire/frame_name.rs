@@ -2,7 +2,7 @@
 //! description of the API.
 
 use super::delivery::ChoiceView;
-use super::message::CallView;
+use super::message::{CallView, MessageView};
 use super::operation::{AnsweredCall, ModelAttempt, WorkTarget};
 use super::session::PendingActionView;
 use super::spawned::Spawned;
@@ -181,6 +181,46 @@ frames! {
             bytes: u64,
             /// The user who uploaded it.
             user_id: String,
+        }
+        /// A message of the thread before the stream, in order: with `from=thread`, and from the
+        /// beginning of a session that began with the thread of another.
+        plain ThreadMessage = "thread_message" {
+            /// The session.
+            session_id: String,
+            /// The message.
+            message: MessageView,
+        }
+        /// The session has accepted a message, whoever wrote it: a user, or somebody else by its
+        /// `speaker`. With `from=thread`, also one that still waits.
+        plain MessageAccepted = "message_accepted" {
+            /// The input.
+            input_id: String,
+            /// The message.
+            message: MessageView,
+            /// Where it came from: `api`, `trigger`, `connector`, `dispatch`, `late_reply` or
+            /// `reminder`.
+            source: String,
+            /// The user who wrote it, or for whom the sending agent works.
+            user_id: Option<String>,
+            /// What it waits for while a turn is in progress: `steer`, `interrupt`, `followup`,
+            /// `collect` or `own_turn`.
+            waits_for: String,
+            /// The session.
+            session_id: String,
+            /// None: it belongs to no run yet. Absent when the message comes with the thread.
+            run_id: Option<String>,
+            /// The time at which it was stored, ISO 8601; absent when it comes with the thread.
+            time: Option<String>,
+            /// The place of its session below the followed one, with `spawned=true`.
+            spawned: Option<Spawned>,
+        }
+        /// Messages that were accepted get no turn.
+        stored MessageWithdrawn = "message_withdrawn" {
+            /// The inputs.
+            input_ids: Vec<String>,
+            /// `cancelled` by a user, `dropped` from a full queue, or `dead`: put aside as a dead
+            /// letter.
+            reason: String,
         }
         /// A turn begins.
         stored RunStarted = "run_started" {

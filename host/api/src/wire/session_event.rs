@@ -2,17 +2,18 @@
 //! design's stream (`client_action`, `content_chunk`, …) instead of those of the log. One event may
 //! become several frames, or none.
 
-use super::event::file_uploaded;
+use super::event::{file_uploaded, source};
 use super::extended;
 use super::frame_name::FrameName;
-use super::message::message;
+use super::message::{draft, message};
 use super::operation::{operation, settlements};
+use super::queue::waits_for;
 use super::session::pending_action;
 use super::turn::turn_end;
 use broker::{Frame, Show};
 use domain::agent::end_session::EXPIRED;
 use domain::error_code;
-use domain::event::{Event, Recorded, RunEnded, RunStepped};
+use domain::event::{Event, InputAccepted, Recorded, RunEnded, RunStepped};
 use domain::id::{InputId, OperationId};
 use domain::message::{Message, Role};
 use domain::operation::{Attempt, Continuation, Pause, Performer, Settlement};
@@ -43,6 +44,10 @@ pub(crate) fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
 
 fn frames(event: &Event) -> Vec<SessionEvent> {
     match event {
+        Event::InputAccepted(it) => message_accepted(it).into_iter().collect(),
+        Event::InputCancelled(it) => vec![withdrawn(&[it.input], "cancelled")],
+        Event::InputsDropped(it) if !it.inputs.is_empty() => vec![withdrawn(&it.inputs, "dropped")],
+        Event::InputDead(it) => vec![withdrawn(&[it.input], "dead")],
         Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
         Event::RunStarted(started) => vec![(
             FrameName::RunStarted,
@@ -73,6 +78,21 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
         }
         _ => slot_frames(event),
     }
+}
+
+/// Returns the frame of a message that a session has accepted; none of an input without words.
+pub(crate) fn message_accepted(it: &InputAccepted) -> Option<SessionEvent> {
+    let message = draft(it.message.as_ref()?);
+    let data = json!({
+        "input_id": it.input, "message": message, "source": source(&it.source)["kind"],
+        "user_id": it.user_id, "waits_for": waits_for(&it.waits_for()),
+    });
+    Some((FrameName::MessageAccepted, data))
+}
+
+fn withdrawn(inputs: &[InputId], reason: &str) -> SessionEvent {
+    let data = json!({ "input_ids": inputs, "reason": reason });
+    (FrameName::MessageWithdrawn, data)
 }
 
 /// Returns the frames of an event of the agent's structured sessions; none of other kinds.

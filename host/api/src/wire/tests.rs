@@ -8,6 +8,7 @@ use domain::digest::{Digest, Salt};
 use domain::event::{self, Recorded, Subject};
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
 use domain::message::{Answers, Draft, Message, Part, Role};
+use domain::message_labels::MessageLabels;
 use domain::model::Usage;
 use domain::operation::{
     Attempt, CallUsage, Continuation, Operation, Pause, Performer, Settlement,
@@ -18,6 +19,7 @@ use domain::step::{
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use domain::turn::{TurnEnd, TurnNode};
+use domain::user::UserId;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -513,6 +515,63 @@ fn frames_of_a_turn_say_which_inputs_it_answers_and_whose_it_is() {
     payload.remove("compacts");
     let old: event::Event = serde_json::from_value(old).unwrap();
     assert_eq!(frames_of(old)[1].1["input_ids"], json!([]));
+}
+
+#[test]
+fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
+    let session = SessionId(Uuid::nil());
+    let input = InputId(Uuid::from_u128(5));
+    let accepted = |message: Option<Draft>| {
+        event::Event::InputAccepted(event::InputAccepted {
+            input,
+            session,
+            source: event::Source::Api,
+            user_id: Some(UserId::local()),
+            message,
+            model: None,
+            waits_for: None,
+            priority: None,
+            labels: MessageLabels::default(),
+            time: Timestamp(1),
+        })
+    };
+    let frames = frames_of(accepted(Some(Draft::text(Role::User, "api", "hello"))));
+    let [(name, data)] = frames.as_slice() else {
+        panic!("{frames:?}")
+    };
+    assert_eq!(
+        (*name, &data["message"]["text"], &data["source"]),
+        ("message_accepted", &json!("hello"), &json!("api"))
+    );
+    assert_eq!(
+        (&data["input_id"], &data["user_id"], &data["waits_for"]),
+        (&json!(input), &json!("local"), &json!("steer"))
+    );
+    // An opening has no words.
+    assert_eq!(frames_of(accepted(None)), []);
+    let cancelled = event::Event::InputCancelled(event::InputCancelled {
+        input,
+        session,
+        cancelled_by: UserId::local(),
+        reason: None,
+        time: Timestamp(1),
+    });
+    let dead = event::Event::InputDead(event::InputDead {
+        input,
+        session,
+        reason: "host-failed".to_owned(),
+        time: Timestamp(1),
+    });
+    for (event, reason) in [(cancelled, "cancelled"), (dead, "dead")] {
+        let frames = frames_of(event);
+        let [(name, data)] = frames.as_slice() else {
+            panic!("{frames:?}")
+        };
+        assert_eq!(
+            (*name, &data["input_ids"], &data["reason"]),
+            ("message_withdrawn", &json!([input]), &json!(reason))
+        );
+    }
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(crate) struct AgentView {
     /// The role by its address, for the model that the configuration may give it: `user`,
     /// `subagent`, `memory`, `memorySearch` or `task`.
     pub(crate) model_role: Option<&'static str>,
-    /// The label shown to people: its name with its user name, or a label made from its address.
+    /// The label shown to people: the name that was said, with its user name, or a label made from
+    /// its address.
     pub(crate) label: String,
     /// The agent that spawned it.
     pub(crate) parent_id: Option<String>,
@@ -185,6 +186,9 @@ pub(crate) struct SessionView {
     /// The fields that a list shows.
     #[serde(flatten)]
     pub(crate) summary: SessionRowView,
+    /// The position to follow its stream from, as `after`: nothing that is not shown here is
+    /// missed. What was stored while it was read is shown here and may come on the stream as well.
+    pub(crate) position: u64,
     /// `pending` of a structured session that was accepted and not yet stepped, `active`,
     /// `awaiting_client_action`, `completed` or `terminated`.
     pub(crate) session_status: &'static str,
@@ -457,6 +461,7 @@ pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
 pub(crate) fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
+        position: view.position,
         session_status: progress(view),
         current_item_id: pending_actions(view)
             .first()

@@ -420,8 +420,12 @@ impl Broker {
             if let Some(settings) = setup.settings.clone() {
                 events.extend(agent.update_settings(settings, now)?);
             }
-            if !setup.config.is_empty() {
-                events.extend(agent.describe(&setup.config, now)?);
+            let config = ConfigChanges {
+                name: setup.name.clone(),
+                ..setup.config.clone()
+            };
+            if !config.is_empty() {
+                events.extend(agent.describe(&config, now)?);
             }
             Ok(events)
         })

@@ -105,7 +105,10 @@ impl Broker {
                 agent_type: Some(self.core.served().catalogue.agent_type(&definition)),
                 path: row.agent.path.clone(),
                 kind: Some(row.kind),
-                config: AgentConfig::default(),
+                config: AgentConfig {
+                    name: row.agent.config.name.clone(),
+                    ..AgentConfig::default()
+                },
                 parent: None,
                 owner_user_id: user.clone(),
                 name: row.agent.name.clone(),

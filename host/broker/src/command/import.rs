@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentGuard, AgentRow, Commit, CommitError, Expected};
+use store::{AgentGuard, AgentRow, Commit, CommitError, Expected, Guard};
 
 /// Number of tries of one session while others change its agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -161,7 +161,12 @@ impl Broker {
                 | ImportStanding::Overdue(_)
                 | ImportStanding::Ended => None,
             };
-            let commit = import_commit(by, session, &row, going, now)?;
+            let joining = self.joining(&session.user_id, Some(session.conversation_id));
+            let joining = joining
+                .await
+                .map_err(|error| at_session(error, session.place))?;
+            let mut commit = import_commit(by, session, &row, going, now)?;
+            commit.guards.extend(joining.map(Guard::from));
             let committed = match going {
                 Some(_) => self.core.commit_work(session.session_id, commit).await,
                 None => self.store().commit(commit).await,
@@ -204,6 +209,17 @@ impl Broker {
         let served = self.core.served();
         let leading = served.catalogue.leading(session_type);
         leading.cloned().ok_or_else(nobody)
+    }
+}
+
+/// Returns a refusal of a session's field with the session's place in the document.
+fn at_session(error: Error, place: usize) -> Error {
+    match error {
+        Error::Refused(refusal) => {
+            let field = refusal.field.clone().unwrap_or_default();
+            refusal.at(format!("/sessions/{place}{field}")).into()
+        }
+        other => other,
     }
 }
 

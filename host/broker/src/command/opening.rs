@@ -23,7 +23,7 @@ use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use std::io;
-use store::{AgentGuard, Clash, Commit, CommitError, Expected};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, SessionGuard};
 
 /// The largest configuration that a session is opened with, in bytes of JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
@@ -64,7 +64,8 @@ impl Broker {
         Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
-    /// Opens a session. None when its agent was to be made, and another has made it in between.
+    /// Opens a session. None when its agent was to be made, and another has made it in between, or
+    /// another user has begun its conversation: to be looked at again.
     async fn try_opening(
         &self,
         command: &NewSession,
@@ -93,13 +94,15 @@ impl Broker {
         }
         self.check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
+        let conversation = command.ids.conversation;
+        let joining = self.joining(&command.user, conversation).await?;
         let is_new = made.is_some();
         let planned = PlannedSession {
             command,
             agent: &agent,
             made,
             session: command.ids.session.unwrap_or_else(fresh::session),
-            conversation: command.ids.conversation.unwrap_or_else(fresh::conversation),
+            conversation: conversation.unwrap_or_else(fresh::conversation),
             session_type,
             leaving,
             now: self.core.now(),
@@ -109,6 +112,7 @@ impl Broker {
         let may_open = self.may_open(&command.user, planned.now);
         let mut commit = self.opening(planned)?;
         commit.guards.extend(may_open);
+        commit.guards.extend(joining.map(Guard::from));
         commit.key = request.map(|request| request.answered(&session));
         let committed = if is_structured {
             self.core.commit_work(session, commit).await
@@ -122,7 +126,7 @@ impl Broker {
                 None if conflict.clash == Clash::Stream(Stream::Session(session)) => {
                     return Err(session_exists(session).into());
                 }
-                None if is_new => return Ok(None),
+                None if is_new || is_conversation(&conflict.clash) => return Ok(None),
                 // Another changed the agent in between. Look again: the look finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
             },
@@ -256,6 +260,13 @@ fn session_exists(session: SessionId) -> Refusal {
         "there is a session `{session}` already; choose another UUID, or leave it out for a new one"
     );
     conflict("SESSION_EXISTS", message).at("/session_id")
+}
+
+fn is_conversation(clash: &Clash) -> bool {
+    let Clash::Guard(Guard::Session(guard)) = clash else {
+        return false;
+    };
+    matches!(guard, SessionGuard::ConversationOf { .. })
 }
 
 /// Checks that the user may give a session a system prompt of its own, if the command has one.

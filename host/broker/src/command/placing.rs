@@ -9,7 +9,7 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{busy, conflict, forbidden, not_found};
 use domain::agent::configure::check_name;
-use domain::agent::describe::check_config;
+use domain::agent::describe::{check_config, check_place};
 use domain::agent::lifecycle::default_name;
 use domain::authority::{Denies, Permissions};
 use domain::definition::{Definition, DefinitionId};
@@ -221,14 +221,15 @@ impl Broker {
             ));
         }
         check_config(&command.config)?;
-        let name = command
-            .name
-            .clone()
-            .or_else(|| command.config.name.clone())
-            .unwrap_or(name);
+        check_place(
+            command.config.workspace_dir.as_deref(),
+            command.config.app_id.as_deref(),
+        )?;
+        let said = command.name.clone().or_else(|| command.config.name.clone());
+        let name = said.clone().unwrap_or(name);
         check_name(&name)?;
         let config = AgentConfig {
-            name: None,
+            name: said,
             system_prompt: None,
             ..command.config.clone()
         };

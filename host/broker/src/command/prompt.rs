@@ -249,7 +249,8 @@ pub(crate) fn own_base(
     let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
     let own = of_session
         .map(str::to_owned)
-        .or_else(|| agent.system_prompt_override.clone());
+        .or_else(|| agent.system_prompt_override.clone())
+        .or_else(|| definition.prompt_for(agent.config.description.as_deref()?));
     match persona {
         None => own,
         Some(persona) => Some(persona.prompt(&own.unwrap_or_else(|| definition.prompt()))),

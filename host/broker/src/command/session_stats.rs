@@ -2,7 +2,12 @@
 
 use super::{Broker, Error, Target};
 use crate::boxed::boxed;
-use domain::id::SessionId;
+use crate::driver::{DriverError, load_run};
+use domain::agent::Agent;
+use domain::compaction::Mark;
+use domain::id::{RunId, SessionId};
+use domain::path::PathKind;
+use domain::run::Run;
 use domain::usage::{Day, UsageSum};
 use domain::user::UserId;
 use store::{SessionRow, SessionStats, UsageFilter};
@@ -16,6 +21,19 @@ pub struct SessionNumbers {
     pub counts: SessionStats,
     /// The usage of its turns. Work that they handed over is in the sessions that did it.
     pub usage: UsageSum,
+    /// The extent to which its model's window is filled; none before a model was asked in it, and
+    /// where the model is not configured any more.
+    pub fill: Option<WindowFill>,
+}
+
+/// The extent to which a model's window is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowFill {
+    /// Tokens of the prompt and the reply of the newest call; after a compaction, those of the
+    /// thread as it is then, estimated.
+    pub tokens: u64,
+    /// Tokens that the model holds, or as many as the definition allows.
+    pub window: u64,
 }
 
 impl Broker {
@@ -30,7 +48,7 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<SessionNumbers, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, agent) = self.session_of(user, target, session).await?;
         let counts = self.store().session_stats(session).await?;
         let usage = UsageFilter {
             from: Day::from_time(row.created_at),
@@ -40,6 +58,77 @@ impl Broker {
             session: Some(session),
         };
         let usage = self.store().usage_total(usage).await?;
-        Ok(SessionNumbers { row, counts, usage })
+        let fill = self.window_fill(&row, &agent).await?;
+        Ok(SessionNumbers {
+            row,
+            counts,
+            usage,
+            fill,
+        })
     }
+
+    /// Returns how full the window of a session's model is: by the turn in progress if it has asked
+    /// a model, or else by the last one.
+    async fn window_fill(
+        &self,
+        row: &SessionRow,
+        agent: &Agent,
+    ) -> Result<Option<WindowFill>, Error> {
+        // To read it could end the process.
+        if self.core.quarantine.get(row.id).is_some() {
+            return Ok(None);
+        }
+        if let Some(run) = row.open_run
+            && let Some(fill) = self.fill_after(run, row, agent).await?
+        {
+            return Ok(Some(fill));
+        }
+        let Some(head) = row.head else {
+            return Ok(None);
+        };
+        match self.store().turn(head).await? {
+            Some(turn) => self.fill_after(turn.run, row, agent).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn fill_after(
+        &self,
+        run: RunId,
+        row: &SessionRow,
+        agent: &Agent,
+    ) -> Result<Option<WindowFill>, Error> {
+        let run = match load_run(self.store(), run).await {
+            Ok((run, _)) => run,
+            // An imported turn has no run here.
+            Err(DriverError::Missing(_)) => return Ok(None),
+            Err(failure) => return Err(failure.into()),
+        };
+        let served = self.core.served();
+        let Some(definition) = served.catalogue.definition(&run.started.definition) else {
+            return Ok(None);
+        };
+        let kind = agent.kind.unwrap_or(PathKind::Agent);
+        let of_session = || {
+            let model = row.model.as_deref();
+            model.or_else(|| served.settings.paths.model_of(kind, definition))
+        };
+        let (tokens, model) = match (compacted_to(&run), &run.newest_call) {
+            (Some(tokens), _) => (tokens, of_session()),
+            (None, Some(call)) => (call.usage.total(), call.model.as_deref()),
+            (None, None) => return Ok(None),
+        };
+        let route = served.settings.gateway.resolve(model).ok();
+        Ok(route.map(|route| WindowFill {
+            tokens,
+            window: definition.window(route.context_window),
+        }))
+    }
+}
+
+/// Returns the tokens that a thread has after its compaction; none of a run that is none.
+fn compacted_to(run: &Run) -> Option<u64> {
+    run.started.compacts.as_ref()?;
+    let mark = run.messages.iter().find_map(|message| Mark::of(message))?;
+    Some(mark.tokens_after)
 }

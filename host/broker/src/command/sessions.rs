@@ -8,11 +8,12 @@ use crate::boxed::boxed;
 use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
-    agent_archived, not_suspended, session_closed, session_not_found, session_purged,
+    agent_archived, conversation_taken, not_suspended, session_closed, session_not_found,
+    session_purged,
 };
 use domain::agent::Agent;
 use domain::event::{Event, Recorded, UiSaved};
-use domain::id::{AgentId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, ConversationId, OperationId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::run::settle::question;
@@ -23,7 +24,7 @@ use domain::user::UserId;
 use serde_json::Value;
 use store::{
     Addressee, AgentRow, Commit, CommitError, Door, Expected, HistoryFilter, SessionFilter,
-    SessionGuard, SessionRow, SessionStatus, UserSession,
+    SessionGuard, SessionRow, SessionStatus, UserSession, UserSessionFilter,
 };
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -98,15 +99,37 @@ impl Broker {
     pub async fn sessions_of(
         &self,
         user: &UserId,
-        session_type: Option<String>,
-        open: bool,
+        filter: UserSessionFilter,
         limit: usize,
     ) -> Result<Vec<UserSession>, Error> {
         let clearance = self.clearance(user).await?;
-        let found = self
-            .store()
-            .sessions_of_user(&clearance, session_type, open, limit);
+        let found = self.store().sessions_of_user(&clearance, filter, limit);
         Ok(found.await?)
+    }
+
+    /// Returns the condition on which a session of a user's begins a conversation, or joins one of
+    /// theirs; none for one whose conversation nobody chose.
+    ///
+    /// # Errors
+    /// The conversation is another user's.
+    pub(super) async fn joining(
+        &self,
+        user: &UserId,
+        conversation: Option<ConversationId>,
+    ) -> Result<Option<SessionGuard>, Error> {
+        let Some(conversation) = conversation else {
+            return Ok(None);
+        };
+        let store = self.store();
+        let since = *store.durable().borrow();
+        if store.is_conversation_of_another(conversation, user).await? {
+            return Err(conversation_taken(conversation).into());
+        }
+        Ok(Some(SessionGuard::ConversationOf {
+            conversation,
+            user: user.clone(),
+            since,
+        }))
     }
 
     /// Returns the items of a session, in order, after one of them.
@@ -141,6 +164,7 @@ impl Broker {
         session: SessionId,
         messages: Option<(u64, u64)>,
     ) -> Result<SessionView, Error> {
+        let position = *self.store().durable().borrow();
         let (row, agent) = self.session_of(user, target, session).await?;
         let quarantined = self.core.quarantine.get(row.id);
         let run = match row.open_run {
@@ -175,6 +199,7 @@ impl Broker {
             None => None,
         };
         Ok(SessionView {
+            position,
             active: agent
                 .active_session
                 .filter(|active| active.session_id == row.id),

@@ -64,6 +64,10 @@ pub struct ImportedSession {
     pub known: u64,
     /// Number of lines of another program's file that have no counterpart here.
     pub left_out: u64,
+    /// The lines of another program's file that cannot be read and were passed over: each with its
+    /// number, and what is wrong with it.
+    #[serde(default)]
+    pub passed_over: Vec<String>,
 }
 
 impl Broker {
@@ -195,6 +199,11 @@ impl Broker {
             turns: new.len() as u64,
             known: (turns.len() - new.len()) as u64,
             left_out: reading.left_out.len() as u64,
+            passed_over: reading
+                .passed_over
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         };
         let carrying = Carrying {
             agent: agent.id,

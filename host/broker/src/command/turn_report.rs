@@ -36,6 +36,8 @@ pub struct TurnReport {
     pub models: Vec<String>,
     /// Milliseconds from the beginning of the run to its end, waiting included.
     pub duration_ms: u64,
+    /// True if its models were asked for streams.
+    pub streamed: bool,
     /// The reason why it failed or was aborted; none of a turn that ended otherwise.
     pub failure: Option<TurnFailure>,
 }
@@ -150,8 +152,9 @@ impl Tally {
         }
     }
 
-    fn report(self, row: &RunRow) -> TurnReport {
+    fn report(self, row: &RunRow, streams: bool) -> TurnReport {
         TurnReport {
+            streamed: streams && self.model_calls > 0,
             run: row.run,
             turn: row.turn,
             calls: self.calls.into_iter().map(|(call, _)| call).collect(),
@@ -207,6 +210,7 @@ impl Broker {
     /// Returns the report of a run that has ended.
     pub(super) async fn turn_report(&self, row: &RunRow) -> Result<TurnReport, Error> {
         let mut tally = Tally::default();
+        let mut streams = false;
         let mut after = 0;
         loop {
             let events = self
@@ -220,9 +224,12 @@ impl Broker {
                 if let Some(event) = &recorded.event {
                     tally.take(event);
                 }
+                if let Some(Event::RunStarted(started)) = &recorded.event {
+                    streams = self.core.serving.streams(started);
+                }
             }
             if count < PAGE {
-                return Ok(tally.report(row));
+                return Ok(tally.report(row, streams));
             }
         }
     }

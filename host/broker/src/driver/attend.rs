@@ -13,7 +13,7 @@ use domain::event::RunStarted;
 use domain::id::OperationId;
 use domain::operation::{Performer, Settlement};
 use domain::run::Open;
-use domain::run::recover::{Next, next, ready};
+use domain::run::recover::{Next, is_its_turn, next, ready};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -30,7 +30,14 @@ impl Driver {
         };
         let now = self.context.core.now();
         let busy = |id: OperationId| driving.is_seen_to(id);
-        for (operation, next) in ready(&driving.run, &busy, now) {
+        let mut looked_at = ready(&driving.run, &busy, now);
+        if !self.context.core.serving.streams(&driving.run.started) {
+            let run = &driving.run;
+            looked_at.retain(|(operation, next)| {
+                !matches!(next, Next::Perform { .. }) || is_its_turn(run, *operation)
+            });
+        }
+        for (operation, next) in looked_at {
             match next {
                 Next::Settle(settlement) => {
                     if !self.stands_still(operation, now).await? {

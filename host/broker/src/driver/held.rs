@@ -8,10 +8,11 @@
 use super::context::SessionContext;
 use super::error::DriverError;
 use crate::core::Core;
+use domain::dispatch::held::HeldQueue;
 use domain::event::{InputAccepted, Source};
-use domain::id::InputId;
+use domain::id::{AgentId, InputId};
 use std::sync::Arc;
-use store::{AgentGuard, Guard};
+use store::{AgentGuard, Guard, ReadError};
 
 impl SessionContext {
     /// Returns the guards under which a turn may take these inputs up; none while they wait for
@@ -40,7 +41,7 @@ impl SessionContext {
         if !self.store().waits_for_room(input.input).await? {
             return Ok(Some(Vec::new()));
         }
-        let Some((tree, queue)) = self.store().held_beside(input.input).await? else {
+        let Some((tree, queue)) = held_beside(&self.core, input.input).await? else {
             return Ok(Some(Vec::new()));
         };
         if !queue.waiting.iter().any(|held| held.input == input.input) {
@@ -61,17 +62,40 @@ impl SessionContext {
             AgentGuard::RunDispatchesAtMost {
                 tree,
                 run: held.by_run,
-                max: max(limits.children_max),
+                max: max(limits.children_max_of(held.by_run, &queue)),
             }
             .into(),
         ]))
     }
 }
 
+/// Returns the delegations that wait for room in the tree of an input's, with those of their runs
+/// that make their calls one by one.
+async fn held_beside(
+    core: &Core,
+    input: InputId,
+) -> Result<Option<(AgentId, HeldQueue)>, ReadError> {
+    let Some((tree, mut queue)) = core.store.held_beside(input).await? else {
+        return Ok(None);
+    };
+    let catalogue = core.served().catalogue.clone();
+    for run in queue.open_by_run.keys() {
+        let Some(row) = core.store.run(*run).await? else {
+            continue;
+        };
+        let agent = core.store.agent(row.agent).await?;
+        let definition = agent.and_then(|row| catalogue.definition(&row.agent.definition).cloned());
+        if definition.is_some_and(|it| !it.enable_streaming) {
+            queue.one_by_one.insert(*run);
+        }
+    }
+    Ok(Some((tree, queue)))
+}
+
 /// Wakes the sessions for whose delegations there is room, now that one that counted against the
 /// same limits has ended.
 pub(crate) async fn wake_held(core: &Arc<Core>, ended: InputId) {
-    match core.store.held_beside(ended).await {
+    match held_beside(core, ended).await {
         Ok(Some((_, queue))) => {
             let next = core.limits().dispatch.next_held(&queue);
             next.iter().for_each(|held| core.wake(held.session));

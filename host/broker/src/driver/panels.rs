@@ -14,6 +14,7 @@ use domain::ruling::TOOL_CALL;
 use domain::run::decide::Resolved;
 use domain::step::OperationOutcome;
 use serde_json::{Map, Value};
+use store::UserSessionFilter;
 
 impl SessionContext {
     /// Resolves a call of one of these tools.
@@ -53,9 +54,13 @@ impl SessionContext {
             is_unruled: false,
         };
         let clearance = broker.clearance(&started.user_id).await?;
+        let open = UserSessionFilter {
+            open: true,
+            ..UserSessionFilter::default()
+        };
         let others = self
             .store()
-            .sessions_of_user(&clearance, None, true, SESSIONS_MAX)
+            .sessions_of_user(&clearance, open, SESSIONS_MAX)
             .await?;
         let shown = others.into_iter().filter_map(|other| {
             let inventory = PanelInventory::of_session(&other.row.attributes)?;

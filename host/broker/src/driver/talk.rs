@@ -376,7 +376,10 @@ impl SessionContext {
                 let row = self.store().session(id).await?;
                 let row = row.filter(|row| visible(row) && row.status != SessionStatus::Deleted);
                 Ok(match row {
-                    None => Err(no_session(format!("the agent has no session `{id}`"))),
+                    None => Err(no_session(format!(
+                        "the agent has no such session (`{id}`); name one by its id, or one of an \
+                         external agent by its name"
+                    ))),
                     Some(row) if row.status != SessionStatus::Open || row.session_type != CHAT => {
                         Err(no_session(format!(
                             "the session `{id}` takes no messages: it has ended, or is no chat"

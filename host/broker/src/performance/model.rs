@@ -132,6 +132,7 @@ impl Model<'_> {
             operation: self.operation,
             stopwatch: self.stopwatch,
             watched,
+            streams: self.core.serving.streams(self.started),
             telling: Telling::new(self.core, self.started, self.operation, watched),
         };
         deltas.show(

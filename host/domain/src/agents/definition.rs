@@ -277,6 +277,10 @@ pub struct Definition {
     /// Settings of the replies of its models, such as `temperature` and `stop`.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub generation: GenerationSettings,
+    /// False if its models are asked for replies in one piece, which nobody watches in the making,
+    /// and its calls are made one by one: each begins when the one before it has its outcome.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub enable_streaming: bool,
     /// Messages of one agent that are worked on at the same time, over all its sessions, from 1 to
     /// 100,000; 5 without. Sessions beyond that wait for their turn. One whose turn waits for
     /// people, timers or other agents does not count.
@@ -391,6 +395,14 @@ impl Default for HintSettings {
 
 fn yes() -> bool {
     true
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 fn assistant() -> String {
@@ -539,11 +551,23 @@ impl Definition {
     /// The prompt that it starts from.
     #[must_use]
     pub fn prompt(&self) -> String {
-        let own = self.system_prompt.as_ref();
-        match own.filter(|prompt| !prompt.trim().is_empty()) {
-            Some(prompt) => prompt.clone(),
+        match self.said_prompt() {
+            Some(prompt) => prompt.to_owned(),
             None if self.description.is_empty() => format!("You are {}.", self.display_name),
             None => format!("You are {}. {}", self.display_name, self.description),
         }
+    }
+
+    /// Returns the prompt of an agent with a purpose of its own, in place of the definition's; none
+    /// where the purpose changes nothing, because the definition has a prompt.
+    #[must_use]
+    pub fn prompt_for(&self, purpose: &str) -> Option<String> {
+        let is_told = self.said_prompt().is_none() && !purpose.trim().is_empty();
+        is_told.then(|| format!("You are {}. {purpose}", self.display_name))
+    }
+
+    fn said_prompt(&self) -> Option<&str> {
+        let own = self.system_prompt.as_deref();
+        own.filter(|prompt| !prompt.trim().is_empty())
     }
 }

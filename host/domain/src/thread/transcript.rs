@@ -55,6 +55,9 @@ pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
 pub const FILE_BYTES_MAX: usize = 512 << 20;
 /// Lines of a file.
 pub const LINES_MAX: usize = 2_000_000;
+/// Lines of another program's file that are passed over because they cannot be meant. A file with
+/// more of them is not what it says.
+pub const PASSED_OVER_MAX: usize = 100;
 /// Bytes of a name, a label, a path, an id of another program.
 pub const WORD_BYTES_MAX: usize = 1_024;
 /// The latest time that a file can name, in milliseconds since 1970: the last of the year 9998.
@@ -206,6 +209,9 @@ pub struct Reading {
     pub exact: bool,
     /// Lines of another program's file that have no place in a transcript.
     pub left_out: Vec<LeftOut>,
+    /// Faults of lines of another program's file that cannot be meant, in the order of their lines.
+    /// The lines were passed over.
+    pub passed_over: Vec<TranscriptFault>,
 }
 
 /// A line that was understood and has no place in a transcript.
@@ -220,7 +226,8 @@ pub struct LeftOut {
 /// Reads a file of either dialect, and says which it was.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant. Nothing is taken of a file that has one.
+/// The first thing in it because of which nothing is taken of it. A line of another program's file
+/// that cannot be meant is passed over, and is none.
 pub fn read(
     file: &[u8],
     adoption: &Adoption,

@@ -151,6 +151,8 @@ pub const ALL: &[ErrorCode] = &[
     lasting("CONNECTOR_KEY_BOUND", REGISTRATION),
     lasting("CONNECTOR_KEY_NOT_FOUND", None),
     lasting("CONNECTOR_NOT_FOUND", None),
+    lasting("CONVERSATION_NOT_FOUND", None),
+    lasting("CONVERSATION_TAKEN", REGISTRATION),
     lasting("DEAD_LETTER_NOT_FOUND", None),
     lasting("DEFINITION_CONFIGURED", None),
     lasting("DEFINITION_GONE", NOT_READY),

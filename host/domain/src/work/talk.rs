@@ -167,8 +167,8 @@ fn message_arguments() -> Value {
             "content": { "type": "string", "description": "What to say." },
             "session": {
                 "type": "string",
-                "description": "`latest`, `create`, `latest-or-create` (without one), or the id of \
-                                a session of that agent's.",
+                "description": "`latest`, `create`, `latest-or-create` (without one), or a session \
+                                of that agent's by id or name.",
             },
             "mode": { "type": "string", "enum": ["sync", "async"], "description": "`sync` without \
                 one." },

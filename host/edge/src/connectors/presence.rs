@@ -54,12 +54,12 @@ fn shows_something(served: &Served) -> bool {
 
 /// Hears the live feed until it ends.
 async fn listen(shared: &Arc<Shared>) {
-    let joined = shared.core.broker.live().join(|| 0, |_, _| false);
+    let joined = shared.core.broker.live().join(|_, _| false);
     let mut frames = joined.frames;
     let mut runs: HashMap<RunId, Heard> = HashMap::new();
     loop {
         match frames.recv().await {
-            Ok(frame) => hear(shared, &mut runs, frame),
+            Ok(shown) => hear(shared, &mut runs, shown.frame),
             // What was missed makes a gap in a reply, which then grows no further.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,

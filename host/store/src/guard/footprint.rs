@@ -1,6 +1,6 @@
 //! The footprint of a guard: what its judgement rests on.
 
-use domain::id::{AgentId, DeliveryId, InputId, RunId, SessionId, TurnId};
+use domain::id::{AgentId, ConversationId, DeliveryId, InputId, RunId, SessionId, TurnId};
 use domain::key::KeyId;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::trigger::TriggerName;
@@ -14,6 +14,8 @@ pub type Footprint = Vec<Resource>;
 pub enum Resource {
     /// A session with its stream, its runs and inputs, and the agent that it belongs to.
     Session(SessionId),
+    /// A conversation: whose its sessions are.
+    Conversation(ConversationId),
     /// An input with its session.
     Input(InputId),
     /// A turn, which only a purge takes away.

@@ -9,7 +9,8 @@ use crate::read::trees::shown_query;
 use crate::sql::Columns;
 use domain::digest::Digest;
 use domain::dispatch::waits::circle;
-use domain::id::{RunId, SessionId, TurnId};
+use domain::id::{ConversationId, RunId, SessionId, TurnId};
+use domain::user::UserId;
 
 /// Condition on a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,15 @@ pub enum SessionGuard {
         /// The session that it is to wait for.
         for_session: SessionId,
     },
+    /// No session of another user was opened in the conversation since a look at it.
+    ConversationOf {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The user.
+        user: UserId,
+        /// The position of the last event before that look.
+        since: u64,
+    },
     /// The session exists and was not deleted, and the turn is in its thread or was made in it: no
     /// purge takes the turn away.
     Shows {
@@ -97,6 +107,19 @@ impl Condition for SessionGuard {
             Self::MayWait { for_session, .. } => {
                 [Some(Question::Other(waits_query(*for_session))), None]
             }
+            // The number of a session is the position of its first event.
+            Self::ConversationOf {
+                conversation,
+                user,
+                since,
+            } => ask(
+                "SELECT 1 FROM sessions WHERE number > ?1 AND conversation = ?2 AND user_id != ?3",
+                [
+                    Value::number(*since),
+                    Value::id(conversation),
+                    Value::text(user.as_str()),
+                ],
+            ),
             Self::Shows { session, turn } => {
                 [Some(Question::Other(shown_query(*session, turn))), None]
             }
@@ -143,6 +166,9 @@ impl Condition for SessionGuard {
                 for_session,
             } => circle(&read_waits(rows)?, *session, *for_session)
                 .map(|sessions| format!("{} sessions would wait for each other", sessions.len())),
+            Self::ConversationOf { .. } => {
+                unless(rows.is_empty(), || "it is another user's".to_owned())
+            }
             Self::Shows { .. } => unless(rows.number()? > 0, || {
                 "it does not show that turn".to_owned()
             }),
@@ -165,6 +191,9 @@ impl Condition for SessionGuard {
                 Resource::Session(*for_session),
                 Resource::Waits,
             ],
+            Self::ConversationOf { conversation, .. } => {
+                vec![Resource::Conversation(*conversation)]
+            }
             Self::Shows { session, turn } => {
                 vec![Resource::Session(*session), Resource::Turn(*turn)]
             }

@@ -1,6 +1,6 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
-use super::{Clearance, ReadError};
+use super::{Clearance, ReadError, UserSessionFilter};
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
@@ -330,13 +330,12 @@ impl Store {
         }
     }
 
-    /// A user's sessions of every agent, the latest first, at most `limit`; those of one type,
-    /// those that hold a slot.
+    /// A user's sessions of every agent, the latest first, at most `limit`; those that a filter
+    /// admits.
     pub async fn sessions_of_user(
         &self,
         clearance: &Clearance,
-        session_type: Option<String>,
-        open: bool,
+        filter: UserSessionFilter,
         limit: usize,
     ) -> Result<Vec<UserSession>, ReadError> {
         let clearance = clearance.clone();
@@ -348,8 +347,8 @@ impl Store {
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
                  EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND access.agent = \
                  sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = \
-                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) ORDER BY created_at \
-                 DESC, id LIMIT ?4"
+                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) AND (?6 IS NULL OR \
+                 conversation = ?6) ORDER BY created_at DESC, id LIMIT ?4"
             );
             let read = |row: &Row<'_>| {
                 Ok(UserSession {
@@ -361,10 +360,11 @@ impl Store {
                 text,
                 params![
                     clearance.user(),
-                    session_type,
-                    open,
+                    filter.session_type,
+                    filter.open,
                     rows(limit),
-                    clearance.hidden()
+                    clearance.hidden(),
+                    filter.conversation.map(|id| id.to_string())
                 ],
                 read,
             )

@@ -241,3 +241,34 @@ async fn a_prompt_beyond_the_window_of_the_definition_is_sent_cut() {
     assert_eq!(checked.status.code(), Some(2), "{told}");
     assert!(told.contains("agents[1].contextWindowSize"), "{told}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_streaming_is_answered_in_one_piece_and_says_so() {
+    let peer = Peer::start().await;
+    let whole = json!({
+        "agentId": "whole", "displayName": "Whole", "toolAllowlist": [], "enableStreaming": false,
+    });
+    let folder = folder(&peer, json!({ "agents": [whole] })).await;
+    let host = folder.start(None).await.unwrap();
+    for (agent, streamed) in [("plain", true), ("whole", false)] {
+        let session = open(&host, agent, &json!({})).await;
+        let said = say(&host, &session, "hello").await;
+        assert_eq!(
+            (&said["content"], &said["streamed"]),
+            (&json!("well"), &json!(streamed)),
+            "{agent}: {said}"
+        );
+        let id = session.rsplit('/').next().unwrap();
+        let path = session.replace(&format!("/sessions/{id}"), "/stream");
+        let from = format!("{path}?session={id}&from=thread");
+        let mut frames = host.follow(&from, None).await;
+        say(&host, &session, "hello again").await;
+        let told = frames.until("stream_complete").await;
+        let chunks = told.iter().any(|frame| frame.event == "content_chunk");
+        assert_eq!(chunks, streamed, "{agent}: {told:?}");
+    }
+    let bodies = peer.bodies();
+    let asked: Vec<&Value> = bodies.iter().map(|body| &body["stream"]).collect();
+    let yes = json!(true);
+    assert_eq!(asked, [&yes, &yes, &Value::Null, &Value::Null]);
+}

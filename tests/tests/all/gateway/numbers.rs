@@ -6,9 +6,13 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
     let peer = Peer::start().await;
-    let folder = folder(&peer, json!({})).await;
+    let small = json!({
+        "agentId": "small", "displayName": "Small", "toolAllowlist": [],
+        "contextWindowSize": 2_000,
+    });
+    let folder = folder(&peer, json!({ "agents": [small] })).await;
     let host = folder.start(None).await.unwrap();
-    let session = open(&host, "plain", &json!({})).await;
+    let session = open(&host, "small", &json!({})).await;
     let empty = host.get(&format!("{session}/stats")).await.unwrap().body;
     assert_eq!(empty["messages"]["total"], 0, "{empty}");
     assert_eq!(empty["turns"]["total"], 0, "{empty}");
@@ -32,6 +36,13 @@ async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
     assert_eq!(stats["usage"]["input_tokens"], 80, "{stats}");
     assert_eq!(stats["usage"]["output_tokens"], 4, "{stats}");
     assert_eq!(stats["total_tokens"], 84, "{stats}");
+    // The newest call, in the window of the definition.
+    assert_eq!(
+        stats["context"],
+        json!({ "tokens": 42, "window": 2_000, "percent": 2 }),
+        "{stats}"
+    );
+    assert_eq!(empty["context"], json!(null), "{empty}");
     // 80 tokens at 1 and 4 at 2 a million.
     assert_eq!(stats["usage"]["cost_micros"], 88, "{stats}");
     let id = session.rsplit('/').next().unwrap();

@@ -112,6 +112,7 @@ async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Resu
         let kind = "application/json";
         return answer(&mut stream, "200 OK", kind, &list.to_string()).await;
     }
+    let streams = body["stream"] == true;
     let (slow_ms, fails) = {
         let mut known = known.lock().unwrap();
         known.bodies.push(body);
@@ -124,6 +125,10 @@ async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Resu
     if fails {
         let status = "500 Internal Server Error";
         return answer(&mut stream, status, "text/plain", "").await;
+    }
+    if !streams {
+        let whole = whole_of_openai().to_string();
+        return answer(&mut stream, "200 OK", "application/json", &whole).await;
     }
     let events = if line.contains("/v1/messages") {
         of_anthropic()
@@ -147,6 +152,16 @@ async fn answer(
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await?;
     stream.shutdown().await
+}
+
+fn whole_of_openai() -> Value {
+    json!({
+        "choices": [{
+            "index": 0, "message": { "role": "assistant", "content": "well" },
+            "finish_reason": "stop",
+        }],
+        "usage": { "prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42 },
+    })
 }
 
 fn of_openai() -> String {

@@ -155,7 +155,9 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
             },
         }),
     ];
-    let file = foreign.map(|line| line.to_string()).join("\n").into_bytes();
+    let mut lines = foreign.map(|line| line.to_string()).to_vec();
+    lines.insert(2, "{ nonsense".to_owned());
+    let file = lines.join("\n").into_bytes();
     for _ in 0..2 {
         // Twice the same file gives turns of its own each time: nobody can say that they are the
         // same.
@@ -169,6 +171,10 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
             (201, &json!(false), &json!(1)),
             "{imported:?}"
         );
+        let passed_over = imported.body["passed_over"].as_array().unwrap();
+        assert_eq!(passed_over.len(), 1, "{imported:?}");
+        let told = passed_over[0].as_str().unwrap();
+        assert!(told.starts_with("line 3: it is not JSON"), "{told}");
         let seen = get(&line, &stage.path(&imported.text("session_id")))
             .await
             .body;

@@ -1,6 +1,6 @@
 //! Other agents and sessions within one `chat`: going to them, and coming back.
 
-use super::command::Command;
+use super::command::{Command, HELP};
 use super::open::{stream_path, with_last_messages, without_messages};
 use super::scene::Scene;
 use super::{Awaited, Conversation};
@@ -34,6 +34,22 @@ impl Conversation<'_> {
             Command::Agents => self.list_agents().await,
             Command::Sessions => self.list_sessions().await,
             Command::Session { id } => self.go_to_session(&id).await,
+            Command::Rename { name } => self.change(&json!({ "name": name }), "(named)").await,
+            Command::Pin { pinned: true } => {
+                self.change(&json!({ "pinned": true }), "(pinned)").await
+            }
+            Command::Pin { pinned: false } => {
+                let change = json!({ "pinned": false });
+                self.change(&change, "(not pinned any more)").await
+            }
+            Command::Fork { name } => self.go_to_fork(name).await,
+            Command::Clear => self.clear().await,
+            Command::Delete => self.delete().await,
+            Command::Help => {
+                let lines = HELP.iter();
+                lines.for_each(|line| self.line.line(Shade::Plain, line));
+                Ok(())
+            }
         };
         done.map_err(|mut failure| {
             if let Some(refused) = failure.error.downcast_mut::<Refused>() {
@@ -83,6 +99,38 @@ impl Conversation<'_> {
             json!({ "agent_id": text(&there, "/agent_id"), "session_id": text(&there, "/id") });
         let place = self.place(&named, None).await?;
         self.enter(place).await
+    }
+
+    /// Changes what the session is called, or where it stands in lists.
+    async fn change(&mut self, change: &Value, told: &str) -> Result<(), Failure> {
+        self.client.patch(&self.path(), change).await?;
+        self.line.line(Shade::Faint, told);
+        Ok(())
+    }
+
+    async fn go_to_fork(&mut self, name: Option<String>) -> Result<(), Failure> {
+        let path = format!("{}/fork", self.path());
+        let forked = self.client.post(&path, &json!({ "name": name })).await?;
+        let named =
+            json!({ "agent_id": text(&forked, "/agent_id"), "session_id": text(&forked, "/id") });
+        let place = self.place(&named, None).await?;
+        self.enter(place).await
+    }
+
+    async fn clear(&mut self) -> Result<(), Failure> {
+        let path = format!("{}/clear", self.path());
+        self.client.post(&path, &json!({})).await?;
+        // Its messages are counted from 1 again.
+        self.scene = Scene::default();
+        self.line.line(Shade::Faint, "(the session is empty)");
+        Ok(())
+    }
+
+    async fn delete(&mut self) -> Result<(), Failure> {
+        self.client.delete(&self.path()).await?;
+        self.line
+            .line(Shade::Faint, "(deleted; this is a new session)");
+        self.go_to_new().await
     }
 
     async fn go_back(&mut self) -> Result<(), Failure> {

@@ -2,14 +2,14 @@
 //! transcripts.
 //!
 //! Nothing else in this program uses it. Deleting it takes this file, `mod carry;` and two lines of
-//! `session.rs`, and the variants `Export` and `Import` of `cli::Session`: 81 lines. Three small
+//! `session.rs`, and the variants `Export` and `Import` of `cli::Session`: 85 lines. Three small
 //! functions have no other user then: `Client::get_bytes`, `Client::post_bytes`, `Terminal::file`.
 
 use super::path_of;
 use crate::client::{Client, segment};
 use crate::failure::{Exit, Failure};
-use crate::fields::{number, text};
-use crate::terminal::Terminal;
+use crate::fields::{list, number, text};
+use crate::terminal::{Terminal, clean};
 use anyhow::Context;
 use domain::id::AgentId;
 use serde_json::{Value, json};
@@ -44,13 +44,17 @@ pub(super) async fn import(
     let path = format!("/api/agents/{}/sessions/import", segment(&agent));
     let imported = client.post_bytes(&path, bytes).await?;
     terminal.result(&imported, || {
-        vec![format!(
+        let mut lines = vec![format!(
             "session {}: {} turns came in, {} were here before, {} lines have no place here",
             text(&imported, "/session_id"),
             number(&imported, "/turns"),
             number(&imported, "/known"),
             number(&imported, "/left_out")
-        )]
+        )];
+        let passed_over = list(&imported, "/passed_over").iter();
+        let told = passed_over.filter_map(Value::as_str);
+        lines.extend(told.map(|told| format!("passed over: {}", clean(told))));
+        lines
     });
     Ok(())
 }

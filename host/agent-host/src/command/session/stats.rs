@@ -18,6 +18,16 @@ pub(super) async fn stats(client: &Client, id: &str, terminal: Terminal) -> Resu
 fn lines(stats: &Value) -> Vec<String> {
     let count = |pointer: &str| number(stats, pointer);
     let micros = count("/usage/cost_micros");
+    let context = match stats.pointer("/context/window").and_then(Value::as_u64) {
+        Some(window) => {
+            let tokens = count("/context/tokens");
+            format!(
+                "context   {tokens} of {window} tokens ({} %)",
+                count("/context/percent")
+            )
+        }
+        None => "context   no model was asked".to_owned(),
+    };
     vec![
         format!(
             "messages  {}: user {}, assistant {}, tool {}, notice {}",
@@ -48,6 +58,7 @@ fn lines(stats: &Value) -> Vec<String> {
             count("/usage/cached_tokens"),
             count("/usage/output_tokens")
         ),
+        context,
         format!("cost      {}.{:06}", micros / 1_000_000, micros % 1_000_000),
         format!(
             "time      {} ms in turns, {} ms at work",
@@ -74,6 +85,7 @@ mod tests {
             "turns": { "total": 1, "open": 0, "replied": 1, "completed": 0, "failed": 0, "aborted": 0 },
             "usage": { "model_calls": 2, "tool_calls": 1, "input_tokens": 30, "cached_tokens": 5,
                        "output_tokens": 12, "cost_micros": 1_000_050, "active_ms": 7 },
+            "context": { "tokens": 21, "window": 8_000, "percent": 0 },
             "total_tokens": 42, "turns_ms": 9, "created_at": "A", "last_activity_at": "B",
         });
         assert_eq!(
@@ -83,6 +95,7 @@ mod tests {
                 "turns     1: open 0, replied 1, completed 0, failed 0, aborted 0",
                 "calls     2 of models, 1 of tools",
                 "tokens    42: in 30 (cached 5), out 12",
+                "context   21 of 8000 tokens (0 %)",
                 "cost      1.000050",
                 "time      9 ms in turns, 7 ms at work",
                 "created   A, last used B",

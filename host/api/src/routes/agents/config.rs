@@ -17,13 +17,13 @@ pub(super) struct NewConfig {
     name: Option<String>,
     /// Its user name, for mentions as `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
     username: Option<String>,
-    /// Its purpose: 8 KiB at most.
+    /// Its purpose, in place of its definition's: 8 KiB at most.
     description: Option<String>,
     /// Its own system prompt, in place of its definition's: 64 KiB at most.
     system_prompt: Option<String>,
-    /// The folder that it works in: 4,096 bytes at most, without `..`.
+    /// Refused: the operator grants folders to the components of tools.
     workspace_dir: Option<String>,
-    /// The app that it belongs to: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Refused: the path says to which app an agent belongs.
     app_id: Option<String>,
 }
 
@@ -40,24 +40,31 @@ impl From<NewConfig> for AgentConfig {
     }
 }
 
-/// Fields to change of what is kept about an agent: they are merged, and `null` takes one away.
+/// Fields to change of what is kept about an agent, the same as of a new one: they are merged, and
+/// `null` takes one away.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = AgentConfigChanges)]
 pub(super) struct NewFields {
+    /// Its name for people: the same as `name` beside it.
+    pub(super) name: Option<String>,
+    /// Its own system prompt: the same as `system_prompt_override` beside it.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub(super) system_prompt: Option<Option<String>>,
     /// Its user name, for mentions as `@name`: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     username: Option<Option<String>>,
-    /// Its purpose: 8 KiB at most.
+    /// Its purpose, in place of its definition's: 8 KiB at most.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     description: Option<Option<String>>,
-    /// The folder that it works in: 4,096 bytes at most, without `..`.
+    /// Only `null`: the operator grants folders to the components of tools.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     workspace_dir: Option<Option<String>>,
-    /// The app that it belongs to: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Only `null`: the path says to which app an agent belongs.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     app_id: Option<Option<String>>,
@@ -66,11 +73,31 @@ pub(super) struct NewFields {
 impl From<NewFields> for ConfigChanges {
     fn from(new: NewFields) -> Self {
         Self {
+            name: None,
             username: new.username,
             description: new.description,
             workspace_dir: new.workspace_dir,
             app_id: new.app_id,
         }
+    }
+}
+
+/// Returns what is said beside the configuration or in it.
+///
+/// # Errors
+/// Both are said, and are not the same.
+pub(super) fn either<T: PartialEq>(
+    beside: Option<T>,
+    within: Option<T>,
+    names: [&str; 2],
+) -> Result<Option<T>, Problem> {
+    let [name, field] = names;
+    match (&beside, &within) {
+        (Some(one), Some(other)) if one != other => Err(Problem::invalid_field(
+            &format!("/config/{field}"),
+            format!("`{name}` and `config.{field}` are not the same; say one of them"),
+        )),
+        _ => Ok(beside.or(within)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::stream::end::{End, heartbeat_every, push_committed, wait_out};
 use crate::stream::frame;
 use crate::stream::outbox::{HungUp, Outbox};
 use crate::stream::tail::{Next, Tail};
-use broker::{Broker, Frame, Joined};
+use broker::{Broker, Frame, Joined, Placed};
 use bytes::Bytes;
 use domain::connector::ReplyRoute;
 use domain::event::{DeliveryQueued, Event, InputAccepted, Recorded, Source};
@@ -87,7 +87,7 @@ impl Feed {
                     self.send_new(until).await?;
                 }
                 shown = self.joined.frames.recv() => match shown {
-                    Ok(frame) => self.show(&frame).await?,
+                    Ok(shown) => self.show_placed(&shown).await?,
                     // Pieces of a reply are missing, and the whole follows.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(End::Retry),
@@ -249,11 +249,20 @@ impl Feed {
     async fn send_shown(&mut self) -> Result<(), End> {
         loop {
             match self.joined.frames.try_recv() {
-                Ok(frame) => self.show(&frame).await?,
+                Ok(shown) => self.show_placed(&shown).await?,
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
             }
         }
+    }
+
+    /// Shows a frame after all that was stored before it.
+    async fn show_placed(&mut self, placed: &Placed) -> Result<(), End> {
+        if self.position < placed.after {
+            self.tail.reached(placed.after).await.ok_or(End::Retry)?;
+            self.send_new(placed.after).await?;
+        }
+        Ok(self.show(&placed.frame).await?)
     }
 
     async fn show(&self, frame: &Frame) -> Result<(), HungUp> {

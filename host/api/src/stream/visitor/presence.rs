@@ -10,6 +10,7 @@ use domain::id::{OperationId, RunId, SessionId};
 use domain::operation::Settlement;
 use domain::user::UserId;
 use std::collections::BTreeMap;
+use store::UserSessionFilter;
 
 /// Sessions of a visitor that are looked at, the latest.
 const SESSIONS_MAX: usize = 8;
@@ -53,9 +54,13 @@ impl Presence {
         broker: &Broker,
     ) -> Result<Vec<OperationId>, broker::Error> {
         let clearance = broker.clearance(&self.user).await?;
+        let open = UserSessionFilter {
+            open: true,
+            ..UserSessionFilter::default()
+        };
         let store = broker.store();
         let rows = store
-            .sessions_of_user(&clearance, None, true, SESSIONS_MAX)
+            .sessions_of_user(&clearance, open, SESSIONS_MAX)
             .await?;
         self.sessions = rows.iter().map(|it| (it.row.id, it.row.open_run)).collect();
         self.waiting.clear();

@@ -124,6 +124,8 @@ pub(super) struct Watchers<'a> {
     pub(super) operation: &'a Operation,
     pub(super) stopwatch: &'a Stopwatch,
     pub(super) watched: bool,
+    /// True if the reply comes as a stream and is shown in the making.
+    pub(super) streams: bool,
     /// The telemetry of the call.
     pub(super) telling: Telling<'a>,
 }
@@ -153,8 +155,15 @@ impl Drop for Watchers<'_> {
 }
 
 impl DeltaSink for Watchers<'_> {
+    fn streams(&self) -> bool {
+        self.streams
+    }
+
     fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
         self.stopwatch.progressed();
+        if !self.streams {
+            return;
+        }
         self.telling.said(attempt, seq, &delta);
         let show = match delta {
             Delta::Text(text) => Show::Text(text),

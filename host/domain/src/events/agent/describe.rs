@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 /// Changes to the configuration. Fields that are not named stay, and `Some(None)` removes a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
+    /// The name that was said, which its label has. Without one the label follows from its path.
+    pub name: Option<String>,
     /// Name of the agent in mentions, where people write `@name`.
     pub username: Option<Option<String>>,
     /// Purpose of the agent.
@@ -28,10 +30,12 @@ impl ConfigChanges {
         *self == Self::default()
     }
 
-    /// The fields that are named, with what they are to be; `null` where one is taken away.
+    /// The fields that are named, but for the name, with what they are to be; `null` where one is
+    /// taken away.
     #[must_use]
     pub fn named(&self) -> BTreeMap<&'static str, Option<&str>> {
         let Self {
+            name: _,
             username,
             description,
             workspace_dir,
@@ -56,13 +60,32 @@ impl ConfigChanges {
             change.clone().unwrap_or_else(|| before.clone())
         };
         AgentConfig {
-            name: config.name.clone(),
+            name: self.name.clone().or_else(|| config.name.clone()),
             system_prompt: config.system_prompt.clone(),
             username: after(&self.username, &config.username),
             description: after(&self.description, &config.description),
             workspace_dir: after(&self.workspace_dir, &config.workspace_dir),
             app_id: after(&self.app_id, &config.app_id),
         }
+    }
+}
+
+/// Checks that nothing is said that is said elsewhere.
+///
+/// # Errors
+/// A folder or an app is given, with the place where that is said.
+pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<(), Refusal> {
+    let folder = "an agent has no folder of its own: grant one to the components whose tools it \
+                  calls (`directories`)";
+    let app = "the app that an agent belongs to is said by its path: make it at \
+               `/<user>/app/<name>`";
+    let no = |message: &str, field: &str| {
+        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
+    };
+    match (workspace_dir, app_id) {
+        (Some(_), _) => no(folder, "/config/workspace_dir"),
+        (None, Some(_)) => no(app, "/config/app_id"),
+        (None, None) => Ok(()),
     }
 }
 
@@ -81,13 +104,18 @@ impl Agent {
     /// Changes what is kept about it; none when that is so already.
     ///
     /// # Errors
-    /// It is archived; a field does not keep its limits.
+    /// It is archived; a field does not keep its limits, or is said elsewhere.
     pub fn describe(
         &self,
         changes: &ConfigChanges,
         now: Timestamp,
     ) -> Result<Option<Event>, Refusal> {
         self.is_active()?;
+        let said = |change: &Option<Option<String>>| change.clone().flatten();
+        check_place(
+            said(&changes.workspace_dir).as_deref(),
+            said(&changes.app_id).as_deref(),
+        )?;
         let config = changes.apply_to(&self.config);
         check_config(&config)?;
         let event = |config| {
@@ -100,11 +128,10 @@ impl Agent {
         Ok((config != self.config).then(|| event(config)))
     }
 
-    /// All that is kept about it, its name and its own prompt included.
+    /// All that was said about it, its name and its own prompt included.
     #[must_use]
     pub fn described(&self) -> AgentConfig {
         AgentConfig {
-            name: Some(self.name.clone()),
             system_prompt: self.system_prompt_override.clone(),
             ..self.config.clone()
         }
@@ -132,26 +159,27 @@ mod tests {
         assert_eq!(said.describe(&both, T).unwrap(), None);
         let less = ConfigChanges {
             description: Some(None),
-            app_id: set("shop"),
+            name: Some("Ada".into()),
             ..ConfigChanges::default()
         };
         let less = said.after(&said.describe(&less, T).unwrap().unwrap());
         let expected = AgentConfig {
+            name: Some("Ada".into()),
             username: Some("ada".into()),
-            app_id: Some("shop".into()),
             ..AgentConfig::default()
         };
         assert_eq!(less.config, expected);
-        assert_eq!(less.described().name.as_deref(), Some(agent.name.as_str()));
+        assert_eq!(less.described(), expected);
+        assert_eq!(said.described().name, None, "nobody has said one");
     }
 
     #[test]
     fn a_field_that_does_not_keep_its_limits_is_named() {
         let none = ConfigChanges::default;
         let username = set("a b");
-        let workspace_dir = set("../x");
+        let workspace_dir = set("work");
         let description = set(&"x".repeat(9_000));
-        let app_id = set("");
+        let app_id = set("shop");
         for (changes, field) in [
             (ConfigChanges { username, ..none() }, "/config/username"),
             (

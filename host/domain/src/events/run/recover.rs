@@ -350,6 +350,30 @@ pub fn ready(
     ready
 }
 
+/// Returns whether an operation may be performed where calls are made one by one: it is no call, or
+/// all calls that were requested before it have their outcomes.
+#[must_use]
+pub fn is_its_turn(run: &Run, operation: OperationId) -> bool {
+    let calls = || run.open.values().filter(|open| is_call(open));
+    let place = |open: &Open| (open.operation.step, open.operation.place);
+    let own = calls()
+        .find(|open| open.operation.id == operation)
+        .map(place);
+    own.is_none_or(|own| calls().all(|open| place(open) >= own))
+}
+
+/// Returns whether an operation is a call of the agent's own, and none of a command line's.
+fn is_call(open: &Open) -> bool {
+    let calls = matches!(
+        open.operation.performer,
+        Performer::Tool { .. }
+            | Performer::Agent { .. }
+            | Performer::Command { .. }
+            | Performer::Recall { .. }
+    );
+    calls && open.within.is_none()
+}
+
 fn is_serial(open: &Open) -> bool {
     open.operation.effect == EffectClass::NonIdempotent && open.is_active()
 }

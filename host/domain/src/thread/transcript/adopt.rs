@@ -9,7 +9,7 @@
 
 mod build;
 
-use super::fault::TranscriptFault;
+use super::fault::{PassedOver, TranscriptFault};
 use super::line::kind;
 use super::{Header, LeftOut, Reading, Transcript, TranscriptTurn};
 use crate::thread::message::{Part, Role};
@@ -104,13 +104,26 @@ impl ForeignMessage {
     }
 }
 
+/// The lines of another program's file that became nothing.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// Those that were understood.
+    pub(super) left_out: Vec<LeftOut>,
+    /// Those that cannot be meant.
+    pub(super) passed_over: PassedOver,
+}
+
 /// The reading of another program's file, whose turns were made of its messages.
 pub(super) fn reading(
     header: Header,
     turns: Vec<TranscriptTurn>,
     blobs: BTreeMap<Digest, Vec<u8>>,
-    left_out: Vec<LeftOut>,
+    beside: Beside,
 ) -> Result<Reading, TranscriptFault> {
+    let passed_over = beside.passed_over.into_faults();
+    if let (true, Some(first)) = (turns.is_empty(), passed_over.first()) {
+        return Err(first.clone());
+    }
     let transcript = Transcript {
         header,
         blobs: if turns.is_empty() {
@@ -126,7 +139,8 @@ pub(super) fn reading(
     Ok(Reading {
         transcript,
         exact: false,
-        left_out,
+        left_out: beside.left_out,
+        passed_over,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The dialects of JSON lines, and how a file says which is its own.
 //!
-//! Each is a file and a folder that can go without the other, pi's with 960 lines and aix's with
-//! 420. With one go its variant of [`Dialect`], its arms below, and the API's name for it; what
+//! Each is a file and a folder that can go without the other, pi's with 1,020 lines and aix's with
+//! 440. With one go its variant of [`Dialect`], its arms below, and the API's name for it; what
 //! both share stays in `blocks.rs`.
 
 pub mod aix;
@@ -55,16 +55,23 @@ impl Dialect {
 ///
 /// In pi's the session's line has a number as its version and every other line is an entry of a
 /// tree. In aix's the version is a text or left out, and what is said stands in lines of the type
-/// `user` or `assistant`.
+/// `user` or `assistant`. Lines that are not JSON objects are passed over.
 ///
 /// # Errors
-/// A line is not a JSON object, or the first lines do not tell.
+/// The first lines do not tell.
 pub fn detect(file: &[u8]) -> Result<Dialect, TranscriptFault> {
     let mut untold = None;
-    for (number, text) in line::texts(file)?.into_iter().take(DETECTION_LINES_MAX) {
-        let line = line::parse(number, text, line::OWN_DEPTH_MAX)?;
+    let mut wrong = None;
+    for (number, text) in line::split(file)?.into_iter().take(DETECTION_LINES_MAX) {
+        let line = match text.and_then(|text| line::parse(number, text, line::OWN_DEPTH_MAX)) {
+            Ok(line) => line,
+            Err(fault) => {
+                wrong = wrong.or(Some(fault));
+                continue;
+            }
+        };
         let fields = line.fields();
-        match fields.text("type")? {
+        match fields.text("type").unwrap_or_default() {
             Some("session") if fields.value("version").is_some_and(Value::is_number) => {
                 return Ok(Dialect::Pi);
             }
@@ -81,5 +88,5 @@ pub fn detect(file: &[u8]) -> Result<Dialect, TranscriptFault> {
     let message = "neither it nor the lines after it tell the dialect: pi's session line has \
                    `\"version\":3`, aix's has lines of the type \
                    `user` and `assistant`";
-    Err(TranscriptFault::line(untold.unwrap_or(1), message))
+    Err(wrong.unwrap_or_else(|| TranscriptFault::line(untold.unwrap_or(1), message)))
 }

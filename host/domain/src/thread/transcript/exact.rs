@@ -273,6 +273,7 @@ impl Collected {
             transcript,
             exact: true,
             left_out: Vec::new(),
+            passed_over: Vec::new(),
         })
     }
 

@@ -1,10 +1,10 @@
 //! Errors: what is wrong with a file that is read, and why a transcript is not written.
 
-use super::{LINE_BYTES_MAX, Unsound};
+use super::{LINE_BYTES_MAX, PASSED_OVER_MAX, Unsound};
 use crate::values::id::TurnId;
 use std::fmt;
 
-/// The first thing in a file that cannot be meant. Nothing was taken of the file.
+/// Something in a file that cannot be meant: nothing was taken of the file, or nothing of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptFault {
     /// The line, counted from 1; 0 for the file as a whole.
@@ -23,6 +23,38 @@ impl TranscriptFault {
             field: String::new(),
             message: message.into(),
         }
+    }
+}
+
+/// The lines of another program's file that are passed over, by their faults.
+#[derive(Debug, Default)]
+pub(super) struct PassedOver(Vec<TranscriptFault>);
+
+impl PassedOver {
+    /// Passes over a line, unless it was passed over before.
+    ///
+    /// # Errors
+    /// It is one too many.
+    pub(super) fn add(&mut self, fault: TranscriptFault) -> Result<(), TranscriptFault> {
+        if self.0.iter().any(|known| known.line == fault.line) {
+            return Ok(());
+        }
+        if self.0.len() == PASSED_OVER_MAX {
+            let message = format!(
+                "more than {PASSED_OVER_MAX} lines cannot be read, so that it is no such file; the \
+                 last of them, line {}: {}",
+                fault.line, fault.message
+            );
+            return Err(TranscriptFault::line(0, message));
+        }
+        self.0.push(fault);
+        Ok(())
+    }
+
+    /// Returns the faults in the order of their lines.
+    pub(super) fn into_faults(mut self) -> Vec<TranscriptFault> {
+        self.0.sort_by_key(|fault| fault.line);
+        self.0
     }
 }
 

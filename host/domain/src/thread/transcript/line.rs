@@ -40,8 +40,25 @@ impl Records {
     }
 }
 
+/// A line of a file as text, with its number from 1.
+pub(super) type Numbered<'a> = (usize, Result<&'a str, TranscriptFault>);
+
 /// The lines of a file that are not empty, as text. A line may end with a carriage return.
+///
+/// # Errors
+/// One of them is no text that is read.
 pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> {
+    let lines = split(file)?.into_iter();
+    lines
+        .map(|(number, text)| text.map(|text| (number, text)))
+        .collect()
+}
+
+/// The lines of a file that are not empty, each by itself.
+///
+/// # Errors
+/// The file as a whole is none that is read.
+pub(super) fn split(file: &[u8]) -> Result<Vec<Numbered<'_>>, TranscriptFault> {
     if file.len() > FILE_BYTES_MAX {
         let message = format!(
             "it has {} bytes and {FILE_BYTES_MAX} is the most: divide it",
@@ -57,32 +74,11 @@ pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> 
                 format!("{LINES_MAX} lines are the most: divide the file"),
             ));
         }
-        if bytes.len() > LINE_BYTES_MAX {
-            let message = format!(
-                "it has {} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it \
-                 elsewhere",
-                bytes.len()
-            );
-            return Err(TranscriptFault::line(number, message));
+        let text = text(number, bytes);
+        if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
+            continue;
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            TranscriptFault::line(
-                number,
-                format!(
-                    "it is not UTF-8 from byte {} on: write the file in UTF-8",
-                    error.valid_up_to()
-                ),
-            )
-        })?;
-        if text.starts_with('\u{feff}') {
-            return Err(TranscriptFault::line(
-                number,
-                "it begins with a byte order mark: take that out",
-            ));
-        }
-        if !text.trim().is_empty() {
-            lines.push((number, text));
-        }
+        lines.push((number, text));
     }
     if lines.is_empty() {
         Err(TranscriptFault::line(
@@ -92,6 +88,29 @@ pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> 
     } else {
         Ok(lines)
     }
+}
+
+/// One line as text.
+fn text(number: usize, bytes: &[u8]) -> Result<&str, TranscriptFault> {
+    if bytes.len() > LINE_BYTES_MAX {
+        let message = format!(
+            "it has {} bytes and {LINE_BYTES_MAX} is the most: keep what is long in it elsewhere",
+            bytes.len()
+        );
+        return Err(TranscriptFault::line(number, message));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let message = format!(
+            "it is not UTF-8 from byte {} on: write the file in UTF-8",
+            error.valid_up_to()
+        );
+        TranscriptFault::line(number, message)
+    })?;
+    if text.starts_with('\u{feff}') {
+        let message = "it begins with a byte order mark: take that out";
+        return Err(TranscriptFault::line(number, message));
+    }
+    Ok(text)
 }
 
 /// One line as an object.
@@ -130,12 +149,18 @@ pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line,
     }
 }
 
-/// Every line of a file.
-pub(super) fn lines(file: &[u8], records: Records) -> Result<Vec<Line>, TranscriptFault> {
-    texts(file)?
-        .into_iter()
-        .map(|(number, text)| parse(number, text, records.depth_max()))
-        .collect()
+/// Every line of another program's file, or its fault.
+///
+/// # Errors
+/// The file as a whole is none that is read.
+pub(super) fn lines(
+    file: &[u8],
+    records: Records,
+) -> Result<Vec<Result<Line, TranscriptFault>>, TranscriptFault> {
+    let lines = split(file)?.into_iter();
+    let depth_max = records.depth_max();
+    let parsed = lines.map(|(number, text)| parse(number, text?, depth_max));
+    Ok(parsed.collect())
 }
 
 impl Line {

@@ -2,6 +2,7 @@
 
 use super::{INVALID_ARGUMENTS, MESSAGE, MESSAGE_TIMEOUT_S, TIMEOUT_S_MAX};
 use crate::agents::definition::DefinitionId;
+use crate::agents::external::ExternalName;
 use crate::thread::message::Part;
 use crate::values::id::{AgentId, SessionId};
 use crate::values::limits::INPUT_BYTES_MAX;
@@ -170,12 +171,13 @@ pub fn message(arguments: Map<String, Value>) -> Result<MessageCall, Invalid> {
         None | Some("latest-or-create") => Which::LatestOrCreate,
         Some("latest") => Which::Latest,
         Some("create") => Which::Create,
-        Some(id) => match id.parse() {
-            Ok(session) => Which::Id(session),
+        // An id is its own name.
+        Some(name) => match name.parse::<ExternalName>() {
+            Ok(name) => Which::Id(name.session()),
             Err(_) => {
                 return invalid(
-                    "`session` must be `latest`, `create`, `latest-or-create` or the id of a \
-                     session",
+                    "`session` must be `latest`, `create`, `latest-or-create`, the id of a \
+                     session, or the name of one of an external agent's",
                 );
             }
         },

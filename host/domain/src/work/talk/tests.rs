@@ -5,6 +5,7 @@ use super::{
     ToolCall, Which, Whom, definitions, dispatch, message, reply,
 };
 use crate::agents::definition::DefinitionId;
+use crate::agents::external::ExternalName;
 use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
 use crate::values::id::{InputId, SessionId};
@@ -114,6 +115,12 @@ fn a_message_goes_to_the_latest_session_or_a_new_one_and_waits_five_minutes() {
             Mode::Sync,
             7,
         ),
+        (
+            json!({ "agentId": "a", "content": "x", "session": "w-1" }),
+            Which::Id("w-1".parse::<ExternalName>().unwrap().session()),
+            Mode::Sync,
+            300,
+        ),
     ] {
         let call = message(object(arguments.clone()))
             .unwrap_or_else(|error| panic!("{arguments}: {error}"));
@@ -195,7 +202,7 @@ fn what_is_wrong_with_a_call_is_named_with_what_would_be_right() {
             "`session` must be",
         ),
         (
-            json!({ "agentId": "a", "content": "x", "session": "newest" }),
+            json!({ "agentId": "a", "content": "x", "session": "the newest" }),
             "`session` must be",
         ),
         (

@@ -144,7 +144,7 @@ const AUTHORITY: &[Pinned] = &[
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
          capabilityDenylist chat color component confirm contextWindowSize description \
-         displayName extends external fixedSettings generation icon limits madeBy \
+         displayName enableStreaming extends external fixedSettings generation icon limits madeBy \
          maxConcurrentMessages maxSessionMessages memory memoryHints messageTimeout model \
          modelAllowlist modelNames operations promptSectionsOff sessionTimeout sessions settings \
          skillAllowlist skillDenylist systemPrompt templateFor toolAllowlist toolDenylist \

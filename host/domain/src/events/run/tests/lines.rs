@@ -1,6 +1,7 @@
 //! Tests of command lines: the calls that they make are theirs, and the agent hears of the line.
 
 use super::*;
+use crate::events::run::recover::is_its_turn;
 use crate::work::operation::{Called, CommandCall};
 
 fn operation(id: OperationId, key: &str, performer: Performer) -> Operation {
@@ -123,4 +124,21 @@ fn a_line_that_is_cancelled_stops_its_call_with_it() {
         matches!(told.as_slice(), [News::Settled { key, .. }] if key == "line"),
         "{told:?}"
     );
+}
+
+#[test]
+fn calls_that_are_made_one_by_one_wait_for_those_before_them() {
+    let run = with_two_calls(EffectClass::ReadOnly);
+    let [first, second] = ["call-2-0", "call-2-1"].map(|key| run.by_key(key).unwrap().operation.id);
+    let turns = |run: &Run| [first, second].map(|call| is_its_turn(run, call));
+    assert_eq!(turns(&run), [true, false]);
+    let settled = Settlement::new(first, OperationOutcome::Denied, NOW);
+    let run = run
+        .clone()
+        .apply(&Event::RunSettled(RunSettled {
+            run: run.started.run,
+            settled: vec![settled],
+        }))
+        .unwrap();
+    assert!(is_its_turn(&run, second));
 }

@@ -21,6 +21,8 @@ pub(in crate::thread::transcript) struct Adopted {
     pub(in crate::thread::transcript) turns: Vec<TranscriptTurn>,
     /// The turn of each message: the one that ends with it, or else the first that has it.
     pub(in crate::thread::transcript) homes: Vec<TurnId>,
+    /// The faults of messages that no turn has: results without a call.
+    pub(in crate::thread::transcript) faults: Vec<TranscriptFault>,
 }
 
 /// The division of messages into turns.
@@ -41,6 +43,7 @@ pub(in crate::thread::transcript) fn turns(
 ) -> Result<Adopted, TranscriptFault> {
     let plan = plan(said, head);
     let mut turns: Vec<TranscriptTurn> = Vec::new();
+    let mut faults = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut ended: HashMap<usize, TurnId> = HashMap::new();
     let mut first: HashMap<usize, TurnId> = HashMap::new();
@@ -75,16 +78,13 @@ pub(in crate::thread::transcript) fn turns(
             }),
             _ => None,
         };
-        let turn = make(
-            &said,
-            Joins {
-                parent,
-                jump: jump(parent, find),
-                mark,
-            },
-            session,
-            adoption,
-        )?;
+        let joins = Joins {
+            parent,
+            jump: jump(parent, find),
+            mark,
+        };
+        let (turn, orphans) = make(&said, joins, session, adoption);
+        faults.extend(orphans);
         let id = turn.node.id;
         for place in path {
             first.entry(place).or_insert(id);
@@ -96,7 +96,11 @@ pub(in crate::thread::transcript) fn turns(
     let homes = (0..said.len())
         .filter_map(|place| ended.get(&place).or_else(|| first.get(&place)).copied())
         .collect();
-    Ok(Adopted { turns, homes })
+    Ok(Adopted {
+        turns,
+        homes,
+        faults,
+    })
 }
 
 /// Count of the messages and bytes that were copied so far.
@@ -227,13 +231,13 @@ struct Joins<'a> {
     mark: Option<Mark>,
 }
 
-/// One turn.
+/// Makes a turn. Returns with it the faults of results that no call waits for.
 fn make(
     said: &[&ForeignMessage],
     joins: Joins<'_>,
     session: SessionId,
     adoption: &Adoption,
-) -> Result<TranscriptTurn, TranscriptFault> {
+) -> (TranscriptTurn, Vec<TranscriptFault>) {
     let Joins { parent, jump, mark } = joins;
     let first_message = parent.map_or(1, |parent| parent.last_message + 1);
     let last = said.last();
@@ -247,8 +251,9 @@ fn make(
         messages: Vec::new(),
         open: Vec::new(),
     };
+    let mut orphans = Vec::new();
     for this in said {
-        told.say(this)?;
+        orphans.extend(told.say(this).err());
     }
     let was_cut_off = !told.open.is_empty();
     told.pair_what_is_left();
@@ -286,11 +291,12 @@ fn make(
         models,
     };
     node.id = node.compute_id();
-    Ok(TranscriptTurn {
+    let turn = TranscriptTurn {
         node,
         committed,
         messages: messages.into_iter().map(Some).collect(),
-    })
+    };
+    (turn, orphans)
 }
 
 /// The run that a turn is taken to be of: it follows from the session, from the adoption and from
@@ -328,6 +334,10 @@ struct Telling {
 }
 
 impl Telling {
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// It is the result of a call that does not wait for one. It is not added.
     fn say(&mut self, said: &ForeignMessage) -> Result<(), TranscriptFault> {
         let answers = match &said.answers {
             None => None,

@@ -21,7 +21,7 @@
 //! A flat file has one thread, and so has what is written:
 //! [`crate::thread::transcript::Transcript::thread`] cuts one out of a tree.
 //!
-//! It can go: deleting it takes this file and `aix/` (420 lines), and its arms in `dialect.rs`.
+//! It can go: deleting it takes this file and `aix/` (440 lines), and its arms in `dialect.rs`.
 
 mod foreign;
 
@@ -166,18 +166,18 @@ fn block(part: &Part) -> Option<Value> {
 /// which see [`read_foreign`].
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first thing in it because of which nothing is taken of it.
 pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
-    let texts = line::texts(file)?;
-    let first = texts
-        .first()
-        .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
-        .transpose()?;
+    let first = line::split(file)?.into_iter().next();
+    let first = first.and_then(|(number, text)| {
+        let text = text.ok()?;
+        line::parse(number, text, OWN_DEPTH_MAX).ok()
+    });
     if first.is_none_or(|line| own(&line.map).is_none()) {
         return foreign::read(file, adoption, Records::Refused);
     }
     let mut collected = Collected::default();
-    for (number, text) in texts {
+    for (number, text) in line::texts(file)? {
         let line = line::parse(number, text, OWN_DEPTH_MAX)?;
         let records = own(&line.map).ok_or_else(|| {
             let message = format!(

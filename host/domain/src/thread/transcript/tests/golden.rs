@@ -44,6 +44,7 @@ fn a_tree_is_written_for_pi_as_it_always_was() {
         transcript: story(),
         exact: true,
         left_out: vec![],
+        passed_over: Vec::new(),
     };
     assert_eq!(read(&written, &adoption()), Ok((Dialect::Pi, reading)));
 }
@@ -56,6 +57,7 @@ fn a_thread_is_written_for_aix_as_it_always_was() {
         transcript: thread(),
         exact: true,
         left_out: vec![],
+        passed_over: Vec::new(),
     };
     assert_eq!(read(&written, &adoption()), Ok((Dialect::Aix, reading)));
 }

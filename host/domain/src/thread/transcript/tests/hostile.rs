@@ -1,11 +1,12 @@
-//! Files that are refused: each with its line, its field and a word on what to do.
+//! Files that are refused, and lines that are passed over: each with its line, its field and a word
+//! on what to do.
 
 use super::story::{adoption, empty, story};
 use crate::thread::message::Part;
 use crate::thread::transcript::dialect::{aix, detect, pi};
 use crate::thread::transcript::{
-    COPIED_MESSAGES_MAX, LINE_BYTES_MAX, Label, TIME_MS_MAX, Transcript, TranscriptFault, Unsound,
-    Unwritable, WORD_BYTES_MAX, read,
+    COPIED_MESSAGES_MAX, LINE_BYTES_MAX, Label, PASSED_OVER_MAX, TIME_MS_MAX, Transcript,
+    TranscriptFault, Unsound, Unwritable, WORD_BYTES_MAX, read,
 };
 use crate::values::digest::Digest;
 use crate::values::json::DEPTH_MAX;
@@ -23,6 +24,17 @@ fn refused(file: &[u8]) -> TranscriptFault {
     read(file, &adoption())
         .err()
         .unwrap_or_else(|| panic!("it was taken: {}", String::from_utf8_lossy(file)))
+}
+
+/// The fault because of which a file is refused, or else its first line that is passed over.
+fn fault_of(file: &[u8]) -> TranscriptFault {
+    match read(file, &adoption()) {
+        Err(fault) => fault,
+        Ok((_, reading)) => {
+            let first = reading.passed_over.into_iter().next();
+            first.unwrap_or_else(|| panic!("all was taken: {}", String::from_utf8_lossy(file)))
+        }
+    }
 }
 
 /// A session of pi's with a question and an answer.
@@ -171,15 +183,22 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
         } else {
             with(pi_lines(), line, field, value.clone())
         };
-        let fault = refused(&file(&changed));
+        let fault = fault_of(&file(&changed));
         assert_eq!(
             (fault.line, fault.field.as_str()),
             (line, field),
             "{value:.60}: {fault}"
         );
         assert!(fault.message.contains(says), "{field}: {fault}");
+        // The session's own line, and what belongs to another file, are the file's fault.
+        let is_of_file = line == 1 || says == "divide the file";
+        assert_eq!(
+            read(&file(&changed), &adoption()).is_err(),
+            is_of_file,
+            "{field}"
+        );
     }
-    let orphan = refused(&file(&with(
+    let orphan = fault_of(&file(&with(
         pi_lines(),
         4,
         "/message/toolCallId",
@@ -193,7 +212,7 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
     let mut image = pi_lines();
     image[1]["message"]["content"] =
         json!([{ "type": "image", "data": "?", "mimeType": "image/png" }]);
-    assert_eq!(refused(&file(&image)).field, "/message/content/0/data");
+    assert_eq!(fault_of(&file(&image)).field, "/message/content/0/data");
     let record = json!({ "type": "custom", "customType": "agent-host.turn", "id": "9", "timestamp": "2025-01-01T00:00:00Z", "data": {} });
     assert_eq!(
         refused(&file(&[pi_lines(), vec![record]].concat())).field,
@@ -219,7 +238,7 @@ fn what_is_wrong_in_a_file_for_aix_is_told_by_line_and_field() {
         (3, "/message/content", none(), "it is missing"),
         (3, "/agentHost", json!({}), "take the field out"),
     ] {
-        let fault = refused(&file(&with(aix_lines(), line, field, value.clone())));
+        let fault = fault_of(&file(&with(aix_lines(), line, field, value.clone())));
         assert_eq!(
             (fault.line, fault.field.as_str()),
             (line, field),
@@ -263,9 +282,10 @@ fn lines_that_no_dialect_has_are_refused() {
             "10485759 is the most",
         ),
     ] {
-        let fault = refused(&bytes);
+        let fault = fault_of(&bytes);
         assert_eq!(fault.line, line, "{fault}");
         assert!(fault.to_string().contains(says), "{fault}");
+        assert_eq!(read(&bytes, &adoption()).is_err(), line < 7, "{fault}");
     }
     // As pi and aix do, empty lines and line ends of other systems are passed over.
     let text = String::from_utf8(file(&aix_lines()))
@@ -282,6 +302,43 @@ fn lines_that_no_dialect_has_are_refused() {
         json!({ "type": "message", "message": { "role": "user", "content": "x" } }),
     ]);
     assert!(refused(&old).message.contains("open it with pi once"));
+}
+
+/// One bad line costs what is in it: what stands behind it goes on from what stood before it.
+#[test]
+fn a_line_that_cannot_be_read_is_passed_over_and_named() {
+    let at = "2025-01-01T00:00:00Z";
+    let said = |id: &str, parent: &str, role: &str, text: &str| {
+        let message = json!({ "role": role, "content": text });
+        json!({ "type": "message", "id": id, "parentId": parent, "timestamp": at, "message": message })
+            .to_string()
+    };
+    let mut lines: Vec<String> = pi_lines().iter().take(2).map(Value::to_string).collect();
+    lines.extend([
+        "{\"type\":\"message\",\"id\":\"x".to_owned(),
+        said("3", "2", "assistant", "b"),
+        said("4", "3", "system", "c"),
+        said("5", "4", "user", "d"),
+    ]);
+    let (_, reading) = read(lines.join("\n").as_bytes(), &adoption()).unwrap();
+    let texts: Vec<String> = reading
+        .transcript
+        .turns
+        .iter()
+        .flat_map(|turn| turn.messages.iter().flatten())
+        .map(crate::thread::message::Message::text)
+        .collect();
+    assert_eq!(texts, ["a", "b", "d"]);
+    let named: Vec<(usize, &str)> = reading
+        .passed_over
+        .iter()
+        .map(|fault| (fault.line, fault.field.as_str()))
+        .collect();
+    assert_eq!(named, [(3, ""), (5, "/message/role")]);
+    // A file with hardly anything else is no such file.
+    lines.extend(std::iter::repeat_n("nothing".to_owned(), PASSED_OVER_MAX));
+    let fault = refused(lines.join("\n").as_bytes());
+    assert!(fault.message.contains("no such file"), "{fault}");
 }
 
 #[test]

@@ -4,14 +4,14 @@
 //! `sessionId` does. A line of the type `user` or `assistant` is a message, and its content follows
 //! that of the message before it. A `user` line that has one block of the type `toolResult` or
 //! `notice` and nothing else is that. Lines of other types are left out and named in
-//! [`Reading::left_out`], as are sessions' lines after the first. A line that aix would skip as
-//! malformed is refused here: its loss would go unnoticed.
+//! [`Reading::left_out`], as are sessions' lines after the first. A line that cannot be meant is
+//! passed over and named in [`Reading::passed_over`].
 
 use super::super::blocks::{Blocks, parts};
 use super::FIELD;
 use crate::thread::message::Role;
 use crate::thread::model::Usage;
-use crate::thread::transcript::adopt::{self, Adopted, Adoption, Answered, ForeignMessage};
+use crate::thread::transcript::adopt::{self, Adopted, Adoption, Answered, Beside, ForeignMessage};
 use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::line::{self, Fields, Line, Records};
 use crate::thread::transcript::{EMPTY_STATE, Header, LeftOut, Reading};
@@ -37,7 +37,7 @@ struct Thread {
     said: Vec<ForeignMessage>,
     uuids: HashMap<String, usize>,
     blobs: Blocks,
-    left_out: Vec<LeftOut>,
+    beside: Beside,
 }
 
 pub(super) fn read(
@@ -53,20 +53,50 @@ pub(super) fn read(
         said: Vec::new(),
         uuids: HashMap::new(),
         blobs,
-        left_out: Vec::new(),
+        beside: Beside::default(),
     };
     for line in line::lines(file, records)? {
-        if line.map.contains_key(FIELD) && records == Records::Refused {
-            let message = "it is a line of this host, and the session's line is not: export the session \
-                 again, or take the field out";
-            return Err(line.fields().fault(FIELD, message));
+        let taken = match line {
+            Ok(line) => {
+                thread.check(&line, records)?;
+                thread.take(&line)
+            }
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = taken {
+            thread.beside.passed_over.add(fault)?;
         }
-        thread.take(&line)?;
     }
     thread.finish(adoption)
 }
 
 impl Thread {
+    /// Checks that a line belongs to the file.
+    ///
+    /// # Errors
+    /// It is of this host, or of another session: the file is not one that can be taken.
+    fn check(&mut self, line: &Line, records: Records) -> Result<(), TranscriptFault> {
+        let fields = line.fields();
+        if line.map.contains_key(FIELD) && records == Records::Refused {
+            let message = "it is a line of this host, and the session's line is not: export the session \
+                 again, or take the field out";
+            return Err(fields.fault(FIELD, message));
+        }
+        if !matches!(fields.text("type"), Ok(Some("user" | "assistant"))) {
+            return Ok(());
+        }
+        let Some(session) = fields.short_text("sessionId")? else {
+            return Ok(());
+        };
+        let known = self.session.get_or_insert_with(|| session.to_owned());
+        if known == session {
+            return Ok(());
+        }
+        let message =
+            format!("it is `{session}`, and the file's session is `{known}`: divide the file");
+        Err(fields.fault("sessionId", message))
+    }
+
     fn take(&mut self, line: &Line) -> Result<(), TranscriptFault> {
         let fields = line.fields();
         let kind = fields.text_needed("type")?;
@@ -81,7 +111,7 @@ impl Thread {
             }
             "user" => self.say(line, &fields, Role::User, time)?,
             "assistant" => self.say(line, &fields, Role::Assistant, time)?,
-            other => self.left_out.push(LeftOut {
+            other => self.beside.left_out.push(LeftOut {
                 line: line.number,
                 what: other.to_owned(),
             }),
@@ -103,17 +133,6 @@ impl Thread {
                 "uuid",
                 format!("line {before} has the uuid `{key}` too: each line has its own"),
             ));
-        }
-        if let Some(session) = fields.short_text("sessionId")? {
-            let known = self.session.get_or_insert_with(|| session.to_owned());
-            if known != session {
-                return Err(fields.fault(
-                    "sessionId",
-                    format!(
-                        "it is `{session}`, and the file's session is `{known}`: divide the file"
-                    ),
-                ));
-            }
         }
         // A line without a time was said when the one before it was.
         self.time = time.unwrap_or(self.time);
@@ -160,7 +179,7 @@ impl Thread {
         Ok(())
     }
 
-    fn finish(self, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+    fn finish(mut self, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
         let Some(id) = self.session else {
             return Err(TranscriptFault::line(
                 0,
@@ -168,12 +187,19 @@ impl Thread {
             ));
         };
         let session = adopt::session_id(&id);
-        let Adopted { turns, homes } = adopt::turns(
+        let Adopted {
+            turns,
+            homes,
+            faults,
+        } = adopt::turns(
             &self.said,
             self.said.len().checked_sub(1),
             session,
             adoption,
         )?;
+        for fault in faults {
+            self.beside.passed_over.add(fault)?;
+        }
         let header = Header {
             session,
             name: None,
@@ -184,7 +210,7 @@ impl Thread {
             parent: None,
             labels: Vec::new(),
         };
-        adopt::reading(header, turns, self.blobs, self.left_out)
+        adopt::reading(header, turns, self.blobs, self.beside)
     }
 }
 

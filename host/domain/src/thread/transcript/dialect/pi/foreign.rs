@@ -13,7 +13,8 @@
 //!
 //! What a message or a notice has beyond its text is kept in an opaque part that goes to no
 //! provider; `api`, costs and a message's own time are not kept. The head is where pi would go on:
-//! the last entry of the file. Lines that pi would skip as malformed are refused.
+//! the last entry of the file. A line that cannot be meant is passed over and named in
+//! [`Reading::passed_over`]; what stands behind it goes on from what stood before it.
 
 use super::super::blocks::{Blocks, PROVIDER, parts};
 use super::{VERSION, usage};
@@ -21,7 +22,7 @@ use crate::thread::compaction::ORIGIN_IMPORTED;
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::transcript::adopt::{
-    self, Adopted, Adoption, Answered, Compacts, ForeignMessage,
+    self, Adopted, Adoption, Answered, Beside, Compacts, ForeignMessage,
 };
 use crate::thread::transcript::exact;
 use crate::thread::transcript::fault::TranscriptFault;
@@ -47,10 +48,11 @@ pub(super) fn read(
     adoption: &Adoption,
     records: Records,
 ) -> Result<Reading, TranscriptFault> {
-    let lines = line::lines(file, records)?;
-    let Some((first, entries)) = lines.split_first() else {
+    let mut lines = line::lines(file, records)?.into_iter();
+    let Some(first) = lines.next() else {
         return Err(TranscriptFault::line(0, "it has no lines"));
     };
+    let first = first?;
     let start = first.fields();
     version(&start)?;
     let mut tree = Entries {
@@ -67,8 +69,16 @@ pub(super) fn read(
         parent: start.text("parentSession")?.and_then(adopt::parent_session),
         labels: Vec::new(),
     };
-    for line in entries {
-        tree.take(line)?;
+    for line in lines {
+        match line {
+            Ok(line) => {
+                tree.check(&line)?;
+                if let Err(fault) = tree.take(&line) {
+                    tree.pass_over(Some(&line), fault)?;
+                }
+            }
+            Err(fault) => tree.pass_over(None, fault)?,
+        }
     }
     tree.finish(header, adoption)
 }
@@ -103,7 +113,9 @@ struct Entries {
     name: Option<String>,
     leaf: Option<usize>,
     blobs: Blocks,
-    left_out: Vec<LeftOut>,
+    /// True once a line was passed over, whose id nobody may know.
+    is_torn: bool,
+    beside: Beside,
 }
 
 impl Default for Entries {
@@ -117,7 +129,8 @@ impl Default for Entries {
             name: None,
             leaf: None,
             blobs,
-            left_out: Vec::new(),
+            is_torn: false,
+            beside: Beside::default(),
         }
     }
 }
@@ -150,15 +163,57 @@ impl Words {
 }
 
 impl Entries {
+    /// Checks that an entry belongs to the file.
+    ///
+    /// # Errors
+    /// It is of this host, or of another session: the file is not one that can be taken.
+    fn check(&self, line: &Line) -> Result<(), TranscriptFault> {
+        let fields = line.fields();
+        let name = match fields.text("type") {
+            Ok(Some("session")) => {
+                return Err(fields.fault(
+                    "type",
+                    "a file holds one session, and this is a second: divide the file",
+                ));
+            }
+            Ok(Some("custom")) => fields.text("customType").unwrap_or_default(),
+            Ok(_) | Err(_) => None,
+        };
+        match name {
+            Some(name) if name.starts_with("agent-host.") && self.records == Records::Refused => {
+                let message = format!(
+                    "`{name}` is a record of this host, and the record `{}` is not on line 2: \
+                     export the session again, or take the records out",
+                    exact::SESSION
+                );
+                Err(fields.fault("customType", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes over a line. Entries behind one whose id is known go on from the entry before it.
+    fn pass_over(
+        &mut self,
+        line: Option<&Line>,
+        fault: TranscriptFault,
+    ) -> Result<(), TranscriptFault> {
+        self.is_torn = true;
+        let fields = line.map(Line::fields);
+        let text = |name: &str| fields.as_ref()?.text(name).ok().flatten();
+        if let Some(id) = text("id")
+            && !self.known.contains_key(id)
+        {
+            let parent = text("parentId").and_then(|parent| self.known.get(parent));
+            let place = parent.copied().unwrap_or(self.leaf);
+            self.known.insert(id.to_owned(), place);
+        }
+        self.beside.passed_over.add(fault)
+    }
+
     fn take(&mut self, line: &Line) -> Result<(), TranscriptFault> {
         let fields = line.fields();
         let kind = fields.text_needed("type")?;
-        if kind == "session" {
-            return Err(fields.fault(
-                "type",
-                "a file holds one session, and this is a second: divide the file",
-            ));
-        }
         let id = fields.word_needed("id")?;
         if self.known.contains_key(id) {
             return Err(fields.fault(
@@ -168,15 +223,17 @@ impl Entries {
         }
         let parent = match fields.short_text("parentId")? {
             None => None,
-            Some(parent) => *self.known.get(parent).ok_or_else(|| {
-                fields.fault(
-                    "parentId",
-                    format!(
+            Some(parent) => match self.known.get(parent) {
+                Some(place) => *place,
+                None if self.is_torn => self.leaf,
+                None => {
+                    let message = format!(
                         "no entry before it has the id `{parent}`: an entry stands behind its \
                          parent"
-                    ),
-                )
-            })?,
+                    );
+                    return Err(fields.fault("parentId", message));
+                }
+            },
         };
         let time = fields.time_needed("timestamp")?;
         self.leaf = match self.read_content(kind, &fields, line.number)? {
@@ -247,24 +304,14 @@ impl Entries {
             }
             "custom" => {
                 let name = fields.word_needed("customType")?;
-                if name.starts_with("agent-host.") && self.records == Records::Refused {
-                    let message = format!(
-                        "`{name}` is a record of this host, and the record `{}` is not on line 2",
-                        exact::SESSION
-                    );
-                    return Err(fields.fault(
-                        "customType",
-                        format!("{message}: export the session again, or take the records out"),
-                    ));
-                }
-                self.left_out.push(LeftOut {
+                self.beside.left_out.push(LeftOut {
                     line,
                     what: format!("custom {name}"),
                 });
                 None
             }
             other => {
-                self.left_out.push(LeftOut {
+                self.beside.left_out.push(LeftOut {
                     line,
                     what: other.to_owned(),
                 });
@@ -305,7 +352,7 @@ impl Entries {
             "assistant" => self.assistant(message)?,
             "toolResult" => self.tool_result(message)?,
             "bashExecution" if message.flag("excludeFromContext")? => {
-                self.left_out.push(LeftOut {
+                self.beside.left_out.push(LeftOut {
                     line,
                     what: "bashExecution that pi keeps from the model".to_owned(),
                 });
@@ -382,25 +429,35 @@ impl Entries {
     }
 
     fn finish(self, mut header: Header, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
-        let Adopted { turns, homes } =
-            adopt::turns(&self.said, self.leaf, header.session, adoption)?;
+        let Adopted {
+            turns,
+            homes,
+            faults,
+        } = adopt::turns(&self.said, self.leaf, header.session, adoption)?;
+        let mut beside = self.beside;
+        for fault in faults {
+            beside.passed_over.add(fault)?;
+        }
         let home = |place: Option<usize>| place.and_then(|place| homes.get(place).copied());
         header.head = home(self.leaf);
         header.name = self.name;
         let mut labels: Vec<(String, Label)> = Vec::new();
-        let mut left_out = self.left_out;
         for (line, target, label) in self.labels {
-            let place = *self.known.get(&target).ok_or_else(|| TranscriptFault {
-                line,
-                field: "/targetId".to_owned(),
-                message: format!(
-                    "no entry has the id `{target}`: name one that is there, or take the line out"
-                ),
-            })?;
+            let Some(place) = self.known.get(&target).copied() else {
+                beside.passed_over.add(TranscriptFault {
+                    line,
+                    field: "/targetId".to_owned(),
+                    message: format!(
+                        "no entry has the id `{target}`: name one that is there, or take the line \
+                         out"
+                    ),
+                })?;
+                continue;
+            };
             labels.retain(|(labelled, _)| *labelled != target);
             match (label, home(place)) {
                 (Some(label), Some(turn)) => labels.push((target, Label { turn, label })),
-                (Some(label), None) => left_out.push(LeftOut {
+                (Some(label), None) => beside.left_out.push(LeftOut {
                     line,
                     what: format!("label `{label}` before the first message"),
                 }),
@@ -408,7 +465,7 @@ impl Entries {
             }
         }
         header.labels = labels.into_iter().map(|(_, label)| label).collect();
-        adopt::reading(header, turns, self.blobs, left_out)
+        adopt::reading(header, turns, self.blobs, beside)
     }
 }
 

@@ -1,0 +1,79 @@
+//! Names that other programs of this kind have for what is said elsewhere here: keys of an agent,
+//! and variables of the environment.
+
+use super::finding::{Finding, warning};
+use super::locations::variable;
+
+/// Keys of an agent, each with the key that says it here.
+const OF_AGENT: &[(&str, &str)] = &[
+    (
+        "name",
+        "`displayName` is its name for people, and `agentId` its id",
+    ),
+    (
+        "orchestratorUrl",
+        "the host drives its agents itself; `server.listen` is where it listens",
+    ),
+    (
+        "defaultModel",
+        "`model` is the agent's own, and `defaultModel` beside `agents` that of all agents",
+    ),
+    (
+        "heartbeatInterval",
+        "write a trigger with `heartbeat.every` whose `agent` it is",
+    ),
+    (
+        "maxRetries",
+        "`retry.attemptsMax` beside `agents` holds for all models",
+    ),
+    (
+        "labels",
+        "labels are put on messages (`labels` of a message), and not on agents",
+    ),
+    (
+        "debug",
+        "`server.log` says how much is logged, such as `debug`",
+    ),
+];
+
+/// Variables of the environment that are not read, each with what says it here.
+const VARIABLES: &[(&str, &str)] = &[
+    (
+        "ORCHESTRATOR_URL",
+        "`AGENT_HOST__SERVER__LISTEN` is where the host listens",
+    ),
+    (
+        "AGENT_NAME",
+        "agents are the entries of `agents` in the configuration",
+    ),
+    (
+        "LOG_LEVEL",
+        "`AGENT_HOST__SERVER__LOG` says how much is logged, and so does `RUST_LOG`",
+    ),
+    (
+        "DEFAULT_MODEL",
+        "`AGENT_HOST__DEFAULT_MODEL` is the model of all agents",
+    ),
+];
+
+/// Returns what says an unknown key here; none of a key that is nothing known elsewhere.
+pub(super) fn of_key(parent: &str, key: &str) -> Option<&'static str> {
+    let is_agent = parent.starts_with("agents[") && parent.ends_with(']');
+    let known = OF_AGENT.iter().filter(|_| is_agent);
+    known
+        .into_iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, told)| *told)
+}
+
+/// Warns of variables that are set and not read. They are no error: without the host's prefix, they
+/// may be meant for another program.
+pub(super) fn check(findings: &mut Vec<Finding>) {
+    let set = VARIABLES
+        .iter()
+        .filter(|(name, _)| variable(name).is_some());
+    findings.extend(set.map(|(name, told)| {
+        let message = format!("the environment variable is set, and not read: {told}");
+        warning(*name, message)
+    }));
+}

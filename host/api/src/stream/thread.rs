@@ -1,0 +1,124 @@
+//! The thread of a session before its stream: of one that is followed from its thread, and of one
+//! that began with the thread of another.
+
+use crate::wire::{self, FrameName, SessionEvent, extended};
+use broker::{Broker, Target};
+use domain::event::InputAccepted;
+use domain::id::{AgentId, SessionId, TurnId};
+use domain::message::{Message, MessageId};
+use domain::user::UserId;
+use serde_json::json;
+use store::{EventFilter, ReadError, Store};
+
+/// Messages that are read at a time.
+const PAGE: u64 = 32;
+/// Times that a session is read until nothing about it is stored meanwhile. What is stored while it
+/// is read for the last time may come twice.
+const READS_MAX: usize = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Thread {
+    session: SessionId,
+    /// The turn that it ends with.
+    head: Option<TurnId>,
+    /// The next message of it.
+    next: MessageId,
+    /// The last message of it.
+    last: MessageId,
+    /// The messages of the turn in progress.
+    open: Vec<Message>,
+    /// The inputs that wait.
+    waiting: Vec<InputAccepted>,
+    /// The position after which the stream continues.
+    pub(super) position: u64,
+}
+
+impl Thread {
+    /// Returns the thread of a session as it is now, with what is said in the turn in progress and
+    /// what waits.
+    pub(super) async fn now(
+        broker: &Broker,
+        user: &UserId,
+        agent: AgentId,
+        session: SessionId,
+    ) -> Result<Self, broker::Error> {
+        let target = Target::Agent(agent);
+        let mut reads = 0;
+        loop {
+            reads += 1;
+            let before = broker.session(user, &target, session, Some((1, 0))).await?;
+            let open = Some((before.row.head_message + 1, MessageId::MAX));
+            let now = broker.session(user, &target, session, open).await?;
+            let waiting = broker.inputs(user, &target, session).await?.inputs;
+            let of_session = EventFilter {
+                session: Some(session),
+                ..EventFilter::default()
+            };
+            let since = broker
+                .store()
+                .events(before.position, of_session, 1)
+                .await?;
+            if since.is_empty() || reads == READS_MAX {
+                return Ok(Self {
+                    session,
+                    head: before.row.head,
+                    next: 1,
+                    last: before.row.head_message,
+                    open: now.messages,
+                    waiting,
+                    position: before.position,
+                });
+            }
+        }
+    }
+
+    /// Returns the thread that a session began with; none of one that began empty.
+    pub(super) async fn before(
+        store: &Store,
+        session: SessionId,
+    ) -> Result<Option<Self>, ReadError> {
+        let row = store.session(session).await?;
+        let Some(base) = row.and_then(|row| row.base) else {
+            return Ok(None);
+        };
+        let last = store.turn(base).await?.map_or(0, |turn| turn.last_message);
+        Ok(Some(Self {
+            session,
+            head: Some(base),
+            next: 1,
+            last,
+            open: Vec::new(),
+            waiting: Vec::new(),
+            position: 0,
+        }))
+    }
+
+    /// Returns the next frames; none when all of them were returned.
+    pub(super) async fn page(
+        &mut self,
+        store: &Store,
+    ) -> Result<Option<Vec<SessionEvent>>, ReadError> {
+        if self.next <= self.last {
+            let to = self.last.min(self.next + PAGE - 1);
+            let page = store.messages(self.head, self.next, to).await?;
+            self.next = to + 1;
+            return Ok(Some(page.iter().map(|it| self.message(it)).collect()));
+        }
+        let open = std::mem::take(&mut self.open);
+        let waiting = std::mem::take(&mut self.waiting);
+        let said = open.iter().map(|it| self.message(it));
+        let waits = waiting.iter().filter_map(wire::message_accepted);
+        let rest: Vec<SessionEvent> = said.chain(waits.map(|it| self.about(it))).collect();
+        Ok(Some(rest).filter(|rest| !rest.is_empty()))
+    }
+
+    fn message(&self, message: &Message) -> SessionEvent {
+        let message = json!({ "message": wire::message(message) });
+        self.about((FrameName::ThreadMessage, message))
+    }
+
+    fn about(&self, (name, data): SessionEvent) -> SessionEvent {
+        (name, extended(data, json!({ "session_id": self.session })))
+    }
+}
