@@ -313,6 +313,8 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "state_change",
         "stream_complete",
         "terminated",
+        "thinking_chunk",
+        "thinking_complete",
         "tool_calls_detected",
         "tool_executing",
         "tool_progress",
