@@ -247,7 +247,8 @@ fn keep_sending(api: &Api, feed: Feed, standing: Standing, places: impl Send + '
 }
 
 fn crowded() -> Problem {
-    let detail = "all event streams of this host are taken; close one, or try again later";
+    let detail = "all event streams of this host are taken (server.limits.streamsMax); close one, \
+                  or try again later";
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
         .retry_after(CROWDED_RETRY_AFTER_S)
 }
