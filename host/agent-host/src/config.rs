@@ -41,6 +41,7 @@ mod personas;
 mod programs;
 mod queue;
 mod ranges;
+mod roles;
 mod secrets;
 mod server;
 pub(crate) mod skills;

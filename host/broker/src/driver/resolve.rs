@@ -352,7 +352,8 @@ impl SessionContext {
         let model = chosen_then
             .filter(is_chosen)
             .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));
-        let by_path = paths.permissions(&started.user_id, &scope.agent.agent.path);
+        let agent = &scope.agent.agent;
+        let by_path = paths.permissions(&started.user_id, &agent.path, kind, scope.definition);
         scope.may_be_answered_by(model, &by_path)
     }
 
