@@ -328,9 +328,17 @@ impl<'a> Conversation<'a> {
     /// Leaves before the turn has come to its end.
     fn leave_turn(&mut self) -> Course {
         if !self.terminal.is_interactive() {
-            self.failed = Some("the turn was left while it was stopped".to_owned());
+            self.note_failure("the turn was left while it was stopped".to_owned());
         }
         Course::Left
+    }
+
+    /// Notes why a turn of piped lines failed, and tells of the one before it. The last one is told
+    /// at the end.
+    fn note_failure(&mut self, told: String) {
+        if let Some(before) = self.failed.replace(told) {
+            self.terminal.failure(&turn_failed(before));
+        }
     }
 
     fn path(&self) -> String {
@@ -412,11 +420,8 @@ impl<'a> Conversation<'a> {
                 self.line.line(Shade::Bold, &told);
                 self.failed = Some(told);
             }
-            // The last one is told at the end.
             Ending::Failed(told) | Ending::Cancelled(told) if !interactive => {
-                if let Some(before) = self.failed.replace(told) {
-                    self.terminal.failure(&turn_failed(before));
-                }
+                self.note_failure(told);
             }
             Ending::Cancelled(told) => {
                 self.line.line(Shade::Bold, &told);

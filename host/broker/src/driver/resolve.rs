@@ -22,7 +22,7 @@ use domain::budget::Amount;
 use domain::delegate;
 use domain::delivery;
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, Event, RunStarted};
+use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;

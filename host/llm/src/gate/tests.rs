@@ -87,8 +87,8 @@ async fn users_take_turns_at_a_provider() {
 
 /// The limits of the tests.
 const GIVING_WAY: GivingWay = GivingWay {
-    quiet: Duration::from_millis(100),
-    longest: Duration::from_millis(600),
+    quiet: Duration::from_secs(1),
+    longest: Duration::from_secs(20),
 };
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn a_call_that_nobody_waits_for_goes_when_no_other_came_for_a_while() {
         begun.elapsed()
     };
     let ((), waited) = tokio::join!(turn, reading);
-    assert!(waited >= Duration::from_millis(290), "{waited:?}");
+    assert!(waited >= Duration::from_millis(1_190), "{waited:?}");
 }
 
 #[tokio::test]

@@ -353,8 +353,8 @@ impl Scene {
         let failed = list(data, "/settled")
             .iter()
             .filter(|settled| text(settled, "/outcome") == "failed");
-        let last = failed.filter_map(|settled| list(settled, "/attempts").last());
-        if let Some(attempt) = last.last() {
+        let mut last = failed.filter_map(|settled| list(settled, "/attempts").last());
+        if let Some(attempt) = last.next_back() {
             text(attempt, "/error").clone_into(&mut self.report);
         }
     }
