@@ -32,6 +32,10 @@ impl Question {
             search: words,
         }
     }
+
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        words_of(&self.search) == words_of(&other.search)
+    }
 }
 
 /// The questions of a round, as a model plans them.

@@ -171,15 +171,13 @@ impl<'w> Stages<'w, '_> {
                 Vec::new()
             }
         };
-        // The query itself is always looked for: a plan's words may be off.
-        if self.research.depth == 1 {
+        // The query itself is always looked for on the web: a plan's words may be off. In a folder
+        // its small words would find every line.
+        let questions = &mut self.research.questions;
+        if self.research.depth == 1 && (self.task.web || questions.is_empty()) {
             let plain = Question::plain(self.task.question());
-            let questions = &mut self.research.questions;
-            if !questions
-                .iter()
-                .any(|planned| planned.search == plain.search)
-            {
-                questions.insert(0, plain);
+            if !questions.iter().any(|planned| planned.is_like(&plain)) {
+                questions.push(plain);
             }
         }
     }

@@ -93,7 +93,7 @@ fn tokens_for_the_report_are_kept_and_what_they_do_not_cover_is_told() {
 #[test]
 fn pages_beyond_the_last_tool_call_are_not_asked_for() {
     let mut limits = left(50);
-    limits.tool_calls = 2;
+    limits.tool_calls = 3;
     let mut talk = with_site()
         .limits(limits)
         .model_says(&plan(&["tides"]))
@@ -105,7 +105,7 @@ fn pages_beyond_the_last_tool_call_are_not_asked_for() {
         standing.words(),
         "http://site.test/coast: the tool calls of the turn were used up",
     );
-    assert_eq!(talk.calls().len(), 2);
+    assert_eq!(talk.calls().len(), 3);
 }
 
 #[test]

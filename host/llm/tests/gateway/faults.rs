@@ -548,12 +548,9 @@ async fn a_stream_that_is_cut_never_becomes_a_reply() {
             (server.requests().len(), watcher.text().as_str()),
             (2, "all of it")
         );
+        // A server that always streams may answer so, and what it cut off is no reply then either.
         let (completion, ..) = asked(vec![broken(&["half"], end)]).await;
-        assert_eq!(
-            code(&completion),
-            "model-garbage",
-            "a stream in answer to a call for one piece is none"
-        );
+        assert!(completion.result.is_err(), "{end:?}");
     }
     let (completion, ..) = asked(vec![broken(&["half"], End::Cut), Act::Close]).await;
     assert_eq!(

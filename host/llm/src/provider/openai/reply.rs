@@ -109,11 +109,15 @@ impl Draft {
             Some(piece) => self.take_message(piece, feed)?,
             None => false,
         };
-        if is_something && was_said && self.finish.is_some() && !self.finishes_often {
-            return Err(Broken::garbage(
-                "it goes on after its end",
-                chunk.to_string(),
-            ));
+        if is_something && self.finish.is_some() && !self.finishes_often {
+            if was_said {
+                return Err(Broken::garbage(
+                    "it goes on after its end",
+                    chunk.to_string(),
+                ));
+            }
+            // An end before the first word was none.
+            self.finish = None;
         }
         if finish.is_some() {
             let is_thought = piece.is_some_and(|piece| thought_of(piece).is_some());

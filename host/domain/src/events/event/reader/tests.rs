@@ -146,8 +146,9 @@ const AUTHORITY: &[Pinned] = &[
          capabilityDenylist chat color component confirm contextWindowSize description \
          displayName extends external fixedSettings generation icon limits madeBy \
          maxConcurrentMessages maxSessionMessages memory memoryHints messageTimeout model \
-         modelAllowlist modelNames promptSectionsOff sessionTimeout sessions settings \
-         skillAllowlist skillDenylist systemPrompt templateFor toolAllowlist toolDenylist toolExposure type uiVisible widens",
+         modelAllowlist modelNames operations promptSectionsOff sessionTimeout sessions settings \
+         skillAllowlist skillDenylist systemPrompt templateFor toolAllowlist toolDenylist \
+         toolExposure type uiVisible widens",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
     (names::<Denies>, "agents capabilities confirm tools"),
