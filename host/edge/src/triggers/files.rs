@@ -183,9 +183,9 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
     let mut watcher: Option<RecommendedWatcher> = None;
     let mut kept: Option<Kept> = None;
     let path = wanted.grant.path.clone();
-    let mut stood: Option<Standing> = None;
+    let mut stood: Option<FolderIdentity> = None;
     loop {
-        let stands = Standing::at(&path).await;
+        let stands = FolderIdentity::at(&path).await;
         if stands != stood {
             // What tells of it tells of one that is gone.
             watcher = None;
@@ -234,13 +234,13 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
 /// The folder that stands at a path: by its device and its number there, and by the time when it
 /// was made, as numbers are given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Standing {
+struct FolderIdentity {
     device: u64,
     number: u64,
     made: Option<SystemTime>,
 }
 
-impl Standing {
+impl FolderIdentity {
     /// Returns the folder at a path, through links; none where there is none.
     async fn at(path: &Path) -> Option<Self> {
         let found = tokio::fs::metadata(path).await.ok()?;
@@ -254,10 +254,10 @@ impl Standing {
 
 /// Waits until another folder stands at a path: it was replaced, or one above it, a link leads
 /// elsewhere, or something was mounted there.
-async fn replaced(path: &Path, stood: Option<Standing>) {
+async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
     loop {
         tokio::time::sleep(Duration::from_millis(STANDS_LOOK_MS)).await;
-        if Standing::at(path).await != stood {
+        if FolderIdentity::at(path).await != stood {
             return;
         }
     }
@@ -353,21 +353,25 @@ mod tests {
         let above = root.path().join("above");
         let path = above.join("inbox");
         std::fs::create_dir_all(&path).unwrap();
-        let first = Standing::at(&path).await;
+        let first = FolderIdentity::at(&path).await;
         assert!(first.is_some());
         std::fs::write(path.join("a"), "1").unwrap();
-        assert_eq!(Standing::at(&path).await, first, "a file in it");
+        assert_eq!(FolderIdentity::at(&path).await, first, "a file in it");
         std::fs::rename(&above, root.path().join("away")).unwrap();
-        assert_eq!(Standing::at(&path).await, None, "gone");
+        assert_eq!(FolderIdentity::at(&path).await, None, "gone");
         std::fs::create_dir_all(&path).unwrap();
-        let second = Standing::at(&path).await;
+        let second = FolderIdentity::at(&path).await;
         assert!(second.is_some() && second != first, "the folder above it");
         std::fs::rename(&path, root.path().join("second")).unwrap();
         std::os::unix::fs::symlink(root.path().join("second"), &path).unwrap();
-        assert_eq!(Standing::at(&path).await, second, "a link to itself");
+        assert_eq!(FolderIdentity::at(&path).await, second, "a link to itself");
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(root.path().join("away/inbox"), &path).unwrap();
-        assert_eq!(Standing::at(&path).await, first, "a link to another one");
+        assert_eq!(
+            FolderIdentity::at(&path).await,
+            first,
+            "a link to another one"
+        );
         replaced(&path, second).await;
     }
 
