@@ -59,11 +59,8 @@ const VARIABLES: &[(&str, &str)] = &[
 /// Returns what says an unknown key here; none of a key that is nothing known elsewhere.
 pub(super) fn of_key(parent: &str, key: &str) -> Option<&'static str> {
     let is_agent = parent.starts_with("agents[") && parent.ends_with(']');
-    let known = OF_AGENT.iter().filter(|_| is_agent);
-    known
-        .into_iter()
-        .find(|(name, _)| *name == key)
-        .map(|(_, told)| *told)
+    let mut known = OF_AGENT.iter().filter(|_| is_agent);
+    known.find(|(name, _)| *name == key).map(|(_, told)| *told)
 }
 
 /// Warns of variables that are set and not read. They are no error: without the host's prefix, they
