@@ -144,8 +144,8 @@ fn provider_of<'a>(model: &Value, document: &'a Value) -> &'a Value {
     provider.unwrap_or(&Value::Null)
 }
 
-/// Returns why a model that is not listed may answer all the same; none if it has to be listed. Some
-/// servers have one model and take any name for it, such as that of llama.cpp.
+/// Returns why a model that is not listed may answer all the same; none if it has to be listed.
+/// Some servers have one model and take any name for it, such as that of llama.cpp.
 fn taken(model: &Value, document: &Value) -> Option<&'static str> {
     match text(model, "/health/state") {
         "up" => Some("it has answered all the same"),
@@ -244,7 +244,8 @@ mod tests {
             [
                 format!("note  any  qwen is not in the list of llama, which has tiny.gguf; {any}"),
                 format!(
-                    "note  seen  qwen is not in the list of openai, which has {ten}; it has answered all the same"
+                    "note  seen  qwen is not in the list of openai, which has {ten}; it has \
+                     answered all the same"
                 ),
                 format!("fail  gone  qwen is not in the list of openai, which has {ten}"),
                 format!("note  empty  qwen is not in the list of none, which has no name; {any}"),

@@ -95,9 +95,9 @@ pub(crate) struct Config {
     /// them; that of an agent's definition comes after them. Two more roles, `research` and `code`,
     /// are those of agents to which work for a `researcher` or `coder` is handed: they go before
     /// `subagent`, for a definition that names no model. The role `heartbeat` is for the turns that
-    /// heartbeats begin, unless they name a model themselves. In place of an alias a role may have a
-    /// table with `model` and `modelAllowlist`: the models that may answer agents in the role, and
-    /// agents that work for them.
+    /// heartbeats begin, unless they name a model themselves. In place of an alias a role may have
+    /// a table with `model` and `modelAllowlist`: the models that may answer agents in the role,
+    /// and agents that work for them.
     #[schemars(with = "BTreeMap<ModelRole, RoleForms>")]
     pub(crate) roles: BTreeMap<ModelRole, RoleConfig>,
 }

@@ -82,8 +82,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
                 "this host stores at most {bytes} bytes that came with one API key \
-                 (limits.keyStoredBytesMax), and has as many from `{key}`; delete sessions and have the operator purge them, or ask for \
-                 a higher limit"
+                 (limits.keyStoredBytesMax), and has as many from `{key}`; delete sessions and \
+                 have the operator purge them, or ask for a higher limit"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,

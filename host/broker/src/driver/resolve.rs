@@ -37,6 +37,7 @@ use domain::tool::{ClientAction, EffectClass};
 use llm::{Gateway, ResolvedModel};
 use runtime::Decided;
 use serde_json::Value;
+use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
 /// A step whose requests are to be resolved.
