@@ -95,7 +95,7 @@ pub use command::{
     QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
     SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
     TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome,
-    TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    TurnReport, UploadFile, WaitingInputs, WantedNotes, WindowFill,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};

@@ -850,7 +850,7 @@ fn an_input_from_outside_says_where_its_reply_goes() {
         message: None,
         model: None,
         user_id: None,
-        labels: domain::message_labels::MessageLabels::default(),
+        labels: MessageLabels::default(),
         waits_for: None,
         priority: None,
         time: Timestamp(0),
