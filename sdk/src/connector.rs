@@ -3,7 +3,9 @@
 mod incoming;
 mod outgoing;
 
-pub use self::incoming::{Attachment, Batch, Delivery, Incoming, Quotation, QuotationKind, Said};
+pub use self::incoming::{
+    Attachment, Batch, Delivery, Incoming, Moved, Quotation, QuotationKind, Said, Undelivered,
+};
 pub use self::outgoing::{Body, Choice, OutgoingMessage};
 
 use crate::http::{HttpError, Response};
@@ -91,6 +93,15 @@ pub enum ConnectorError {
     /// It cannot be told whether it was done.
     #[error("{0}")]
     Unknown(String),
+    /// Nothing was done: the chat has another id now. The host follows, and sends the message there
+    /// at once. Of [`Connector::send`] only.
+    #[error("the chat is `{chat}` now")]
+    Moved {
+        /// The chat, as [`Incoming::chat`] will say.
+        chat: String,
+        /// The one who has another id.
+        moved: Moved,
+    },
 }
 
 impl ConnectorError {

@@ -30,7 +30,8 @@ pub use crate::calls::Calls;
 pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::connector::{
     Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery,
-    Incoming, Intake, OutgoingMessage, Quotation, QuotationKind, Said, configured,
+    Incoming, Intake, Moved, OutgoingMessage, Quotation, QuotationKind, Said, Undelivered,
+    configured,
 };
 pub use crate::content::{
     Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,

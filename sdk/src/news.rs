@@ -72,10 +72,10 @@ impl fmt::Display for Outcome {
             Self::Parts(_) | Self::Value(_) => f.write_str("done"),
             Self::Elapsed => f.write_str("the time has passed"),
             Self::Failed(failure) => write!(f, "{failure}"),
-            Self::Denied => f.write_str("not allowed"),
-            Self::TimedOut => f.write_str("it took too long and was stopped"),
-            Self::Cancelled => f.write_str("it was cancelled"),
-            Self::Unknown => f.write_str("it was cut off, and nobody can tell whether it happened"),
+            Self::Denied => f.write_str("the call is not allowed"),
+            Self::TimedOut => f.write_str("the call took too long and was stopped"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::Unknown => f.write_str("the call was cut off, and nobody can tell what it did"),
         }
     }
 }

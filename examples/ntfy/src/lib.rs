@@ -86,7 +86,7 @@ impl Connector for Ntfy {
             cursor: messages.last().map(|last| last.id.clone()),
             next_ms: POLL_MS,
             messages,
-            answer: None,
+            ..Batch::default()
         })
     }
 

@@ -43,12 +43,12 @@ fn an_answer_that_does_not_come_in_time_fails_the_turn() {
 fn a_delivery_that_is_withdrawn_fails_the_turn() {
     let mut talk = Conversation::new(External);
     talk.say("Never mind");
-    assert_eq!(failure(talk.withdraw()), "it was cancelled");
+    assert_eq!(failure(talk.withdraw()), "the call was cancelled");
 }
 
 #[test]
 fn an_answer_is_said_although_another_message_fails() {
-    let unanswered = "One message has no answer: it was cancelled";
+    let unanswered = "One message has no answer: the call was cancelled";
     let mut talk = Conversation::new(External);
     talk.say("One?");
     talk.say("Two?");
@@ -76,5 +76,8 @@ fn a_turn_fails_when_no_message_of_it_is_answered() {
     talk.say("Two?");
     talk.withdraw();
     let reason = failure(talk.time_out());
-    assert_eq!(reason, "it was cancelled; the agent did not answer in time");
+    assert_eq!(
+        reason,
+        "the call was cancelled; the agent did not answer in time"
+    );
 }

@@ -1,11 +1,18 @@
 //! Calls of Slack, as messages for the host.
 
-use crate::Configuration;
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said};
+use crate::words::shown;
+use crate::{Configuration, sending};
+use agent_host_sdk::{
+    Attachment, Batch, ConnectorError, Incoming, Moved, Quotation, QuotationKind, Said,
+};
 use serde_json::Value;
 
 /// Files of one message that are taken.
 const ATTACHMENTS_MAX: usize = 10;
+/// The words before what a message says since it was edited.
+const EDITED: &str = "[edited]";
+/// The words for a message that nobody here can read.
+const UNREAD: &str = "[a message of a kind that cannot be read here]";
 /// The field of a form in which an interaction comes.
 const PAYLOAD: &str = "payload=";
 
@@ -24,7 +31,10 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
             answer: call["challenge"].as_str().map(str::to_owned),
             ..Batch::default()
         }),
-        Some("event_callback") => Ok(of(said(configuration, &call))),
+        Some("event_callback") => Ok(Batch {
+            moved: moved(&call["event"]).into_iter().collect(),
+            ..of(said(configuration, &call))
+        }),
         _ => Ok(Batch::default()),
     }
 }
@@ -36,44 +46,217 @@ fn of(message: Option<Incoming>) -> Batch {
     }
 }
 
+/// A channel that has another id, as one has that is shared with another workspace.
+fn moved(event: &Value) -> Option<Moved> {
+    (event["type"] == "channel_id_changed").then_some(())?;
+    Some(Moved {
+        from: event["old_channel_id"].as_str()?.to_owned(),
+        to: event["new_channel_id"].as_str()?.to_owned(),
+        is_group: true,
+    })
+}
+
 fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
     let event = &call["event"];
-    let kind = event["type"].as_str()?;
-    let is_direct = event["channel_type"].as_str() == Some("im");
-    let is_meant = match kind {
-        "app_mention" => !configuration.all_messages,
-        "message" => is_direct || configuration.all_messages,
-        _ => false,
+    if event["type"] == "reaction_added" || event["type"] == "reaction_removed" {
+        return of_reaction(configuration, event);
+    }
+    // An edited message tells what it says now within, and where it stands outside.
+    let is_edited = event["subtype"] == "message_changed";
+    let message = match is_edited {
+        true => &event["message"],
+        false => event,
     };
-    // Messages of bots, joins, edits and the like are left out. One with files has a subtype, and
-    // so has one in a thread that is shown in the channel too.
-    let is_plain = matches!(
-        event["subtype"].as_str(),
-        None | Some("file_share" | "thread_broadcast")
-    );
-    if !is_meant || !is_plain || event.get("bot_id").is_some() {
+    if !is_said(event, message) {
         return None;
     }
-    let channel = event["channel"].as_str()?;
-    let ts = event["ts"].as_str()?;
-    let attachments = attachments(event);
-    let text = words(event["text"].as_str().unwrap_or_default(), own_id(call));
-    if text.is_empty() && attachments.is_empty() {
-        return None;
-    }
-    // In a channel the answer stands in the thread of the question.
-    let thread = event["thread_ts"].as_str().or((!is_direct).then_some(ts));
+    let own_id = own_id(call);
+    let place = Place::of(event, message)?;
+    let hearing = place.hearing(configuration, event, own_id)?;
+    let said = all_said(message, own_id);
+    let text = match is_edited {
+        true => format!("{EDITED} {}", said.text),
+        false => said.text,
+    };
+    let id = match message["edited"]["ts"].as_str() {
+        Some(edited) if is_edited => format!("{}-{}-{edited}", place.channel, place.ts),
+        // The same words come as a message and as a mention.
+        _ => format!("{}-{}", place.channel, place.ts),
+    };
+    let sender = message["user"].as_str()?;
     Some(Incoming {
-        id: call["event_id"].as_str().unwrap_or(ts).to_owned(),
-        sender: event["user"].as_str()?.to_owned(),
-        sender_name: None,
+        group: (!place.is_direct).then(|| place.channel.to_owned()),
+        quotations: said.quotations,
+        attachments: said.files,
+        sent_ms: milliseconds(place.ts),
+        overheard: hearing == Hearing::Overheard,
+        ..Incoming::new(id, sender, place.chat(), Said::Text(text))
+    })
+}
+
+/// Whether a person said it. Messages of bots, joins and the like are left out, and so are edits
+/// that change no words: links that are shown with a preview are such.
+fn is_said(event: &Value, message: &Value) -> bool {
+    let is_plain = match event["subtype"].as_str() {
+        // One with files has a subtype, and so has one in a thread that is shown in the channel
+        // too.
+        None | Some("file_share" | "thread_broadcast" | "me_message") => true,
+        Some("message_changed") => {
+            message.get("edited").is_some() && message["text"] != event["previous_message"]["text"]
+        }
+        Some(_) => false,
+    };
+    let kinds = [Some("message"), Some("app_mention")];
+    is_plain && kinds.contains(&event["type"].as_str()) && message.get("bot_id").is_none()
+}
+
+/// How a message reaches the bot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hearing {
+    /// It is said to it.
+    Meant,
+    /// It stands in a thread, in which the bot may take part.
+    Overheard,
+}
+
+/// The place of a message.
+struct Place<'a> {
+    channel: &'a str,
+    ts: &'a str,
+    thread: Option<&'a str>,
+    is_direct: bool,
+}
+
+impl<'a> Place<'a> {
+    fn of(event: &'a Value, message: &'a Value) -> Option<Self> {
+        Some(Self {
+            channel: event["channel"].as_str()?,
+            ts: message["ts"].as_str()?,
+            thread: message["thread_ts"].as_str(),
+            is_direct: event["channel_type"] == "im",
+        })
+    }
+
+    /// In a channel the answer stands in the thread of the question.
+    fn chat(&self) -> String {
+        let thread = self.thread.or((!self.is_direct).then_some(self.ts));
+        chat(self.channel, thread)
+    }
+
+    /// How a message here reaches the bot; none if it does not.
+    fn hearing(
+        &self,
+        configuration: &Configuration,
+        event: &Value,
+        own_id: Option<&str>,
+    ) -> Option<Hearing> {
+        if event["type"] == "app_mention" {
+            // Where all messages are read, it comes as one of them too.
+            return (!configuration.all_messages).then_some(Hearing::Meant);
+        }
+        if self.is_direct || configuration.all_messages {
+            return Some(Hearing::Meant);
+        }
+        let message = match event["message"].is_object() {
+            true => &event["message"],
+            false => event,
+        };
+        let text = message["text"].as_str().unwrap_or_default();
+        let names_it = |id: &str| {
+            text.contains(&format!("<@{id}>"))
+                || message["parent_user_id"] == id
+                || text.contains(&format!("<@{id}|"))
+        };
+        if own_id.is_some_and(names_it) {
+            return Some(Hearing::Meant);
+        }
+        let follows = self.thread.is_some_and(|thread| thread != self.ts);
+        follows.then_some(Hearing::Overheard)
+    }
+}
+
+/// What a message says.
+struct AllSaid {
+    text: String,
+    quotations: Vec<Quotation>,
+    files: Vec<Attachment>,
+}
+
+fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
+    let mut text = words(message["text"].as_str().unwrap_or_default(), own_id);
+    let shared = items(&message["attachments"]);
+    let quotations: Vec<Quotation> = shared
+        .iter()
+        .filter_map(passed_on)
+        .chain(replied_to(&message["root"]))
+        .collect();
+    let files = std::iter::once(message)
+        .chain(shared)
+        .flat_map(|it| items(&it["files"]))
+        .filter_map(file)
+        .take(ATTACHMENTS_MAX)
+        .collect::<Vec<_>>();
+    if text.is_empty() && quotations.is_empty() && files.is_empty() {
+        UNREAD.clone_into(&mut text);
+    }
+    AllSaid {
+        text,
+        quotations,
+        files,
+    }
+}
+
+/// A message that was shared, or a preview that stands below one.
+fn passed_on(attachment: &Value) -> Option<Quotation> {
+    let said = |key: &str| attachment[key].as_str().filter(|text| !text.is_empty());
+    let is_shared = attachment["is_share"] == true || attachment["is_msg_unfurl"] == true;
+    let text = said("text").or(said("fallback")).or(said("from_url"))?;
+    Some(Quotation {
+        kind: match is_shared {
+            true => QuotationKind::Forwarded,
+            false => QuotationKind::Quoted,
+        },
+        author: said("author_name")
+            .or(said("author_id"))
+            .or(said("title"))
+            .or(said("service_name"))
+            .map(str::to_owned),
+        text: shown(text),
+    })
+}
+
+/// The beginning of the thread, where the event brings it along.
+fn replied_to(root: &Value) -> Option<Quotation> {
+    let text = root["text"].as_str().filter(|text| !text.is_empty())?;
+    Some(Quotation {
+        kind: QuotationKind::Quoted,
+        author: root["user"].as_str().map(str::to_owned),
+        text: shown(text),
+    })
+}
+
+/// A reaction, in a chat with the person alone or where all is read.
+fn of_reaction(configuration: &Configuration, event: &Value) -> Option<Incoming> {
+    let item = &event["item"];
+    let channel = item["channel"].as_str()?;
+    let is_direct = channel.starts_with('D');
+    if !is_direct && !configuration.all_messages {
+        return None;
+    }
+    let ts = event["event_ts"].as_str()?;
+    let reaction = event["reaction"].as_str()?;
+    let text = match event["type"] == "reaction_added" {
+        true => format!("[reaction :{reaction}:]"),
+        false => format!("[reaction :{reaction}: taken back]"),
+    };
+    let thread = item["ts"].as_str().filter(|_| !is_direct);
+    let id = format!("reaction-{ts}");
+    let sender = event["user"].as_str()?;
+    Some(Incoming {
         group: (!is_direct).then(|| channel.to_owned()),
-        chat: chat(channel, thread),
-        said: Said::Text(text),
-        quotations: Vec::new(),
-        attachments,
         sent_ms: milliseconds(ts),
-        acknowledge: None,
+        replies_to: item["ts"].as_str().map(str::to_owned),
+        ..Incoming::new(id, sender, chat(channel, thread), Said::Text(text))
     })
 }
 
@@ -83,17 +266,16 @@ fn pressed(interaction: &Value) -> Option<Incoming> {
     let message = &interaction["message"];
     let ts = action["action_ts"].as_str()?;
     let is_direct = channel.starts_with('D');
+    let value = Said::Button(action["value"].as_str()?.to_owned());
+    let id = format!("action-{ts}");
+    let sender = interaction["user"]["id"].as_str()?;
+    let chat = chat(channel, message["thread_ts"].as_str());
     Some(Incoming {
-        id: format!("action-{ts}"),
-        sender: interaction["user"]["id"].as_str()?.to_owned(),
         sender_name: interaction["user"]["name"].as_str().map(str::to_owned),
         group: (!is_direct).then(|| channel.to_owned()),
-        chat: chat(channel, message["thread_ts"].as_str()),
-        said: Said::Button(action["value"].as_str()?.to_owned()),
-        quotations: Vec::new(),
-        attachments: Vec::new(),
         sent_ms: milliseconds(ts),
-        acknowledge: None,
+        acknowledge: sending::handle_of(message, action),
+        ..Incoming::new(id, sender, chat, value)
     })
 }
 
@@ -104,27 +286,20 @@ fn chat(channel: &str, thread: Option<&str>) -> String {
     }
 }
 
-fn attachments(event: &Value) -> Vec<Attachment> {
-    let files = event["files"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let read = |file: &Value| {
-        let text = |key: &str| file[key].as_str();
-        Some(Attachment {
-            name: text("name").unwrap_or("file").to_owned(),
-            media_type: text("mimetype")
-                .unwrap_or("application/octet-stream")
-                .to_owned(),
-            handle: text("url_private")?.to_owned(),
-            size: file["size"].as_u64(),
-        })
-    };
-    files
-        .iter()
-        .filter_map(read)
-        .take(ATTACHMENTS_MAX)
-        .collect()
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn file(file: &Value) -> Option<Attachment> {
+    let text = |key: &str| file[key].as_str();
+    Some(Attachment {
+        name: text("name").unwrap_or("file").to_owned(),
+        media_type: text("mimetype")
+            .unwrap_or("application/octet-stream")
+            .to_owned(),
+        handle: text("url_private")?.to_owned(),
+        size: file["size"].as_u64(),
+    })
 }
 
 /// The app's own user, as far as the call says.
@@ -141,9 +316,7 @@ fn words(text: &str, own_id: Option<&str>) -> String {
         .and_then(|rest| rest.split_once('>'))
         .filter(|(mentioned, _)| own_id.is_none_or(|own_id| own_id == *mentioned))
         .map_or(text, |(_, rest)| rest.trim_start());
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&amp;", "&")
+    shown(text)
 }
 
 /// The time in a timestamp such as `1700000000.000100`.

@@ -8,6 +8,7 @@
 mod api;
 mod incoming;
 mod sending;
+mod words;
 
 use crate::api::Api;
 use agent_host_sdk::{
@@ -38,7 +39,8 @@ pub(crate) struct Configuration {
     /// The name of the secret with the bot's token, which is bound to the header `authorization` of
     /// both servers with the prefix `Bearer `.
     secret: String,
-    /// True to read everything in channels that the bot is in, and not only what mentions it.
+    /// True to read everything in channels that the bot is in, and not only what mentions it or
+    /// stands in a thread in which it takes part.
     all_messages: bool,
 }
 

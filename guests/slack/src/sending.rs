@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 /// Letters of a button.
 const LABEL_CHARS_MAX: usize = 75;
+/// Bytes of the handle by which a pressed button is acknowledged.
+const HANDLE_BYTES_MAX: usize = 16 << 10;
 /// Letters of a section, after those that mean something to Slack are escaped.
 const SECTION_CHARS_MAX: usize = 3_000;
 /// Letters of the longest escape, such as `&amp;`.
@@ -42,9 +44,10 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
             let none = "an app cannot show that it is typing".to_owned();
             return Err(ConnectorError::Rejected(none));
         }
-        Body::Acknowledgement(_) => {
-            let none = "Slack takes the answer to its call as the acknowledgement".to_owned();
-            return Err(ConnectorError::Rejected(none));
+        Body::Acknowledgement(handle) => {
+            answered(&mut asked, handle);
+            api.act("chat.update", &asked)?;
+            return Ok(String::new());
         }
     };
     let answer = api.act(method, &asked)?;
@@ -52,6 +55,36 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
         .as_str()
         .map(str::to_owned)
         .ok_or_else(|| ConnectorError::Unknown("the answer has no `ts`".to_owned()))
+}
+
+/// The handle by which a pressed button is acknowledged: the question without its buttons, and what
+/// was pressed. None of one that is longer than a handle may be.
+pub(crate) fn handle_of(message: &Value, action: &Value) -> Option<String> {
+    let blocks = message["blocks"].as_array()?;
+    let sections: Vec<Value> = blocks
+        .iter()
+        .filter(|block| block["type"] == "section")
+        .map(|block| json!({ "type": "section", "text": block["text"] }))
+        .collect();
+    let handle = json!({
+        "ts": message["ts"].as_str()?,
+        "text": message["text"],
+        "blocks": sections,
+        "label": action["text"]["text"],
+    });
+    Some(handle.to_string()).filter(|handle| handle.len() <= HANDLE_BYTES_MAX)
+}
+
+/// Has a question say what was pressed, in the place of its buttons.
+fn answered(asked: &mut Value, handle: &str) {
+    let handle: Value = serde_json::from_str(handle).unwrap_or_default();
+    let label = handle["label"].as_str().unwrap_or_default();
+    let mut blocks = handle["blocks"].as_array().cloned().unwrap_or_default();
+    let told = json!({ "type": "plain_text", "text": format!("✓ {label}") });
+    blocks.push(json!({ "type": "context", "elements": [told] }));
+    asked["ts"] = handle["ts"].clone();
+    asked["text"] = handle["text"].clone();
+    asked["blocks"] = json!(blocks);
 }
 
 /// The channel, and the thread in it.

@@ -1,9 +1,9 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::Said;
 use agent_host_sdk::harness::{Exchange, serve_http};
 use agent_host_sdk::http::Response;
+use agent_host_sdk::{Body, Incoming, Moved, Quotation, QuotationKind, Said};
 use serde_json::json;
 
 fn delivery(body: &str) -> Delivery {
@@ -14,8 +14,27 @@ fn delivery(body: &str) -> Delivery {
 }
 
 fn event(event: &Value) -> Delivery {
-    let call = json!({ "type": "event_callback", "event_id": "Ev1", "event": event });
+    let call = json!({
+        "type": "event_callback", "event_id": "Ev1", "event": event,
+        "authorizations": [{ "user_id": "UBOT", "is_bot": true }],
+    });
     delivery(&call.to_string())
+}
+
+/// What the connector reads in an event.
+fn read(told: &Value) -> Option<Incoming> {
+    let batch = Exchange::of(Slack).receive(&event(told)).unwrap();
+    batch.messages.into_iter().next()
+}
+
+/// A message in the chat of two with these fields.
+fn direct(fields: &Value) -> Value {
+    let mut told = json!({
+        "type": "message", "user": "U1", "channel": "D1", "channel_type": "im", "ts": "1.0",
+    });
+    let message = told.as_object_mut().unwrap();
+    message.extend(fields.as_object().unwrap().clone());
+    told
 }
 
 #[test]
@@ -43,7 +62,7 @@ fn a_mention_in_a_channel_is_answered_in_its_thread() {
     assert_eq!(message.group.as_deref(), Some("C1"));
     assert_eq!(
         (message.id.as_str(), message.sent_ms),
-        ("Ev1", 1_700_000_000_000)
+        ("C1-1700000000.000100", 1_700_000_000_000)
     );
 }
 
@@ -73,6 +92,180 @@ fn only_what_is_said_to_the_app_is_read_and_never_a_bot() {
         let batch = exchange.receive(&event(&told)).unwrap();
         assert_eq!(!batch.messages.is_empty(), is_read, "{told} {all_messages}");
     }
+}
+
+#[test]
+fn a_mention_that_comes_as_a_message_too_has_one_id() {
+    let told = |kind: &str| {
+        json!({
+            "type": kind, "user": "U1", "channel": "C1", "channel_type": "channel",
+            "ts": "2.0", "thread_ts": "1.0", "text": "<@UBOT> and now?",
+        })
+    };
+    let mention = read(&told("app_mention")).unwrap();
+    let message = read(&told("message")).unwrap();
+    assert_eq!(mention, message);
+    assert!(!message.overheard);
+}
+
+#[test]
+fn a_follow_up_in_a_thread_is_overheard_and_one_to_the_bot_is_meant() {
+    let said = |thread: Option<&str>, parent: Option<&str>| {
+        let mut told = json!({
+            "type": "message", "user": "U1", "channel": "C1", "channel_type": "channel",
+            "ts": "2.0", "text": "and then?",
+        });
+        if let Some(thread) = thread {
+            told["thread_ts"] = json!(thread);
+            told["parent_user_id"] = json!(parent);
+        }
+        read(&told).map(|read| (read.chat, read.overheard))
+    };
+    let thread = "C1/1.0".to_owned();
+    assert_eq!(said(Some("1.0"), Some("U2")), Some((thread.clone(), true)));
+    assert_eq!(said(Some("1.0"), Some("UBOT")), Some((thread, false)));
+    // The beginning of a thread is no follow-up.
+    assert_eq!(said(Some("2.0"), None), None);
+    assert_eq!(said(None, None), None);
+}
+
+#[test]
+fn a_channel_with_another_id_is_followed() {
+    let told = json!({
+        "type": "channel_id_changed", "old_channel_id": "G1", "new_channel_id": "C1",
+        "event_ts": "1.0",
+    });
+    let batch = Exchange::of(Slack).receive(&event(&told)).unwrap();
+    let moved = Moved {
+        from: "G1".to_owned(),
+        to: "C1".to_owned(),
+        is_group: true,
+    };
+    assert_eq!((batch.moved, batch.messages), (vec![moved], Vec::new()));
+}
+
+#[test]
+fn links_and_names_are_read_as_words() {
+    for (text, expected) in [
+        (
+            "see <https://a.example/?b=1&amp;c=2|the news>",
+            "see [the news](https://a.example/?b=1&c=2)",
+        ),
+        ("<https://a.example/>", "https://a.example/"),
+        ("<http://a.example|a.example>", "a.example"),
+        ("<mailto:a@b.example|a@b.example>", "a@b.example"),
+        ("<@U2|bob> in <#C1|general>", "@bob in #general"),
+        ("<@U2> in <#C1>", "<@U2> in <#C1>"),
+        ("<!here> and <!subteam^S1|@team>", "@here and @team"),
+        ("<!date^1^{date}|today>", "today"),
+        ("1 &lt; 2 &amp;&amp; 3 &gt; 2", "1 < 2 && 3 > 2"),
+    ] {
+        let read = read(&direct(&json!({ "text": text }))).unwrap();
+        assert_eq!(read.said, Said::Text(expected.to_owned()));
+    }
+}
+
+#[test]
+fn a_shared_message_is_a_quotation() {
+    let shared = direct(&json!({
+        "text": "what of this?",
+        "attachments": [{
+            "is_share": true, "author_name": "Bob", "text": "the <https://a.example|plan>",
+            "files": [{ "url_private": "https://files.slack.com/a" }],
+        }],
+    }));
+    let shared = read(&shared).unwrap();
+    assert_eq!(shared.said, Said::Text("what of this?".to_owned()));
+    assert_eq!(
+        shared.quotations,
+        [Quotation {
+            kind: QuotationKind::Forwarded,
+            author: Some("Bob".to_owned()),
+            text: "the [plan](https://a.example)".to_owned(),
+        }]
+    );
+    assert_eq!(shared.attachments.len(), 1);
+    let broadcast = direct(&json!({
+        "subtype": "thread_broadcast", "thread_ts": "0.5", "text": "done",
+        "root": { "user": "U2", "text": "who does it?" },
+    }));
+    let broadcast = read(&broadcast).unwrap();
+    assert_eq!(broadcast.quotations[0].kind, QuotationKind::Quoted);
+    assert_eq!(broadcast.quotations[0].text, "who does it?");
+}
+
+#[test]
+fn edits_reactions_and_what_cannot_be_read_are_heard_in_words() {
+    let edited = |before: &str, now: &str| {
+        json!({
+            "type": "message", "subtype": "message_changed", "channel": "D1",
+            "channel_type": "im", "ts": "9.0",
+            "message": { "user": "U1", "ts": "1.0", "text": now, "edited": { "ts": "8.0" } },
+            "previous_message": { "user": "U1", "ts": "1.0", "text": before },
+        })
+    };
+    let message = read(&edited("one", "two")).unwrap();
+    assert_eq!(message.said, Said::Text("[edited] two".to_owned()));
+    assert_eq!(message.id, "D1-1.0-8.0");
+    // A preview of a link changes no words.
+    assert_eq!(read(&edited("one", "one")), None);
+    let reaction = |kind: &str, channel: &str| {
+        let told = json!({
+            "type": kind, "user": "U1", "reaction": "thumbsup", "event_ts": "3.0",
+            "item": { "type": "message", "channel": channel, "ts": "1.0" },
+        });
+        read(&told).map(|read| read.said)
+    };
+    let text = |text: &str| Some(Said::Text(text.to_owned()));
+    assert_eq!(
+        reaction("reaction_added", "D1"),
+        text("[reaction :thumbsup:]")
+    );
+    assert_eq!(
+        reaction("reaction_removed", "D1"),
+        text("[reaction :thumbsup: taken back]")
+    );
+    assert_eq!(reaction("reaction_added", "C1"), None);
+    let empty = read(&direct(&json!({ "text": "" }))).unwrap();
+    assert_eq!(
+        Some(empty.said),
+        text("[a message of a kind that cannot be read here]")
+    );
+    let me = direct(&json!({ "subtype": "me_message", "text": "waves" }));
+    assert_eq!(read(&me).map(|read| read.said), text("waves"));
+}
+
+#[test]
+fn what_was_pressed_is_told_in_the_place_of_the_buttons() {
+    let pressed = json!({
+        "type": "block_actions", "user": { "id": "U1" }, "channel": { "id": "D1" },
+        "message": { "ts": "4.0", "text": "Sure?", "blocks": [
+            { "type": "section", "block_id": "x", "text": { "type": "mrkdwn", "text": "Sure?" } },
+            { "type": "actions", "elements": [] },
+        ] },
+        "actions": [{ "value": "a:1", "action_ts": "5.5", "text": { "text": "Yes" } }],
+    });
+    let body = format!("payload={}", pressed.to_string().replace('+', "%2B"));
+    let batch = Exchange::of(Slack).receive(&delivery(&body)).unwrap();
+    let handle = batch.messages[0].acknowledge.clone().unwrap();
+    let server = serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true }))));
+    let told = Exchange::of(Slack).deliver("D1", Body::Acknowledgement(handle));
+    assert_eq!(told.unwrap(), "");
+    let request = &server.requests()[0];
+    assert_eq!(request.path(), "/api/chat.update");
+    let asked: Value = request.json().unwrap();
+    assert_eq!(
+        (&asked["ts"], &asked["channel"]),
+        (&json!("4.0"), &json!("D1"))
+    );
+    let kinds: Vec<&Value> = asked["blocks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| &block["type"])
+        .collect();
+    assert_eq!(kinds, ["section", "context"]);
+    assert_eq!(asked["blocks"][1]["elements"][0]["text"], json!("✓ Yes"));
 }
 
 #[test]
@@ -163,7 +356,7 @@ fn a_file_of_a_server_in_trouble_is_tried_again_and_one_that_is_gone_is_not() {
 fn a_short_edit_leaves_no_blocks_of_a_longer_one_before() {
     let server =
         serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true, "ts": "1" }))));
-    let edit = agent_host_sdk::Body::Edit {
+    let edit = Body::Edit {
         id: "1".to_owned(),
         text: "short".to_owned(),
     };
@@ -220,7 +413,7 @@ fn a_question_that_is_long_once_escaped_has_several_sections() {
     let escaped = format!("b{}", "a&amp;".repeat(1_399));
     assert_eq!(sections.concat(), escaped);
 
-    let edit = agent_host_sdk::Body::Edit {
+    let edit = Body::Edit {
         id: "1".to_owned(),
         text,
     };

@@ -1,8 +1,9 @@
 //! Calls of the Bot API, and what their failures mean.
 
 use crate::Configuration;
-use agent_host_sdk::ConnectorError;
+use crate::incoming::Bot;
 use agent_host_sdk::http::{Request, Response, placeholder};
+use agent_host_sdk::{ConnectorError, Moved};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,6 +35,8 @@ struct Answer {
 struct Parameters {
     /// Seconds after which the bot may go on.
     retry_after: Option<u32>,
+    /// The id that the group has now.
+    migrate_to_chat_id: Option<i64>,
 }
 
 /// The reason why the server did not do what was asked.
@@ -41,14 +44,36 @@ struct Parameters {
 pub(crate) enum Refused {
     /// The request is wrong: the server's words.
     Wrong(String),
+    /// The group has this id now.
+    Migrated(i64),
     /// Anything else.
     Other(ConnectorError),
+}
+
+impl Refused {
+    /// The error of what was to be done in a chat.
+    pub(crate) fn in_chat(self, chat: &str) -> ConnectorError {
+        let Self::Migrated(to) = self else {
+            return self.into();
+        };
+        let moved = Moved {
+            from: chat.split('/').next().unwrap_or(chat).to_owned(),
+            to: to.to_string(),
+            is_group: true,
+        };
+        // A group without topics has become one that has none yet.
+        ConnectorError::Moved {
+            chat: to.to_string(),
+            moved,
+        }
+    }
 }
 
 impl From<Refused> for ConnectorError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Wrong(words) => Self::Rejected(words),
+            Refused::Migrated(to) => Self::Rejected(format!("the group has the id {to} now")),
             Refused::Other(error) => error,
         }
     }
@@ -57,6 +82,23 @@ impl From<Refused> for ConnectorError {
 impl Api {
     pub(crate) fn new(configuration: Configuration) -> Self {
         Self { configuration }
+    }
+
+    /// Gets who the bot is.
+    pub(crate) fn bot(&self) -> Result<Bot, ConnectorError> {
+        let found = self.read("getMe", &json!({}), 0)?;
+        let id = found["id"].as_i64();
+        let username = found["username"].as_str();
+        match (id, username) {
+            (Some(id), Some(username)) => Ok(Bot {
+                id,
+                username: username.to_owned(),
+            }),
+            _ => Err(ConnectorError::later(
+                "the server does not say who the bot is",
+                RETRY_MS,
+            )),
+        }
     }
 
     /// Asks for something that changes nothing, whatever becomes of the answer.
@@ -120,7 +162,11 @@ fn result(response: &Response) -> Result<Value, Refused> {
         }
         // With an answer of its own the service says that it did nothing.
         let description = answer.description.unwrap_or(told);
-        let retry_after = answer.parameters.and_then(|it| it.retry_after);
+        let parameters = answer.parameters.unwrap_or_default();
+        if let Some(to) = parameters.migrate_to_chat_id {
+            return Err(Refused::Migrated(to));
+        }
+        let retry_after = parameters.retry_after;
         return Err(match (status, retry_after) {
             (_, Some(seconds)) => {
                 let retry_ms = seconds.saturating_mul(1_000);

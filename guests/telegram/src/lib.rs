@@ -7,7 +7,10 @@
 
 mod api;
 mod incoming;
+mod kinds;
+mod quotations;
 mod sending;
+mod words;
 
 use crate::api::Api;
 use agent_host_sdk::{
@@ -24,6 +27,13 @@ const TEXT_LIMIT: u32 = 4_000;
 const BUTTONS_MAX: u32 = 10;
 /// Updates of one poll: Telegram gives 100 at most.
 const UPDATES_MAX: usize = 100;
+/// Kinds of updates that are read. Reactions come only to those who ask for them.
+const UPDATES: [&str; 4] = [
+    "message",
+    "edited_message",
+    "message_reaction",
+    "callback_query",
+];
 
 /// The connector.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +51,8 @@ pub(crate) struct Configuration {
     /// Seconds that a poll waits for news; the component's `wallMsMax` is longer.
     #[schemars(range(min = 0, max = 50))]
     long_poll_s: u32,
+    /// False to read in groups only what mentions the bot, replies to it or is a command to it.
+    all_messages: bool,
 }
 
 impl Default for Configuration {
@@ -49,6 +61,7 @@ impl Default for Configuration {
             server: "https://api.telegram.org".to_owned(),
             secret: "telegram".to_owned(),
             long_poll_s: 20,
+            all_messages: true,
         }
     }
 }
@@ -69,33 +82,31 @@ impl Connector for Telegram {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, _: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
+    fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
+        let configuration: Configuration = configured(configuration)?;
         let update: Value = serde_json::from_slice(&delivery.body)
             .map_err(|error| ConnectorError::Rejected(format!("an update is JSON: {error}")))?;
-        let messages = incoming::of_updates(std::slice::from_ref(&update));
-        Ok(Batch {
-            messages,
-            ..Batch::default()
-        })
+        let hears_all = configuration.all_messages;
+        read(&Api::new(configuration), hears_all, &[update])
     }
 
     fn poll(&self, configuration: &Value, cursor: Option<&str>) -> Result<Batch, ConnectorError> {
         let configuration: Configuration = configured(configuration)?;
         let wait_s = configuration.long_poll_s;
+        let hears_all = configuration.all_messages;
         let api = Api::new(configuration);
         let asked = json!({
             "timeout": wait_s,
             "limit": UPDATES_MAX,
             "offset": cursor.and_then(|cursor| cursor.parse::<i64>().ok()),
-            "allowed_updates": ["message", "callback_query"],
+            "allowed_updates": UPDATES,
         });
         let answer = api.read("getUpdates", &asked, wait_s)?;
         let updates = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(Batch {
-            messages: incoming::of_updates(updates),
             cursor: incoming::cursor_after(updates),
             next_ms: if wait_s == 0 { 1_000 } else { 0 },
-            answer: None,
+            ..read(&api, hears_all, updates)?
         })
     }
 
@@ -110,6 +121,20 @@ impl Connector for Telegram {
     fn fetch(&self, configuration: &Value, handle: &str) -> Result<Vec<u8>, ConnectorError> {
         Api::new(configured(configuration)?).file(handle)
     }
+}
+
+/// Reads updates. In groups, only what is said to the bot is read where not all is.
+fn read(api: &Api, hears_all: bool, updates: &[Value]) -> Result<Batch, ConnectorError> {
+    let asks_who_it_is = !hears_all && updates.iter().any(incoming::is_in_group);
+    let bot = match asks_who_it_is {
+        true => Some(api.bot()?),
+        false => None,
+    };
+    Ok(Batch {
+        messages: incoming::of_updates(updates, bot.as_ref()),
+        moved: incoming::moved(updates),
+        ..Batch::default()
+    })
 }
 
 export_connector!(Telegram, wants: [

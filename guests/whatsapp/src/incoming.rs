@@ -1,13 +1,19 @@
 //! Calls of WhatsApp, as messages for the host.
 
+use crate::kinds::{form, in_words};
+use crate::quotations::{forwarded, is_forwarded, quoted, replied_to};
 use crate::{Configuration, GROUP};
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said, log};
+use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, Undelivered};
 use serde_json::Value;
 
 /// Kinds of messages that are files.
 const FILES: [&str; 5] = ["audio", "document", "image", "sticker", "video"];
+/// The kind of messages of the service's own.
+const SYSTEM: &str = "system";
+/// The words before what a message says since it was edited.
+const EDITED: &str = "[edited]";
 
-/// Reads the body of a call. Of reports on messages that were sent, failures are logged.
+/// Reads the body of a call. Of reports on messages that were sent, failures are told.
 pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, ConnectorError> {
     let call: Value = serde_json::from_slice(body)
         .map_err(|error| ConnectorError::Rejected(format!("a call is JSON: {error}")))?;
@@ -17,77 +23,126 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
         .filter(|change| change["field"] == "messages")
         .map(|change| &change["value"]);
     // A business may have several numbers, and each is a connector of its own.
-    let own = changes
+    let own: Vec<&Value> = changes
         .filter(|value| {
             value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
         })
-        .inspect(|value| log_undelivered(value));
-    let messages = own.flat_map(|value| {
+        .collect();
+    let told = own.iter().flat_map(|value| items(&value["messages"]));
+    let messages = own.iter().flat_map(|value| {
         let read = move |message: &Value| incoming(value, message);
         items(&value["messages"]).iter().filter_map(read)
     });
+    let reports = own.iter().flat_map(|value| items(&value["statuses"]));
     Ok(Batch {
         messages: messages.collect(),
+        moved: told.filter_map(moved).collect(),
+        undelivered: reports.filter_map(undelivered).collect(),
         ..Batch::default()
     })
 }
 
-/// Logs the messages that the service took and did not deliver: the host has them as delivered.
-fn log_undelivered(value: &Value) {
-    let statuses = items(&value["statuses"]).iter();
-    for status in statuses.filter(|status| status["status"] == "failed") {
-        let error = &status["errors"][0];
-        let id = status["id"].as_str().unwrap_or_default();
-        let reason = error["title"].as_str().unwrap_or("no reason given");
-        let code = error["code"].as_i64().unwrap_or_default();
-        log::warn(&format!(
-            "WhatsApp took the message `{id}` and did not deliver it: {reason} ({code})"
-        ));
+/// The message that the service took and did not deliver, by its report; none by any other.
+fn undelivered(report: &Value) -> Option<Undelivered> {
+    if report["status"] != "failed" {
+        return None;
     }
+    let error = &report["errors"][0];
+    let title = error["title"].as_str().unwrap_or("no reason given");
+    let code = error["code"].as_i64().unwrap_or_default();
+    Some(Undelivered {
+        id: report["id"].as_str()?.to_owned(),
+        reason: format!("WhatsApp did not deliver it: {title} ({code})"),
+    })
 }
 
-fn items(value: &Value) -> &[Value] {
+pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
-    // People with a user name show no phone number.
-    let from = message["from"]
+/// The one whose number is another one, by a message of the service's own; none by any other.
+fn moved(message: &Value) -> Option<Moved> {
+    let told = &message["system"];
+    let from = sender(message)?;
+    let to = match message["from"].as_str() {
+        Some(_) => told["wa_id"].as_str().or(told["new_wa_id"].as_str()),
+        None => told["user_id"].as_str(),
+    }?;
+    (message["type"] == SYSTEM && from != to).then(|| Moved {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        is_group: false,
+    })
+}
+
+/// The sender: people with a user name show no phone number.
+fn sender(message: &Value) -> Option<&str> {
+    message["from"]
         .as_str()
-        .or(message["from_user_id"].as_str())?;
+        .or(message["from_user_id"].as_str())
+}
+
+fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
+    let from = sender(message)?;
     let group = message["group_id"].as_str();
-    let kind = message["type"].as_str()?;
-    let content = &message[kind];
-    let said = match kind {
+    // With these WhatsApp says what happened to a number. Nobody else says anything.
+    if message["type"] == SYSTEM {
+        return None;
+    }
+    let edited = &message["edit"]["message"];
+    let told = match edited.is_object() {
+        true => edited,
+        false => message,
+    };
+    let kind = told["type"].as_str().unwrap_or("unknown");
+    let content = &told[kind];
+    let mut said = said(kind, content)?;
+    let mut quotations = quoted(message);
+    if let (true, Said::Text(text)) = (is_forwarded(message), &mut said) {
+        let text = std::mem::take(text);
+        let words = match text.is_empty() {
+            true => format!("[{kind}]"),
+            false => text,
+        };
+        quotations.push(forwarded(words));
+    } else if let (true, Said::Text(text)) = (edited.is_object(), &mut said) {
+        *text = format!("{EDITED} {text}");
+    }
+    let seconds = message["timestamp"]
+        .as_str()
+        .and_then(|text| text.parse::<u64>().ok());
+    let chat = match group {
+        Some(group) => format!("{GROUP}{group}"),
+        None => from.to_owned(),
+    };
+    Some(Incoming {
+        sender_name: name(value, from),
+        group: group.map(str::to_owned),
+        quotations,
+        attachments: attachment(kind, content).into_iter().collect(),
+        sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
+        replies_to: replied_to(message).map(str::to_owned),
+        ..Incoming::new(message["id"].as_str()?, from, chat, said)
+    })
+}
+
+/// What a message of a kind says.
+fn said(kind: &str, content: &Value) -> Option<Said> {
+    Some(match kind {
         "text" => Said::Text(content["body"].as_str()?.to_owned()),
-        "interactive" => {
-            let reply = &content[content["type"].as_str()?];
-            Said::Button(reply["id"].as_str()?.to_owned())
-        }
+        "interactive" => match form(content) {
+            Some(words) => Said::Text(words),
+            None => {
+                let reply = &content[content["type"].as_str()?];
+                Said::Button(reply["id"].as_str()?.to_owned())
+            }
+        },
         // A button of a template, which the host never sends, is what it says.
         "button" => Said::Text(content["text"].as_str()?.to_owned()),
         _ if FILES.contains(&kind) => {
             Said::Text(content["caption"].as_str().unwrap_or_default().to_owned())
         }
-        _ => return None,
-    };
-    let seconds = message["timestamp"]
-        .as_str()
-        .and_then(|text| text.parse::<u64>().ok());
-    Some(Incoming {
-        id: message["id"].as_str()?.to_owned(),
-        sender: from.to_owned(),
-        sender_name: name(value, from),
-        group: group.map(str::to_owned),
-        chat: match group {
-            Some(group) => format!("{GROUP}{group}"),
-            None => from.to_owned(),
-        },
-        said,
-        quotations: Vec::new(),
-        attachments: attachment(kind, content).into_iter().collect(),
-        sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
-        acknowledge: None,
+        _ => Said::Text(in_words(kind, content)),
     })
 }
 

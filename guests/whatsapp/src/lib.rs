@@ -7,6 +7,8 @@
 
 mod api;
 mod incoming;
+mod kinds;
+mod quotations;
 mod sending;
 
 use crate::api::Api;

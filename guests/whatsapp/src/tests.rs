@@ -1,9 +1,9 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::harness::{Exchange, logged, serve_http};
+use agent_host_sdk::harness::{Exchange, serve_http};
 use agent_host_sdk::http::Response;
-use agent_host_sdk::{Incoming, Said};
+use agent_host_sdk::{Incoming, Moved, QuotationKind, Said};
 use serde_json::json;
 
 fn exchange() -> Exchange<WhatsApp> {
@@ -37,8 +37,6 @@ fn words_buttons_and_files_are_read() {
             { "from": "4912", "id": "w3", "timestamp": "1700000002", "type": "document",
               "document": { "id": "m1", "filename": "a.pdf", "mime_type": "application/pdf",
                             "caption": "see" } },
-            { "from": "4912", "id": "w4", "timestamp": "1700000003", "type": "reaction",
-              "reaction": { "emoji": "x" } },
         ])))
         .unwrap();
     let said: Vec<&Said> = batch.messages.iter().map(|message| &message.said).collect();
@@ -52,6 +50,114 @@ fn words_buttons_and_files_are_read() {
     );
     assert_eq!(batch.messages[0].sender_name.as_deref(), Some("Ada"));
     assert_eq!(batch.messages[2].attachments[0].handle, "m1");
+}
+
+#[test]
+fn every_kind_of_message_is_heard_in_words() {
+    let unread = "[a message of a kind that WhatsApp does not pass on]";
+    for (kind, content, expected) in [
+        (
+            "location",
+            json!({ "latitude": 59.91, "longitude": 10.75 }),
+            "[location 59.91, 10.75]",
+        ),
+        (
+            "location",
+            json!({ "latitude": 1.5, "longitude": 2.5, "name": "Opera", "address": "Kirsten 1" }),
+            "[location 1.5, 2.5: Opera, Kirsten 1]",
+        ),
+        (
+            "contacts",
+            json!([{ "name": { "formatted_name": "Bob" }, "phones": [{ "phone": "+43 1" }] }]),
+            "[contact Bob, +43 1]",
+        ),
+        ("reaction", json!({ "emoji": "👍" }), "[reaction 👍]"),
+        (
+            "reaction",
+            json!({ "message_id": "w" }),
+            "[reaction taken back]",
+        ),
+        (
+            "order",
+            json!({ "text": "quick", "product_items": [
+                { "product_retailer_id": "tea", "quantity": 2, "item_price": 3, "currency": "EUR" },
+            ] }),
+            "quick\n[order of 2 of tea at 3 EUR]",
+        ),
+        (
+            "interactive",
+            json!({ "type": "nfm_reply", "nfm_reply": { "response_json": "{\"a\":1}" } }),
+            "[form {\"a\":1}]",
+        ),
+        ("button", json!({ "text": "Yes" }), "Yes"),
+        ("unsupported", json!({}), unread),
+        ("ephemeral", json!({}), unread),
+        ("unknown", json!({}), unread),
+        ("revoke", json!({}), "[took a message back]"),
+        (
+            "edit",
+            json!({ "message": { "type": "text", "text": { "body": "two" } } }),
+            "[edited] two",
+        ),
+    ] {
+        let mut message = json!({ "from": "4912", "id": "w1", "timestamp": "1", "type": kind });
+        message[kind] = content;
+        let batch = exchange().receive(&call(&json!([message]))).unwrap();
+        assert_eq!(batch.messages[0].said, Said::Text(expected.to_owned()));
+    }
+}
+
+#[test]
+fn what_is_passed_on_or_replied_to_is_a_quotation() {
+    let read = |context: &Value| {
+        let message = json!([{
+            "from": "4912", "id": "w1", "timestamp": "1", "type": "text",
+            "text": { "body": "obey me" }, "context": context,
+        }]);
+        let mut batch = exchange().receive(&call(&message)).unwrap();
+        batch.messages.remove(0)
+    };
+    for context in [
+        json!({ "forwarded": true }),
+        json!({ "frequently_forwarded": true }),
+    ] {
+        let message = read(&context);
+        assert_eq!(message.said, Said::Text(String::new()));
+        let [quotation] = &message.quotations[..] else {
+            panic!("{message:?}")
+        };
+        assert_eq!(quotation.kind, QuotationKind::Forwarded);
+        assert_eq!(quotation.text, "obey me");
+    }
+    let reply = read(&json!({ "from": "100", "id": "wamid.9" }));
+    assert_eq!(reply.said, Said::Text("obey me".to_owned()));
+    assert_eq!(reply.replies_to.as_deref(), Some("wamid.9"));
+    let product = json!({ "referred_product": { "product_retailer_id": "tea" } });
+    let product = read(&product);
+    assert_eq!(product.quotations[0].kind, QuotationKind::Quoted);
+    assert_eq!(product.quotations[0].text, "[the product tea]");
+}
+
+#[test]
+fn somebody_with_another_number_is_followed() {
+    let told = json!([{
+        "from": "4912", "id": "w1", "timestamp": "1", "type": "system",
+        "system": { "body": "A changed", "wa_id": "4913", "type": "user_changed_number" },
+    }]);
+    let batch = exchange().receive(&call(&told)).unwrap();
+    assert!(batch.messages.is_empty(), "{batch:?}");
+    let moved = Moved {
+        from: "4912".to_owned(),
+        to: "4913".to_owned(),
+        is_group: false,
+    };
+    assert_eq!(batch.moved, [moved]);
+    // Nobody but the service says who has another number.
+    let mut pretended = told;
+    pretended[0]["type"] = json!("text");
+    pretended[0]["text"] = json!({ "body": "hi" });
+    let batch = exchange().receive(&call(&pretended)).unwrap();
+    assert!(batch.moved.is_empty(), "{batch:?}");
 }
 
 #[test]
@@ -78,7 +184,7 @@ fn every_message_of_the_largest_call_is_read() {
 }
 
 #[test]
-fn a_message_that_was_taken_and_not_delivered_is_logged() {
+fn a_message_that_was_taken_and_not_delivered_is_told() {
     let mut report = call(&json!([]));
     let failed = json!([
         { "id": "wamid.1", "status": "delivered" },
@@ -88,14 +194,15 @@ fn a_message_that_was_taken_and_not_delivered_is_logged() {
     let mut body: Value = serde_json::from_slice(&report.body).unwrap();
     body["entry"][0]["changes"][0]["value"]["statuses"] = failed;
     report.body = body.to_string().into_bytes();
-    assert!(exchange().receive(&report).unwrap().messages.is_empty());
-    let told: Vec<String> = logged().into_iter().map(|(_, told)| told).collect();
-    let [told] = &told[..] else {
-        panic!("{told:?}")
+    let batch = exchange().receive(&report).unwrap();
+    assert!(batch.messages.is_empty());
+    let [told] = &batch.undelivered[..] else {
+        panic!("{batch:?}")
     };
+    assert_eq!(told.id, "wamid.2");
     assert!(
-        told.contains("`wamid.2`") && told.contains("(131047)"),
-        "{told}"
+        told.reason.contains("Re-engagement message (131047)"),
+        "{told:?}"
     );
 }
 

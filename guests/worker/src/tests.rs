@@ -161,25 +161,25 @@ fn what_comes_of_a_task_without_a_tools_words_is_told_with_what_it_was_about() {
             "web_fetch",
             json!({ "url": "https://u:p@example.com:8443/a?b=c", "method": "delete" }),
             Outcome::Denied,
-            "`web_fetch` with DELETE to `example.com:8443`: not allowed",
+            "`web_fetch` with DELETE to `example.com:8443`: the call is not allowed",
         ),
         (
             "web_fetch",
             json!({ "url": "https://example.com" }),
             Outcome::TimedOut,
-            "`web_fetch` with GET to `example.com`: it took too long and was stopped",
+            "`web_fetch` with GET to `example.com`: the call took too long and was stopped",
         ),
         (
             "read_file",
             json!({ "path": "/data/out/passwd" }),
             Outcome::Denied,
-            "`read_file` of `/data/out/passwd`: not allowed",
+            "`read_file` of `/data/out/passwd`: the call is not allowed",
         ),
         (
             "web_search",
             json!({ "query": "tides" }),
             Outcome::Unknown,
-            "`web_search`: it was cut off, and nobody can tell whether it happened",
+            "`web_search`: the call was cut off, and nobody can tell what it did",
         ),
     ] {
         let task = json!({ "operation": operation, "parameters": parameters });

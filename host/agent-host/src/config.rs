@@ -42,6 +42,7 @@ mod personas;
 mod programs;
 mod queue;
 mod ranges;
+mod roles;
 mod secrets;
 mod server;
 pub(crate) mod skills;

@@ -38,7 +38,7 @@ const QUERY_REJECTED: &str = "Failed to deserialize query string: ";
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A JSON body that may be missing altogether.
+/// A JSON body that may be missing altogether, or be `null`, as its description says.
 #[derive(Debug)]
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
@@ -66,6 +66,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
             return Ok(Self(T::default()));
         }
         require_json(&parts.headers)?;
+        if bytes.trim_ascii() == b"null" {
+            return Ok(Self(T::default()));
+        }
         parse(&bytes).map(Self)
     }
 }

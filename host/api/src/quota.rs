@@ -322,12 +322,25 @@ fn holders(caller: &Caller) -> Vec<Holder> {
     }
 }
 
+/// Returns the key of the configuration with the limit that a refusal names.
+fn key_of_limit(code: &str) -> &'static str {
+    match code {
+        "USER_REQUEST_LIMIT" => "server.limits.userRequestsPerSecondMax",
+        "KEY_REQUEST_LIMIT" => "server.limits.keyRequestsPerSecondMax",
+        "USER_STREAM_LIMIT" => "server.limits.streamsPerUserMax",
+        "KEY_STREAM_LIMIT" => "server.limits.streamsPerKeyMax",
+        "KEY_SESSION_LIMIT" => "server.limits.keySessionsPerMinuteMax",
+        _ => "server.limits",
+    }
+}
+
 fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem {
     let whose = if code.starts_with("KEY_") {
         "with one API key"
     } else {
         "of one user"
     };
-    let detail = format!("the limit is {max} {what} {whose}; try again later");
+    let key = key_of_limit(code);
+    let detail = format!("the limit is {max} {what} {whose} ({key}); try again later");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(wait.as_secs() + 1)
 }

@@ -113,7 +113,8 @@ impl StreamParams {
 /// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of
 /// its attempt, which clients that reconnect get too), `content_so_far` (ephemeral; the text of a
 /// reply in the middle of which you came, in place of what you show of its operation),
-/// `content_complete`; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
+/// `content_complete`; `thinking_chunk` (ephemeral) and
+/// `thinking_complete` of models whose provider shows it; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
 /// `tool_result`; `program_tool_call` (ephemeral) when a program in a model's place calls a tool of
 /// its own; `message_complete` when a turn is stored, `stream_complete` when its run has ended;
 /// `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;
@@ -256,7 +257,8 @@ fn keep_sending(api: &Api, feed: Feed, standing: Standing, places: impl Send + '
 }
 
 fn crowded() -> Problem {
-    let detail = "all event streams of this host are taken; close one, or try again later";
+    let detail = "all event streams of this host are taken (server.limits.streamsMax); close one, \
+                  or try again later";
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
         .retry_after(CROWDED_RETRY_AFTER_S)
 }

@@ -101,7 +101,7 @@ pub use arriving::{Arriving, Isolated};
 pub use awaiting::TurnOutcome;
 pub use broker::Broker;
 pub use configuration::{RefusedReload, Reload, Reloaded};
-pub use connectors::Coming;
+pub use connectors::{Coming, KeyBefore};
 pub(crate) use definitions::MADE_DEFINITIONS_MAX;
 pub use definitions::MakeDefinition;
 pub use ending::Cancelled;

@@ -89,13 +89,13 @@ pub use come_back::Returned;
 pub use command::{
     Address, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below, Broker, By,
     CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
-    ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey, KeysOf,
-    MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf, QueueSaid, Reading,
-    RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers,
-    SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched, TRANSCRIPT_BYTES_MAX,
-    Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome, TurnReport, UploadFile,
-    WaitingInputs, WantedNotes, WindowFill,
+    ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey,
+    KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
+    PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf,
+    QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
+    SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
+    TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome,
+    TurnReport, UploadFile, WaitingInputs, WantedNotes, WindowFill,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};

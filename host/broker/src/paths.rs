@@ -3,6 +3,7 @@
 use domain::authority::{NamedModel, Permissions, Standing};
 use domain::definition::Definition;
 use domain::delegate::Target;
+use domain::grant::PatternList;
 use domain::path::{ModelRole, PathKind, UserRules};
 use domain::user::UserId;
 use llm::Gateway;
@@ -18,6 +19,15 @@ pub struct PathSettings {
     /// aliases. The model of a message or a session goes before them, and that of a definition
     /// comes after.
     pub models: BTreeMap<ModelRole, String>,
+    /// The models that may answer agents in a role; a role that is missing limits none.
+    pub role_lists: BTreeMap<ModelRole, PatternList>,
+}
+
+/// Returns the roles that an agent has: that of a delegation's target, and that of its path.
+fn roles_of(kind: PathKind, definition: &Definition) -> impl Iterator<Item = ModelRole> {
+    let target = Target::from_word(&definition.agent_id.0).filter(|_| kind == PathKind::Sub);
+    let of_target = target.and_then(Target::model_role);
+    of_target.into_iter().chain(kind.model_role())
 }
 
 impl PathSettings {
@@ -41,9 +51,16 @@ impl PathSettings {
             .map(String::as_str)
     }
 
-    /// Returns what the rules permit in turns of the agent at a path, for a user.
-    pub(crate) fn permissions(&self, user: &UserId, path: &str) -> Permissions {
-        let lists = self.rules.models(user, path);
+    /// Returns what rules and roles permit in turns of the agent at a path, for a user.
+    pub(crate) fn permissions(
+        &self,
+        user: &UserId,
+        path: &str,
+        kind: PathKind,
+        definition: &Definition,
+    ) -> Permissions {
+        let of_roles = roles_of(kind, definition).filter_map(|role| self.role_lists.get(&role));
+        let lists = self.rules.models(user, path).chain(of_roles);
         lists.fold(Permissions::default(), |all, list| {
             all.both(&Permissions {
                 models: Some(list.clone()),
@@ -88,6 +105,45 @@ impl PathSettings {
             alias,
             is_program: gateway.is_program(alias),
             standing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_lists_of_an_agents_roles_limit_its_models() {
+        let list = |names: &[&str]| serde_json::from_value::<PatternList>(json!(names)).unwrap();
+        let settings = PathSettings {
+            role_lists: [
+                (ModelRole::User, list(&["small", "fast-*"])),
+                (ModelRole::Subagent, list(&["fast-*", "large"])),
+                (ModelRole::Research, list(&["large"])),
+            ]
+            .into(),
+            ..PathSettings::default()
+        };
+        let definition = |id: &str| -> Definition {
+            let given = json!({ "agentId": id, "displayName": id });
+            serde_json::from_value(given).unwrap()
+        };
+        let [plain, researcher] = ["plain", "researcher"].map(definition);
+        let user: UserId = "ann".parse().unwrap();
+        for (kind, definition, permitted) in [
+            (PathKind::Agent, &plain, &["small", "fast-1"][..]),
+            (PathKind::Connector, &researcher, &["small", "fast-1"]),
+            (PathKind::Sub, &plain, &["fast-1", "large"]),
+            (PathKind::Sub, &researcher, &["large"]),
+            (PathKind::Memory, &plain, &["small", "fast-1", "large"]),
+            (PathKind::System, &plain, &["small", "fast-1", "large"]),
+        ] {
+            let permissions = settings.permissions(&user, "/ann/agent/a", kind, definition);
+            let all = ["small", "fast-1", "large"].into_iter();
+            let found: Vec<&str> = all.filter(|it| permissions.permit_model(it)).collect();
+            assert_eq!(found, permitted, "{kind:?} {}", definition.agent_id.0);
         }
     }
 }

@@ -36,8 +36,8 @@ pub use agents::{
 };
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
-    compaction, cut_off, message, message_labels, model, prompt_cut, sampling, speaker, spill,
-    thinking, transcript, turn,
+    compaction, cut_off, message, message_labels, model, prompt_cut, reply_schema, sampling,
+    speaker, spill, thinking, transcript, turn,
 };
 pub use values::{
     chain, clock, difference, digest, error_code, file, id, json, limits, ranges, refusal, schema,

@@ -7,6 +7,7 @@
 //! - turns, and their places in the tree: `turn.rs`
 //! - the prompt of a model's call, and the reply: `model.rs`
 //! - the settings with which a model writes it: `sampling.rs`
+//! - the schema that a sender wants it to fit: `reply_schema.rs`
 //! - the mark of a reply that is not whole: `cut_off.rs`
 //! - whose words a message is, as clients and models see it: `speaker.rs`
 //! - content that is too long and kept as a blob: `spill.rs`
@@ -23,6 +24,7 @@ pub mod message;
 pub mod message_labels;
 pub mod model;
 pub mod prompt_cut;
+pub mod reply_schema;
 pub mod sampling;
 pub mod speaker;
 pub mod spill;

@@ -27,6 +27,8 @@
 //!   become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with files:
 //!   `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a crash:
 //!   `connectors/before.rs`
+//! - other ids of people and groups, and chats in which an agent takes part:
+//!   `connectors/following.rs`
 //! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`,
 //!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
@@ -46,6 +48,7 @@ mod bucket;
 mod calls;
 mod commands;
 mod expiring;
+mod following;
 mod gathering;
 mod handover;
 mod health;
@@ -67,6 +70,7 @@ mod settling;
 mod strangers;
 mod troubles;
 mod typing;
+mod undelivered;
 mod view;
 mod webhook;
 
@@ -124,6 +128,8 @@ struct Shared {
     guesses: Mutex<pairing::Guesses>,
     /// The messages in which replies grow.
     previews: previews::Previews,
+    /// Those of them that a host which is killed leaves to the next one.
+    stored_previews: previews::Stored,
     /// The messages that are stored, and of which their services wait to be told.
     acknowledgements: acknowledging::Acknowledgements,
 }
@@ -148,6 +154,7 @@ impl Connectors {
             told: Mutex::default(),
             guesses: Mutex::default(),
             previews: previews::Previews::default(),
+            stored_previews: previews::Stored::default(),
             acknowledgements: acknowledging::Acknowledgements::default(),
         });
         shared.serve().await?;

@@ -241,19 +241,28 @@ impl Failure {
             | Self::RateLimited {
                 cause: Some(cause), ..
             }
-            | Self::Refused {
-                cause: Some(cause), ..
-            }
             | Self::Barred {
                 cause: Some(cause), ..
             }
             | Self::TooLong {
                 cause: Some(cause), ..
             } => format!("{self}: {cause}"),
+            Self::Refused {
+                provider,
+                status,
+                cause,
+                ..
+            } => {
+                let said = cause.iter().map(ToString::to_string);
+                let told: Vec<String> = said.chain(way_out(provider, *status)).collect();
+                match told.as_slice() {
+                    [] => self.to_string(),
+                    told => format!("{self}: {}", told.join("; ")),
+                }
+            }
             Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
             Self::Unavailable { .. }
             | Self::RateLimited { .. }
-            | Self::Refused { .. }
             | Self::Barred { .. }
             | Self::Garbage { .. }
             | Self::CutOff { .. }
@@ -262,6 +271,21 @@ impl Failure {
             | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => self.to_string(),
         }
+    }
+}
+
+/// Returns what the operator does about a refusal with a status; none where the provider's words
+/// alone can tell.
+fn way_out(provider: &str, status: u16) -> Option<String> {
+    match status {
+        401 | 403 => Some(format!(
+            "check the key that `apiKeyFile` or `apiKeyEnv` of `providers.{provider}` names"
+        )),
+        402 => Some("add credit at the provider".to_owned()),
+        404 => Some(format!(
+            "check the name with `agent-host model check`, and `providers.{provider}.baseUrl`"
+        )),
+        _ => None,
     }
 }
 

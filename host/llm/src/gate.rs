@@ -5,10 +5,12 @@ use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
 use crate::fair_semaphore::{FairSemaphore, Party, Permit};
 use crate::peer::Peer;
+use domain::delegate::Priority;
 use egress::awake::{Instant, sleep_until};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Milliseconds for which a model is left alone at most, whatever its provider asks for. Then one
 /// call goes out to see.
@@ -21,7 +23,44 @@ pub(crate) struct Gate {
     breaker: Mutex<Breaker>,
     /// The times until which models are not asked, because the provider said so.
     holds: Mutex<HashMap<String, Instant>>,
+    /// The calls before which others can be put.
+    urgent: watch::Sender<UrgentCalls>,
     born: Instant,
+}
+
+/// The calls at a provider, in it and in the queue for it, that are more urgent than the least.
+#[derive(Debug, Clone, Copy, Default)]
+struct UrgentCalls {
+    present: usize,
+    last_left: Option<Instant>,
+}
+
+/// One of them, until it is dropped.
+struct Urgent<'a>(&'a watch::Sender<UrgentCalls>);
+
+impl<'a> Urgent<'a> {
+    fn enter(calls: &'a watch::Sender<UrgentCalls>) -> Self {
+        calls.send_modify(|calls| calls.present += 1);
+        Self(calls)
+    }
+}
+
+impl Drop for Urgent<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|calls| {
+            calls.present = calls.present.saturating_sub(1);
+            calls.last_left = Some(Instant::now());
+        });
+    }
+}
+
+/// The limits within which a call gives way to others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GivingWay {
+    /// Time without any of the others after which it goes: a turn asks again soon.
+    pub(crate) quiet: Duration,
+    /// Time after which it goes all the same.
+    pub(crate) longest: Duration,
 }
 
 impl Gate {
@@ -30,6 +69,7 @@ impl Gate {
             semaphore: FairSemaphore::new(usize::try_from(concurrent_max).unwrap_or(1)),
             breaker: Mutex::new(breaker),
             holds: Mutex::new(HashMap::new()),
+            urgent: watch::Sender::default(),
             born: Instant::now(),
         }
     }
@@ -54,6 +94,7 @@ impl Gate {
             }
             sleep_until(until).await;
         }
+        let urgent = (party.priority > Priority::Low).then(|| Urgent::enter(&self.urgent));
         let asked = Instant::now();
         let permit = self.semaphore.enter(party).await;
         *deadline = *deadline + asked.elapsed();
@@ -63,8 +104,31 @@ impl Gate {
         Ok(Pass {
             gate: self,
             _permit: permit,
+            _urgent: urgent,
             settled: false,
         })
+    }
+
+    /// Waits while calls are here that are more urgent than the least, and until none came for a
+    /// while.
+    pub(crate) async fn give_way(&self, limits: GivingWay) {
+        let mut calls = self.urgent.subscribe();
+        let latest = Instant::now() + limits.longest;
+        loop {
+            let UrgentCalls { present, last_left } = *calls.borrow_and_update();
+            let until = match last_left {
+                _ if present > 0 => latest,
+                Some(left) => latest.min(left + limits.quiet),
+                None => return,
+            };
+            if Instant::now() >= until {
+                return;
+            }
+            tokio::select! {
+                _ = calls.changed() => {}
+                () = sleep_until(until) => {}
+            }
+        }
     }
 
     /// Lets no call of this model in for a while. Returns for how many milliseconds.
@@ -96,6 +160,7 @@ impl Gate {
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
     _permit: Permit,
+    _urgent: Option<Urgent<'a>>,
     settled: bool,
 }
 

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod attempted;
+mod giving_way;
 mod listing;
 mod setup;
 mod way_out;

@@ -175,6 +175,40 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_reported_in_the_providers_words_with_the_way_out() {
+        let report = |status, said: &str| {
+            let body = json!({ "error": { "message": said } });
+            peer().status(status, &body.to_string(), None).report()
+        };
+        let refused = "provider `p` refused the call of model `m` with status";
+        let key = "check the key that `apiKeyFile` or `apiKeyEnv` of `providers.p` names";
+        for (status, said, told) in [
+            (
+                401,
+                "Incorrect API key provided",
+                format!("Incorrect API key provided; {key}"),
+            ),
+            (403, "No access", format!("No access; {key}")),
+            (402, "Broke", "Broke; add credit at the provider".to_owned()),
+            (
+                404,
+                "No such model",
+                "No such model; check the name with `agent-host model check`, and \
+                 `providers.p.baseUrl`"
+                    .to_owned(),
+            ),
+            (422, "Unknown field", "Unknown field".to_owned()),
+        ] {
+            assert_eq!(report(status, said), format!("{refused} {status}: {told}"));
+        }
+        assert_eq!(
+            peer().refused(401, "").report(),
+            format!("{refused} 401: {key}")
+        );
+        assert_eq!(peer().refused(400, "").report(), format!("{refused} 400"));
+    }
+
+    #[test]
     fn a_status_means_what_the_provider_means_by_it() {
         let code = |status, body: Value| peer().status(status, &body.to_string(), None).code();
         let none = || json!({});

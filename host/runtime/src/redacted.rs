@@ -5,7 +5,7 @@
 use crate::log::LogLine;
 use crate::outcome::{Outcome, Written};
 use domain::bucket::WrittenValue;
-use domain::connector::{Batch, ConnectorFailure, Incoming, Said};
+use domain::connector::{Batch, ConnectorFailure, Incoming, Moved, Said};
 use domain::operation::Progress;
 use domain::redact::Redactor;
 use domain::tool::{ClientAction, ToolError};
@@ -126,6 +126,10 @@ impl Redact for Batch {
             next_ms: _,
             answer,
             acknowledgements,
+            overheard,
+            replies,
+            moved,
+            undelivered,
         } = self;
         messages
             .iter_mut()
@@ -136,6 +140,16 @@ impl Redact for Batch {
             // The id as that of its message, so that they stay together.
             wish.message.redact(redactor);
             wish.handle.redact(redactor);
+        }
+        overheard.iter_mut().for_each(|id| id.redact(redactor));
+        for reply in replies {
+            reply.message.redact(redactor);
+            reply.to.redact(redactor);
+        }
+        moved.iter_mut().for_each(|moved| moved.redact(redactor));
+        for report in undelivered {
+            report.id.redact(redactor);
+            report.reason.redact(redactor);
         }
     }
 }
@@ -174,6 +188,18 @@ impl Redact for Incoming {
     }
 }
 
+impl Redact for Moved {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Self {
+            from,
+            to,
+            is_group: _,
+        } = self;
+        from.redact(redactor);
+        to.redact(redactor);
+    }
+}
+
 impl Redact for ConnectorFailure {
     fn redact(&mut self, redactor: &Redactor) {
         match self {
@@ -181,6 +207,10 @@ impl Redact for ConnectorFailure {
             | Self::Unauthorised(reason)
             | Self::RetryLater { reason, .. }
             | Self::Unknown(reason) => reason.redact(redactor),
+            Self::Moved { chat, moved } => {
+                chat.redact(redactor);
+                moved.redact(redactor);
+            }
         }
     }
 }

@@ -77,9 +77,27 @@ pub struct Incoming {
     /// Time at which it was sent, in milliseconds since the Unix epoch.
     pub sent_ms: u64,
     /// The handle by which [`Body::Acknowledgement`](crate::Body::Acknowledgement) tells the
-    /// service that the message was taken: 1 to 2,048 bytes; none where the service does not wait
+    /// service that the message was taken: 1 to 16,384 bytes; none where the service does not wait
     /// for that.
     pub acknowledge: Option<String>,
+    /// True if it is not said to the bot, such as words in a thread that do not mention it. It is
+    /// heard only in a chat in which an agent says something, or is about to.
+    pub overheard: bool,
+    /// The service's id of the message that it replies or reacts to, where the service does not
+    /// tell what that says. The host adds its words as a quotation, as far as it has them.
+    pub replies_to: Option<String>,
+}
+
+/// Somebody, or a group, whom the service knows by another id from now on. The host binds the new
+/// id to the user to whom the one before is bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The id before, as [`Incoming::group`] or [`Incoming::sender`] has it.
+    pub from: String,
+    /// The id now.
+    pub to: String,
+    /// True of a group. Its old id stays bound; that of a person counts no longer.
+    pub is_group: bool,
 }
 
 impl Incoming {
@@ -103,8 +121,20 @@ impl Incoming {
             attachments: Vec::new(),
             sent_ms: 0,
             acknowledge: None,
+            overheard: false,
+            replies_to: None,
         }
     }
+}
+
+/// A message that the service took, and of which it says later that it did not deliver it. The host
+/// gives it up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The service's id of it, as `send` returned it.
+    pub id: String,
+    /// The reason, without secrets and without names of people: an operator is told it.
+    pub reason: String,
 }
 
 /// The messages that a call of the service or a poll brought.
@@ -112,6 +142,11 @@ impl Incoming {
 pub struct Batch {
     /// The messages in the service's order: 1,000 at most.
     pub messages: Vec<Incoming>,
+    /// Those that have other ids now: 1,000 at most. They may be told again.
+    pub moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all: 1,000 at most. They
+    /// may be told again.
+    pub undelivered: Vec<Undelivered>,
     /// The position that the next poll goes on from; stored with the messages in one commit.
     /// 4 KiB at most.
     pub cursor: Option<String>,

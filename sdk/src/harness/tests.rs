@@ -116,7 +116,7 @@ fn a_delegate_can_be_raced_against_a_timer() {
     );
     assert_eq!(
         by(race).say("go"),
-        Standing::Failed("not allowed".to_owned())
+        Standing::Failed("the call is not allowed".to_owned())
     );
 }
 
@@ -131,7 +131,7 @@ fn an_open_operation_can_be_cancelled() {
         "short" => Step::start([]).cancelling("long"),
         _ => Step::reply(settled(news)[0].outcome.to_string()),
     });
-    assert_eq!(talk.say("go").words(), "it was cancelled");
+    assert_eq!(talk.say("go").words(), "the call was cancelled");
 }
 
 /// A turn that hears is stepped with the user's words; one that does not keeps them for its end.
@@ -195,10 +195,13 @@ fn a_question_can_stay_open_for_too_long_or_be_withdrawn() {
     };
     let mut late = ask();
     late.say("go");
-    assert_eq!(late.time_out().words(), "it took too long and was stopped");
+    assert_eq!(
+        late.time_out().words(),
+        "the call took too long and was stopped"
+    );
     let mut withdrawn = ask();
     withdrawn.say("go");
-    assert_eq!(withdrawn.withdraw().words(), "it was cancelled");
+    assert_eq!(withdrawn.withdraw().words(), "the call was cancelled");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::bindings::connector_plugin::exports::agent_host::plugin::connector as wire;
 use crate::connector::{
-    Attachment, Batch, Body, Choice, Connector, ConnectorError, Delivery, Incoming, Intake,
-    OutgoingMessage, Quotation, QuotationKind, Said,
+    Attachment, Batch, Body, Choice, Connector, ConnectorError, Delivery, Incoming, Intake, Moved,
+    OutgoingMessage, Quotation, QuotationKind, Said, Undelivered,
 };
 use crate::log;
 use crate::wire::json_of_host;
@@ -119,6 +119,12 @@ fn choice_from_host(choice: wire::Choice) -> Choice {
 fn batch_to_host(batch: Batch) -> wire::Batch {
     wire::Batch {
         messages: batch.messages.into_iter().map(incoming_to_host).collect(),
+        moved: batch.moved.into_iter().map(moved_to_host).collect(),
+        undelivered: batch
+            .undelivered
+            .into_iter()
+            .map(undelivered_to_host)
+            .collect(),
         cursor: batch.cursor,
         next_ms: batch.next_ms,
         answer: batch.answer,
@@ -145,6 +151,23 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
             .collect(),
         sent_ms: message.sent_ms,
         acknowledge: message.acknowledge,
+        overheard: message.overheard,
+        replies_to: message.replies_to,
+    }
+}
+
+fn undelivered_to_host(undelivered: Undelivered) -> wire::Undelivered {
+    wire::Undelivered {
+        id: undelivered.id,
+        reason: undelivered.reason,
+    }
+}
+
+fn moved_to_host(moved: Moved) -> wire::Moved {
+    wire::Moved {
+        from: moved.from,
+        to: moved.to,
+        is_group: moved.is_group,
     }
 }
 
@@ -174,5 +197,8 @@ fn error_to_host(error: ConnectorError) -> wire::ConnectorError {
         ConnectorError::Unauthorised(reason) => wire::ConnectorError::Unauthorised(reason),
         ConnectorError::RetryLater(ms) => wire::ConnectorError::RetryLater(ms),
         ConnectorError::Unknown(reason) => wire::ConnectorError::Unknown(reason),
+        ConnectorError::Moved { chat, moved } => {
+            wire::ConnectorError::Moved((chat, moved_to_host(moved)))
+        }
     }
 }

@@ -117,16 +117,18 @@ async fn a_key_for_reading_and_writing_is_enough_to_chat() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_failed_is_the_exit_code_of_lines_that_are_piped_in() {
     let (folder, host) = host().await;
-    let failed = pipe(&folder, None, &["--quiet"], "break\nhello\n").await;
+    let failed = pipe(&folder, None, &["--quiet"], "break\nhello\nbreak again\n").await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    assert!(
-        text(&failed.stderr).contains("the turn failed: "),
-        "{failed:?}"
-    );
-    assert!(
-        text(&failed.stdout).contains("You said: hello"),
-        "{failed:?}"
-    );
+    // Each is told once, in the provider's own words, beside what the agent said.
+    assert_eq!(text(&failed.stdout), "You said: hello\n", "{failed:?}");
+    let told = text(&failed.stderr);
+    for words in [
+        "the turn failed: ",
+        "(model-refused)",
+        "the rule file says so",
+    ] {
+        assert_eq!(told.matches(words).count(), 2, "{words}: {failed:?}");
+    }
     let well = pipe(&folder, None, &["--quiet"], "hello\n").await;
     assert_eq!(well.status.code(), Some(0), "{well:?}");
     host.stop().await;

@@ -272,3 +272,74 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+/// A model that answers in words, and with a name when it is asked again for JSON.
+const NAMES: &str = r#"
+[[rule]]
+when = { userContains = "does not fit the required JSON Schema" }
+reply = { text = '{"name": "Ada"}' }
+
+[[rule]]
+reply = { text = "Ada, of course." }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
+    let folder = Folder::new(json!({
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    std::fs::write(folder.path().join("script.toml"), NAMES).unwrap();
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "assistant").await;
+    let schema = |required: &str| {
+        json!({ "type": "object", "required": [required],
+                "properties": { "name": { "type": "string" } } })
+    };
+    let asking = |required: &str| json!({ "content": "who?", "reply_schema": schema(required) });
+    let said = say(&host, &session, &asking("name")).await;
+    assert_eq!(said["outcome"], "replied", "{said}");
+    assert_eq!(said["data"], json!({ "name": "Ada" }), "{said}");
+    // It is about the turn of that message alone.
+    let said = say(&host, &session, &json!({ "content": "who?" })).await;
+    assert_eq!(
+        (&said["content"], said.get("data")),
+        (&json!("Ada, of course."), None),
+        "{said}"
+    );
+    let mut addressed = asking("name");
+    addressed["to"] = json!({ "agent": "assistant" });
+    let said = host
+        .post("/api/messages?wait_s=30", &addressed)
+        .await
+        .unwrap();
+    assert_eq!(said.body["data"], json!({ "name": "Ada" }), "{said:?}");
+    // A model that gives nothing that fits fails the turn.
+    let said = say(&host, &session, &asking("age")).await;
+    assert_eq!(
+        (&said["outcome"], said.get("data")),
+        (&json!("failed"), None)
+    );
+    let told = said["error"]["message"].as_str().unwrap();
+    assert!(told.contains("the reply does not fit its schema"), "{told}");
+    for (message, field) in [
+        (
+            json!({ "content": "who?", "reply_schema": { "type": "nonsense" } }),
+            "/reply_schema",
+        ),
+        (
+            json!({ "content": "/queue collect", "reply_schema": {} }),
+            "/content",
+        ),
+    ] {
+        let refused = host.post(&format!("{session}/messages"), &message).await;
+        let refused = refused.unwrap();
+        assert_eq!(
+            (refused.status, refused.body["field"].as_str()),
+            (422, Some(field)),
+            "{refused:?}"
+        );
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

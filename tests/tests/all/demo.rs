@@ -180,6 +180,16 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_components_of_the_demo_are_in_order() {
+    let folder = Folder::demo();
+    folder.warm(&DEMO_COMPONENTS).await;
+    let checked = folder.run(&["component", "check"]).await;
+    assert!(checked.status.success(), "{checked:?}");
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(told.contains("not granted: secrets.use"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
     let demo = Demo::without_site().await;
     let session = demo.open().await;

@@ -367,7 +367,9 @@ async fn a_key_made_with_a_spent_key_is_bounded_by_its_users_limit() {
     limited(&refused, "KEY_STORAGE_LIMIT");
     let detail = refused.text("detail");
     assert!(
-        detail.contains("purge") && !detail.contains("another key"),
+        detail.contains("purge")
+            && !detail.contains("another key")
+            && detail.contains("(limits.keyStoredBytesMax)"),
         "{detail}"
     );
     let wanted = json!({ "name": "next", "scopes": ["read", "write"] });

@@ -207,7 +207,7 @@ async fn what_no_grant_covers_is_told_with_its_code_and_its_place() {
         task(
             "read_file",
             json!({ "path": "/data/out/passwd" }),
-            "`read_file` of `/data/out/passwd`: not allowed",
+            "`read_file` of `/data/out/passwd`: the call is not allowed",
         ),
     ];
     let world = world(&site, &tasks).await;

@@ -35,13 +35,13 @@ fn what_the_coder_may_not_reach_is_named_with_the_operation() {
     let reading = Coder.on_settled(scene.turn(), &[denied("list")]);
     let scene = scene.state(left_by(&reading));
     let ended = Coder.on_settled(scene.turn(), &[denied("read-0-0")]);
-    let reason = "`analyze_code` of `/w/out`: not allowed".to_owned();
+    let reason = "`analyze_code` of `/w/out`: the call is not allowed".to_owned();
     assert_eq!(ended.decision, Decision::Fail(reason));
 
     let scene = Scene::new()
         .said("a task")
         .state(json!(crate::task::Work::Execute));
     let ended = Coder.on_settled(scene.turn(), &[denied("run")]);
-    let reason = "`execute_code`: not allowed".to_owned();
+    let reason = "`execute_code`: the call is not allowed".to_owned();
     assert_eq!(ended.decision, Decision::Fail(reason));
 }

@@ -108,8 +108,12 @@ pub(super) async fn chat(
     }
     match conversation.failed {
         None => Ok(()),
-        Some(told) => Err(Failure::new(Exit::Failed, anyhow!(told))),
+        Some(told) => Err(turn_failed(told)),
     }
+}
+
+fn turn_failed(told: String) -> Failure {
+    Failure::new(Exit::Failed, anyhow!(told))
 }
 
 /// Returns the editor of a person at a terminal, with what prints above its line; none where lines
@@ -326,9 +330,17 @@ impl<'a> Conversation<'a> {
     /// Leaves before the turn has come to its end.
     fn leave_turn(&mut self) -> Course {
         if !self.terminal.is_interactive() {
-            self.failed = Some("the turn was left while it was stopped".to_owned());
+            self.note_failure("the turn was left while it was stopped".to_owned());
         }
         Course::Left
+    }
+
+    /// Notes why a turn of piped lines failed, and tells of the one before it. The last one is told
+    /// at the end.
+    fn note_failure(&mut self, told: String) {
+        if let Some(before) = self.failed.replace(told) {
+            self.terminal.failure(&turn_failed(before));
+        }
     }
 
     fn path(&self) -> String {
@@ -406,10 +418,19 @@ impl<'a> Conversation<'a> {
         let was_stopped = std::mem::take(&mut self.stopping);
         let interactive = self.terminal.is_interactive();
         match ending {
-            Ending::Failed(told) => self.failed = Some(told),
-            Ending::Cancelled(told) if !interactive => self.failed = Some(told),
-            Ending::Cancelled(_) | Ending::Done if interactive => self.failed = None,
-            Ending::Cancelled(_) | Ending::Done | Ending::Compacted => {}
+            Ending::Failed(told) if interactive => {
+                self.line.line(Shade::Bold, &told);
+                self.failed = Some(told);
+            }
+            Ending::Failed(told) | Ending::Cancelled(told) if !interactive => {
+                self.note_failure(told);
+            }
+            Ending::Cancelled(told) => {
+                self.line.line(Shade::Bold, &told);
+                self.failed = None;
+            }
+            Ending::Done if interactive => self.failed = None,
+            Ending::Failed(_) | Ending::Done | Ending::Compacted => {}
         }
         if was_stopped && !interactive {
             return Ok(Course::Left);

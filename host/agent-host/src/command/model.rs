@@ -9,6 +9,11 @@ use crate::terminal::Terminal;
 use anyhow::anyhow;
 use serde_json::Value;
 
+/// The kind of a server that may take any name.
+const COMPATIBLE: &str = "openai-compatible";
+/// Names of a provider's list on a line.
+const NAMES_MAX: usize = 10;
+
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Model, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
@@ -79,12 +84,7 @@ fn listed(model: &Value) -> &'static str {
 
 /// The state in which a model was last seen, and that of its provider if the model was not.
 fn state_of(model: &Value, document: &Value) -> String {
-    let name = text(model, "/provider");
-    let provider = || {
-        let mut providers = list(document, "/providers").iter();
-        let provider = providers.find(|provider| text(provider, "/name") == name)?;
-        Some(format!("provider {}", state(provider)?))
-    };
+    let provider = || Some(format!("provider {}", state(provider_of(model, document))?));
     state(model)
         .or_else(provider)
         .unwrap_or_else(|| "not seen".to_owned())
@@ -116,11 +116,15 @@ fn check_lines(document: &Value) -> Vec<String> {
         }
     });
     let unlisted = unlisted(document).map(|model| {
+        let taken = taken(model, document);
         format!(
-            "fail  {}  {} is not in the list of {}",
+            "{}  {}  {} is not in the list of {}, which has {}{}",
+            taken.map_or("fail", |_| "note"),
             text(model, "/alias"),
             text(model, "/model"),
-            text(model, "/provider")
+            text(model, "/provider"),
+            names_of(provider_of(model, document)),
+            taken.map_or_else(String::new, |why| format!("; {why}"))
         )
     });
     providers.chain(unlisted).collect()
@@ -133,7 +137,38 @@ fn unlisted(document: &Value) -> impl Iterator<Item = &Value> {
         .filter(|model| model.get("listed") == Some(&Value::Bool(false)))
 }
 
-/// The providers that gave no list for a reason, and the models that are in none.
+fn provider_of<'a>(model: &Value, document: &'a Value) -> &'a Value {
+    let name = text(model, "/provider");
+    let mut providers = list(document, "/providers").iter();
+    let provider = providers.find(|provider| text(provider, "/name") == name);
+    provider.unwrap_or(&Value::Null)
+}
+
+/// Returns why a model that is not listed may answer all the same; none if it has to be listed.
+/// Some servers have one model and take any name for it, such as that of llama.cpp.
+fn taken(model: &Value, document: &Value) -> Option<&'static str> {
+    match text(model, "/health/state") {
+        "up" => Some("it has answered all the same"),
+        "" if text(provider_of(model, document), "/kind") == COMPATIBLE => {
+            Some("a server of this kind may take any name")
+        }
+        _ => None,
+    }
+}
+
+/// The first names that a provider lists.
+fn names_of(provider: &Value) -> String {
+    let names = list(provider, "/models");
+    let shown = names.iter().filter_map(Value::as_str).take(NAMES_MAX);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_MAX) {
+        _ if names.is_empty() => "no name".to_owned(),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The providers that gave no list for a reason, and the models that are in none and have to be.
 fn faults(document: &Value) -> Vec<String> {
     let failing = list(document, "/providers")
         .iter()
@@ -144,8 +179,9 @@ fn faults(document: &Value) -> Vec<String> {
                 text(provider, "/name")
             )
         });
-    let unlisted =
-        unlisted(document).map(|model| format!("model `{}` is not listed", text(model, "/alias")));
+    let unlisted = unlisted(document)
+        .filter(|model| taken(model, document).is_none())
+        .map(|model| format!("model `{}` is not listed", text(model, "/alias")));
     failing.chain(unlisted).collect()
 }
 
@@ -181,6 +217,51 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_may_take_any_name_passes_with_the_names_that_it_lists() {
+        let names: Vec<String> = (1..=NAMES_MAX + 2)
+            .map(|number| format!("n-{number}"))
+            .collect();
+        let model = |alias: &str, provider: &str, state: &str| {
+            json!({ "alias": alias, "provider": provider, "model": "qwen", "listed": false,
+                    "health": { "state": state } })
+        };
+        let document = json!({
+            "models": [
+                model("any", "llama", ""), model("seen", "openai", "up"),
+                model("gone", "openai", ""), model("empty", "none", ""),
+                model("refused", "llama", "refusing"),
+            ],
+            "providers": [
+                { "name": "llama", "kind": "openai-compatible", "models": ["tiny.gguf"] },
+                { "name": "openai", "kind": "openai", "models": names },
+                { "name": "none", "kind": "openai-compatible", "models": [] },
+            ],
+        });
+        let any = "a server of this kind may take any name";
+        let ten = "n-1, n-2, n-3, n-4, n-5, n-6, n-7, n-8, n-9, n-10 and 2 more";
+        assert_eq!(
+            check_lines(&document)[3..],
+            [
+                format!("note  any  qwen is not in the list of llama, which has tiny.gguf; {any}"),
+                format!(
+                    "note  seen  qwen is not in the list of openai, which has {ten}; it has \
+                     answered all the same"
+                ),
+                format!("fail  gone  qwen is not in the list of openai, which has {ten}"),
+                format!("note  empty  qwen is not in the list of none, which has no name; {any}"),
+                "fail  refused  qwen is not in the list of llama, which has tiny.gguf".to_owned(),
+            ]
+        );
+        assert_eq!(
+            faults(&document),
+            [
+                "model `gone` is not listed",
+                "model `refused` is not listed"
+            ]
+        );
+    }
+
+    #[test]
     fn models_are_told_a_line_each_with_price_list_and_state_of_model_or_provider() {
         assert_eq!(
             models_lines(&document()),
@@ -202,7 +283,7 @@ mod tests {
                 "ok    q  answers, and has no list of its models",
                 "fail  r  no connection",
                 "ok    s  lists 2 models",
-                "fail  gone  m-2 is not in the list of p",
+                "fail  gone  m-2 is not in the list of p, which has m-1",
             ]
         );
         assert_eq!(

@@ -8,6 +8,7 @@ use super::hooks::HooksConfig;
 use super::limits::LimitsConfig;
 use super::locations;
 use super::queue::QueueConfig;
+use super::roles::{RoleConfig, RoleForms};
 use super::secrets::SecretSource;
 use super::server::ServerConfig;
 use super::skills::SkillConfig;
@@ -94,8 +95,11 @@ pub(crate) struct Config {
     /// them; that of an agent's definition comes after them. Two more roles, `research` and `code`,
     /// are those of agents to which work for a `researcher` or `coder` is handed: they go before
     /// `subagent`, for a definition that names no model. The role `heartbeat` is for the turns that
-    /// heartbeats begin, unless they name a model themselves.
-    pub(crate) roles: BTreeMap<ModelRole, String>,
+    /// heartbeats begin, unless they name a model themselves. In place of an alias a role may have
+    /// a table with `model` and `modelAllowlist`: the models that may answer agents in the role,
+    /// and agents that work for them.
+    #[schemars(with = "BTreeMap<ModelRole, RoleForms>")]
+    pub(crate) roles: BTreeMap<ModelRole, RoleConfig>,
 }
 
 impl Config {
@@ -195,8 +199,17 @@ impl Config {
         // What is wrong with them is an error of the check.
         broker::PathSettings {
             rules: UserRules::new(&self.path_rules).unwrap_or_default(),
-            models: self.roles.clone(),
+            models: self.of_roles(|role| role.model.clone()),
+            role_lists: self.of_roles(|role| role.model_allowlist.clone()),
         }
+    }
+
+    /// Returns what roles have, where they have it.
+    fn of_roles<T>(&self, of: impl Fn(&RoleConfig) -> Option<T>) -> BTreeMap<ModelRole, T> {
+        let roles = self.roles.iter();
+        roles
+            .filter_map(|(role, has)| Some((*role, of(has)?)))
+            .collect()
     }
 
     /// Returns the configured model for a name: an alias, the provider's name of a model, or both

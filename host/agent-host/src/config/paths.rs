@@ -1,12 +1,11 @@
-//! Checks of the settings of agents by their paths.
+//! Checks of the rules on paths.
 
-use super::agents::no_model;
 use super::document::Config;
 use super::finding::{Finding, error};
 use super::patterns;
 use domain::path::UserRules;
 
-/// Finds all faults of the rules on paths and of the models of roles.
+/// Finds all faults of the rules on paths.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     findings.extend(
         UserRules::new(&config.path_rules)
@@ -23,10 +22,5 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         let models = rule.model_allowlist.as_ref();
         findings.extend(patterns::entries(&key, models));
         findings.extend(patterns::models(&key, models, &config.models));
-    }
-    for (role, model) in &config.roles {
-        if config.model(model).is_none() {
-            findings.push(error(format!("roles.{role}"), no_model(config, model)));
-        }
     }
 }

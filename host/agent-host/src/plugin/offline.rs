@@ -117,6 +117,7 @@ impl Trial<'_> {
                 ("retry-later", failure.to_string())
             }
             Err(failure @ ConnectorFailure::Unknown(_)) => ("unknown", failure.to_string()),
+            Err(failure @ ConnectorFailure::Moved { .. }) => ("moved", failure.to_string()),
         };
         tested
             .runs

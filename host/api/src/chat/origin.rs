@@ -14,7 +14,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ORIGIN, VARY,
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 /// The headers that a page may send.
 const HEADERS: &str = "authorization, content-type, last-event-id";
@@ -25,17 +25,23 @@ const MAX_AGE_S: &str = "600";
 
 /// Answers a request to a chat as far as the page that sends it may use the chat, and tells the
 /// browser so.
+///
+/// While the host starts, nobody knows which pages may. Any page is told then that it starts, so
+/// that it comes again: each request is looked at when it comes, whatever a browser was told.
 pub(crate) async fn cross_origin(
     State(api): State<Api>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let admitted = admitted(&api, &mut request).await;
-    let origin = match admitted {
-        Ok(origin) => origin,
+    let origin = request.headers().get(ORIGIN).cloned();
+    let is_asked_beforehand = request.method() == Method::OPTIONS;
+    let response = match admitted(&api, &mut request).await {
+        Ok(()) => next.run(request).await,
+        Err(_) if api.edge().is_err() && is_asked_beforehand => next.run(request).await,
+        Err(problem) if api.edge().is_err() => problem.into_response(),
         Err(problem) => return varied(problem.into_response()),
     };
-    let mut response = varied(next.run(request).await);
+    let mut response = varied(response);
     if let Some(origin) = origin {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -58,10 +64,10 @@ pub(crate) async fn preflight() -> (StatusCode, HeaderMap) {
     (StatusCode::NO_CONTENT, headers.collect())
 }
 
-/// Returns the origin of the page that sends a request, if a page does.
-async fn admitted(api: &Api, request: &mut Request) -> Result<Option<HeaderValue>, Problem> {
+/// Checks that the page that sends a request may, if a page does.
+async fn admitted(api: &Api, request: &mut Request) -> Result<(), Problem> {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else {
-        return Ok(None);
+        return Ok(());
     };
     let params = request.extract_parts::<RawPathParams>().await;
     let named = params.ok().and_then(|params| {
@@ -71,7 +77,7 @@ async fn admitted(api: &Api, request: &mut Request) -> Result<Option<HeaderValue
     let chat = chat_named(api, &named.unwrap_or_default())?;
     let shown = origin.to_str().unwrap_or_default();
     if chat.spec.admits(shown) {
-        return Ok(Some(origin));
+        return Ok(());
     }
     let shown: String = shown.chars().take(256).collect();
     let detail = format!(

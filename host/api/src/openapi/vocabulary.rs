@@ -361,7 +361,14 @@ fn of_turns() -> Vec<Words> {
         Words::new(
             "DeltaKind",
             "The kind of what is shown while it happens.",
-            &["text", "thinking", "call_started", "note", "performing"],
+            &[
+                "text",
+                "so_far",
+                "thinking",
+                "call_started",
+                "note",
+                "performing",
+            ],
         )
         .at(&["DeltaFrame.kind"]),
     ]

@@ -69,7 +69,7 @@ struct HookTaken {
     request_body(
         content = inline(FileContent),
         content_type = "application/octet-stream",
-        description = "The payload, of any media type, 1 MiB at most: JSON, or a text.",
+        description = "The payload, of any media type, 1 MiB at most: JSON, a form or a text.",
     ),
     responses(
         (status = 200, description = "It was taken, now or before.", body = HookTaken),
@@ -99,7 +99,7 @@ async fn call(
     request_body(
         content = inline(FileContent),
         content_type = "application/octet-stream",
-        description = "The payload, of any media type, 1 MiB at most: JSON, or a text.",
+        description = "The payload, of any media type, 1 MiB at most: JSON, a form or a text.",
     ),
     responses(
         (status = 200, description = "It was taken, now or before.", body = HookTaken),

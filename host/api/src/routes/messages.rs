@@ -11,14 +11,17 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
+use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
+use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
+use domain::reply_schema;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turn_views::{
@@ -39,6 +42,11 @@ pub(super) struct NewMessage {
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
+    /// A JSON Schema, 256 KiB at most: the reply is JSON that fits it, and stands in `data` of the
+    /// answer. It holds for the replies of models that the user sees, in the turn that hears the
+    /// message. A reply that does not fit is asked for again; then the turn fails.
+    #[schema(value_type = Option<Object>)]
+    reply_schema: Option<Value>,
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
@@ -95,6 +103,9 @@ pub(super) struct AcceptedMessage {
     /// The last message of the agent in that turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<wire::MessageView>,
+    /// The reply as JSON, where the message has a `reply_schema` and the reply fits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
     /// The open questions, with `wait_s` and when the turn waits for the user before the time is
     /// over. `outcome` is missing then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -123,6 +134,19 @@ pub(super) struct AcceptedMessage {
 }
 
 impl AcceptedMessage {
+    /// The same, with the reply as JSON if it fits the schema that the message has.
+    pub(super) async fn with_data(self, broker: &Broker, schema: Option<Value>) -> Self {
+        let text = self.content.as_deref().unwrap_or_default();
+        let (Some(schema), Ok(data)) = (schema, serde_json::from_str::<Value>(text)) else {
+            return self;
+        };
+        let fits = broker.fits_schema(&schema, data.clone()).await;
+        Self {
+            data: fits.then_some(data),
+            ..self
+        }
+    }
+
     /// The same, with the labels that were put on the message.
     pub(super) fn labelled(self, labels: MessageLabels) -> Self {
         Self {
@@ -201,7 +225,7 @@ pub(super) async fn post_message(
     let command = PostMessage {
         target,
         session,
-        content: new.content.0,
+        content: with_schema(new.content.0, new.reply_schema.as_ref()),
         model: new.model,
         queue: new.queue.map(QueueOverride::from).unwrap_or_default(),
         priority: new.priority,
@@ -211,8 +235,15 @@ pub(super) async fn post_message(
     let labels = MessageLabels(new.labels);
     let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
-    let message = accepted_message(posted, &stream, session, outcome);
-    Ok((status, axum::Json(message.labelled(labels))))
+    let message = accepted_message(posted, &stream, session, outcome).labelled(labels);
+    let message = message.with_data(broker, new.reply_schema).await;
+    Ok((status, axum::Json(message)))
+}
+
+/// Returns the content of a message with the schema that its reply is to fit.
+pub(super) fn with_schema(mut content: Vec<Part>, schema: Option<&Value>) -> Vec<Part> {
+    content.extend(schema.cloned().map(reply_schema::part));
+    content
 }
 
 /// Waits for the outcome of a message, if that is asked for, and returns it with the status of the

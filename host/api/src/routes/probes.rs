@@ -176,7 +176,7 @@ pub(super) struct Proof {
 /// nothing else, and answers while the host starts.
 #[utoipa::path(
     get, path = "/proof", tag = "probes",
-    operation_id = "proveHost",
+    operation_id = "checkHost",
     security(()),
     params(ProofParams),
     responses((status = 200, description = "The answer.", body = Proof)),

@@ -1,7 +1,9 @@
 //! The single route for addressed messages: to a turn, a session, an agent, a persona, or the
 //! thread on the same topic.
 
-use super::messages::{AcceptedMessage, Content, ContentShape, Wait, accepted_message, awaited};
+use super::messages::{
+    AcceptedMessage, Content, ContentShape, Wait, accepted_message, awaited, with_schema,
+};
 use super::queue::QueueBody;
 use crate::caller::Caller;
 use crate::codes::{
@@ -21,6 +23,7 @@ use domain::path::FetchStrategy;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Bytes of what is sought.
@@ -38,6 +41,11 @@ pub(super) struct RoutedMessage {
     content: Content,
     /// The model that this turn uses: an alias of the configuration.
     model: Option<String>,
+    /// A JSON Schema, 256 KiB at most: the reply is JSON that fits it, and stands in `data` of the
+    /// answer. It holds for the replies of models that the user sees, in the turn that hears the
+    /// message. A reply that does not fit is asked for again; then the turn fails.
+    #[schema(value_type = Option<Object>)]
+    reply_schema: Option<Value>,
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
@@ -183,7 +191,7 @@ pub(super) async fn post(
     let patience = wait.patience()?;
     let to = address(message.to)?;
     let level = to.level();
-    let content = message.content.0;
+    let content = with_schema(message.content.0, message.reply_schema.as_ref());
     let labels = MessageLabels(message.labels);
     let broker = api.command()?;
     let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
@@ -216,7 +224,11 @@ pub(super) async fn post(
     Ok(match routed {
         Routed::Accepted(accepted) => {
             let (status, outcome) = awaited(&api, &caller, &accepted.said, patience).await?;
-            let routed = routed_to(accepted, level, labels, outcome);
+            let mut routed = routed_to(accepted, level, labels, outcome);
+            routed.accepted = routed
+                .accepted
+                .with_data(broker, message.reply_schema)
+                .await;
             (status, axum::Json(routed)).into_response()
         }
         Routed::Unclear(several) => (

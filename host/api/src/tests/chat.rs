@@ -21,7 +21,7 @@ const JSON: &str = "content-type: application/json";
 async fn host() -> Host {
     let site = json!({
         "component": "direct", "agent": "assistant",
-        "configuration": { "origins": [PAGE], "visitorsMax": 3 },
+        "configuration": { "origins": [PAGE] },
     });
     let site = serde_json::from_value(site).unwrap();
     Host::start_with_edge(EdgeSettings {
@@ -145,6 +145,27 @@ async fn only_the_pages_that_the_operator_lists_use_a_chat() {
     assert_eq!(get.status, 405, "{}", get.body);
 }
 
+/// Without the header a page is told only that its request failed, and not that it may come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_told_that_the_host_starts_before_it_is_known_which_pages_may_ask() {
+    let host = Host::starting(crate::Limits::default()).await;
+    let origin = format!("origin: {PAGE}");
+    let headers = ["host: localhost", origin.as_str()];
+    let path = "/chat/site/visitors";
+    let asked = host.send_as_it_is("OPTIONS", path, &headers, "").await;
+    let come = host.send_as_it_is("POST", path, &headers, "").await;
+    assert_eq!(asked.status, 204, "{}", asked.head);
+    assert_eq!(
+        (come.status, come.json()["code"].as_str()),
+        (503, Some("STARTING"))
+    );
+    assert!(come.has("retry-after: "), "{}", come.head);
+    for answer in [asked, come] {
+        let allowed = format!("access-control-allow-origin: {PAGE}");
+        assert!(answer.has(&allowed), "{}", answer.head);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_to_a_visitor_is_shown_again_and_only_to_them() {
     let host = host().await;
@@ -194,22 +215,9 @@ async fn what_was_said_to_a_visitor_is_shown_again_and_only_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_is_bounded_in_visitors_words_and_bytes() {
+async fn a_visitor_is_bounded_in_words_and_bytes() {
     let host = host().await;
-    // Places of visitors who say nothing are given to others.
-    let mut tokens = Vec::new();
-    for _ in 0..3 {
-        let (_, token) = come(&host).await;
-        let hello = json!({ "id": "first", "text": "hello" });
-        assert_eq!(say(&host, &token, &hello).await.status, 202);
-        tokens.push(token);
-    }
-    let token = tokens.swap_remove(0);
-    let path = "/chat/site/visitors";
-    let fourth = host
-        .send_as_it_is("POST", path, &["host: localhost"], "")
-        .await;
-    assert_eq!(fourth.json()["code"], "TOO_MANY_VISITORS");
+    let (_, token) = come(&host).await;
     for (message, status, field) in [
         (json!({ "text": " " }), 422, Some("/text")),
         (

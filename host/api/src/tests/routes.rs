@@ -229,6 +229,46 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     }
 }
 
+/// The description says that a body which may be missing may be `null`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_may_be_missing_may_be_null() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let document = description();
+    let mut asked = 0;
+    for (method, path) in documented() {
+        let body = &document["paths"][&path][method.to_lowercase()]["requestBody"];
+        let schema = &body["content"]["application/json"]["schema"];
+        let Some(choices) = schema["oneOf"].as_array() else {
+            continue;
+        };
+        if !choices.iter().any(|choice| choice["type"] == "null") {
+            continue;
+        }
+        let id = if path.contains("/agents/") {
+            agent.to_string()
+        } else {
+            "00".repeat(32)
+        };
+        let path = path
+            .replace("{id}", &id)
+            .replace("{sid}", &session.to_string());
+        let path = path.replace("{task_id}", &"00".repeat(32));
+        for null in ["null", " null\n"] {
+            let answer = host
+                .send(&method, &path, &["content-type: application/json"], null)
+                .await;
+            assert!(
+                !answer.body.contains("invalid type") && answer.status != 415,
+                "{method} {path}: {}",
+                answer.body
+            );
+        }
+        asked += 1;
+    }
+    assert!(asked >= 7, "{asked} operations");
+}
+
 #[test]
 fn every_operation_lists_the_codes_that_it_may_say_no_with_by_status() {
     let document = description();
@@ -317,6 +357,8 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "stream_complete",
         "terminated",
         "thread_message",
+        "thinking_chunk",
+        "thinking_complete",
         "tool_calls_detected",
         "tool_executing",
         "tool_progress",

@@ -272,6 +272,19 @@ frames! {
             /// The place of its session below the followed one, with `spawned=true`.
             spawned: Option<Spawned>,
         }
+        /// A piece of a model's thinking; void after `content_discarded` of its attempt.
+        shown ThinkingChunk = "thinking_chunk" {
+            /// The text.
+            content: String,
+        }
+        /// The thinking in a message of the agent's, as far as its provider shows it. It comes
+        /// before the message's other frames, and alone where the model said nothing else.
+        stored ThinkingComplete = "thinking_complete" {
+            /// Its place in the thread.
+            message: u64,
+            /// The text.
+            content: String,
+        }
         /// A message of the agent's is complete.
         stored ContentComplete = "content_complete" {
             /// Its place in the thread.

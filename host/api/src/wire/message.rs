@@ -4,6 +4,7 @@ use domain::compaction::Mark;
 use domain::cut_off::CutOff;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use domain::speaker::Speaker;
+use domain::thinking;
 use serde::Serialize;
 
 /// One message of a thread.
@@ -88,6 +89,9 @@ pub(crate) enum PartView {
     Opaque {
         /// The provider.
         provider: String,
+        /// The thinking in it, as far as the provider shows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thinking: Option<String>,
     },
 }
 
@@ -211,6 +215,7 @@ fn part_views(parts: &[Part]) -> Vec<PartView> {
             },
             Part::Opaque { provider, .. } => PartView::Opaque {
                 provider: provider.clone(),
+                thinking: thinking::of_part(part).map(str::to_owned),
             },
         })
         .collect()

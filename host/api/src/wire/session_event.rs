@@ -19,6 +19,7 @@ use domain::message::{Message, Role};
 use domain::operation::{Attempt, Continuation, Pause, Performer, Settlement};
 use domain::session::PendingAction;
 use domain::step::OperationOutcome;
+use domain::thinking;
 use domain::tool::ClientAction;
 use domain::turn::TurnEnd;
 use serde_json::{Value, json};
@@ -233,10 +234,18 @@ fn continued(continuation: &Continuation) -> Vec<SessionEvent> {
     asking.into_iter().chain(calling).collect()
 }
 
-/// Returns the frames of the agent's messages, and of the calls that its model made.
+/// Returns the frames of the agent's messages, of its model's thinking, and of the calls that the
+/// model made.
 fn spoken(messages: &[Message]) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     for said in messages.iter().filter(|said| said.role == Role::Assistant) {
+        let thoughts: Vec<&str> = said.parts.iter().filter_map(thinking::of_part).collect();
+        if !thoughts.is_empty() {
+            events.push((
+                FrameName::ThinkingComplete,
+                json!({ "message": said.id, "content": thoughts.join("\n\n") }),
+            ));
+        }
         let view = message(said);
         if !view.calls.is_empty() {
             events.push((
@@ -310,7 +319,8 @@ pub(crate) fn session_frame(frame: &Frame) -> Option<SessionEvent> {
         Show::Discarded => (FrameName::ContentDiscarded, json!({})),
         Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
         Show::OwnCall { name } => (FrameName::ProgramToolCall, json!({ "tool": name })),
-        Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
+        Show::Thinking(text) => (FrameName::ThinkingChunk, json!({ "content": text })),
+        Show::CallStarted { .. } | Show::Performing { .. } => return None,
     };
     let data = json!({
         "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation,

@@ -575,6 +575,62 @@ fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
 }
 
 #[test]
+fn thinking_is_shown_before_its_message_and_where_it_is_alone() {
+    let thought = |text: &str| Part::Opaque {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        value: json!({ "type": "thinking", "thinking": text, "signature": SECRET }),
+    };
+    let said = |id, parts| {
+        let draft = Draft {
+            role: Role::Assistant,
+            parts,
+            origin: "model:m".to_owned(),
+            untrusted: false,
+            speaker: None,
+            answers: None,
+        };
+        draft.at(id, SALT)
+    };
+    let heard = vec![
+        said(1, vec![thought("first"), thought("then")]),
+        said(2, vec![thought("so"), Part::text("Hello.")]),
+    ];
+    let frames = frames_of(stepped(Vec::new(), Vec::new(), heard));
+    let shown: Vec<_> = frames
+        .iter()
+        .map(|(name, data)| (*name, &data["message"], &data["content"]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("thinking_complete", &json!(1), &json!("first\n\nthen")),
+            ("thinking_complete", &json!(2), &json!("so")),
+            ("content_complete", &json!(2), &json!("Hello.")),
+        ]
+    );
+    assert!(
+        !json!(frames.into_iter().map(|it| it.1).collect::<Vec<_>>())
+            .to_string()
+            .contains(SECRET)
+    );
+    let shown = Frame {
+        agent: AgentId(Uuid::nil()),
+        session: SessionId(Uuid::nil()),
+        run: run(),
+        operation: operation_id(),
+        attempt: 1,
+        seq: 0,
+        show: Show::Thinking("hm".to_owned()),
+    };
+    let (name, data) = crate::wire::session_frame(&shown).unwrap();
+    assert_eq!(
+        (name.as_str(), &data["content"]),
+        ("thinking_chunk", &json!("hm"))
+    );
+}
+
+#[test]
 fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
     let attempted = event::OperationAttempted {
         run: run(),

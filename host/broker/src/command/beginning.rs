@@ -152,6 +152,7 @@ impl Broker {
         routing: Routing<'_>,
     ) -> Result<Option<RoutedReceipt>, Error> {
         self.check_model_of_first(command, &beginning).await?;
+        self.check_reply_schema(&command.content).await?;
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;

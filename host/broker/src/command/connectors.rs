@@ -38,6 +38,15 @@ pub struct Coming<'a> {
     pub of_address: &'a (dyn Fn(&ConnectorKey) -> usize + Sync),
 }
 
+/// What becomes of the key of somebody whom their service knows by another id now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyBefore {
+    /// It stays bound: the service gives the id to nobody else.
+    Stays,
+    /// It stands for nobody any more.
+    Ends,
+}
+
 impl std::fmt::Debug for Coming<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Coming")
@@ -176,6 +185,57 @@ impl Broker {
             commit.key = request.map(|request| request.answered(&row.bound_at));
             match self.store().commit(commit).await {
                 Ok(_) => return Ok(row),
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(busy("the key is changing hands at this moment; try again shortly").into())
+    }
+
+    /// Binds the key that somebody's service knows them by now to the user to whom the key before is
+    /// bound. Returns the user; none if nothing is to be done, because the key before stands for
+    /// nobody or the one now for somebody else.
+    ///
+    /// # Errors
+    /// The user has too many keys.
+    #[boxed]
+    pub async fn follow_connector_key<'a>(
+        &'a self,
+        before: &'a ConnectorKey,
+        now: &'a ConnectorKey,
+        key_before: KeyBefore,
+    ) -> Result<Option<UserId>, Error> {
+        for _ in 0..TRIES_MAX {
+            let Some(ConnectorRow { user, .. }) = self.store().connector_key(before).await? else {
+                return Ok(None);
+            };
+            match self.store().connector_key(now).await? {
+                // Whoever binds keys was quicker. The one before counts no longer all the same.
+                Some(row) if row.user == user && key_before == KeyBefore::Ends => {
+                    self.unbind(&user, &user, before, None).await?;
+                    return Ok(Some(user));
+                }
+                Some(_) => return Ok(None),
+                None => {}
+            }
+            self.check_key_count(&user).await?;
+            let row = ConnectorRow {
+                key: now.clone(),
+                user: user.clone(),
+                bound_at: self.core.now(),
+            };
+            let mut commit = binding(&user, &row).guard(KeyGuard::ConnectorKeyOf {
+                key: before.clone(),
+                user: Some(user.clone()),
+            });
+            if key_before == KeyBefore::Ends {
+                let unbound = unbinding(&user, &user, before, row.bound_at);
+                for append in &mut commit.appends {
+                    append.events.push(unbound.clone());
+                }
+            }
+            match self.store().commit(commit).await {
+                Ok(_) => return Ok(Some(user)),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }

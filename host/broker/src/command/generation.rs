@@ -39,7 +39,7 @@ impl Turns<'_> {
             .map(|persona| persona.permissions())
             .unwrap_or_default()
             .both(&self.agent.permissions)
-            .both(&paths.permissions(self.user, &self.agent.path));
+            .both(&paths.permissions(self.user, &self.agent.path, self.kind, definition));
         let caller = Caller {
             agent: definition,
             denies: &self.agent.denies,

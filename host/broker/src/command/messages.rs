@@ -29,6 +29,7 @@ use domain::message_labels::MessageLabels;
 use domain::queue::{
     Admission, Arriving, Condition, Directive, Mode, QueueOverride, QueueSettings, WaitKind,
 };
+use domain::reply_schema;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -164,6 +165,7 @@ impl Broker {
         let model = accepting.command.model.as_deref();
         self.check_model_of_words(&accepting.command.user, accepting.to.session, model)
             .await?;
+        self.check_reply_schema(&accepting.command.content).await?;
         accepting.limits = self.session_limits(&accepting).await?;
         let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
             return self.queue_up(&accepting).await;
@@ -180,6 +182,24 @@ impl Broker {
         }
     }
 
+    /// Checks the schema that a sender wants the reply to a message to fit.
+    pub(super) async fn check_reply_schema(&self, content: &[Part]) -> Result<(), Error> {
+        let Some(schema) = content.iter().find_map(reply_schema::of_part) else {
+            return Ok(());
+        };
+        let compiled = self.core.schemas.compile(schema).await;
+        compiled.map(drop).map_err(|unfit| {
+            let told = format!("it is not a JSON Schema that can be used: {unfit}");
+            invalid(told, "/reply_schema")
+        })
+    }
+
+    /// Returns whether a document fits a schema.
+    pub async fn fits_schema(&self, schema: &Value, document: Value) -> bool {
+        let judged = self.core.schemas.judge(schema, document).await;
+        judged.is_ok_and(|fault| fault.is_none())
+    }
+
     /// Returns how a message waits, if it can be accepted without reading the queue.
     fn at_once(&self, command: &PostMessage, to: &Addressee) -> Option<WaitKind> {
         let kind = match self.queue_settings(command.queue, to.queue).mode {
@@ -190,7 +210,10 @@ impl Broker {
         (to.session_type == CHAT).then_some(kind)
     }
 
-    pub(super) fn queue_settings(
+    /// Returns the settings of the queue for a message, of what it says itself, what its session
+    /// says and what the operator does.
+    #[must_use]
+    pub fn queue_settings(
         &self,
         of_message: QueueOverride,
         of_session: QueueOverride,
@@ -513,9 +536,11 @@ pub(super) fn directive(
     let directive: Directive = text
         .parse()
         .map_err(|error: domain::queue::DirectiveError| invalid(error.to_string(), "/content"))?;
-    if model.is_some() || priority.is_some() || queue != QueueOverride::default() {
+    let wants_schema = content.iter().any(|it| reply_schema::of_part(it).is_some());
+    if model.is_some() || priority.is_some() || queue != QueueOverride::default() || wants_schema {
         return Err(invalid(
-            "a directive of the queue is no turn: send it without `model`, `queue` and `priority`",
+            "a directive of the queue is no turn: send it without `model`, `queue`, `priority` and \
+             `reply_schema`",
             "/content",
         ));
     }
@@ -547,15 +572,14 @@ pub(super) fn check_content(content: &[Part]) -> Result<(), Error> {
     if bytes > INPUT_BYTES_MAX {
         return Err(too_large(bytes, INPUT_BYTES_MAX).into());
     }
-    if content
-        .iter()
-        .any(|part| !matches!(part, Part::Text { .. }))
-    {
+    let is_taken =
+        |part: &Part| matches!(part, Part::Text { .. }) || reply_schema::of_part(part).is_some();
+    if !content.iter().all(is_taken) {
         return Err(invalid("a message is made of text", "/content"));
     }
     if content
         .iter()
-        .all(|part| matches!(part, Part::Text { text } if text.trim().is_empty()))
+        .all(|part| !matches!(part, Part::Text { text } if !text.trim().is_empty()))
     {
         return Err(invalid(
             "the message says nothing: it is empty, or white space and nothing else",

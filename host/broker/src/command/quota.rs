@@ -70,8 +70,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::User(UserGuard::StoredBelow { bytes, .. })) => {
             let message = format!(
-                "this host stores at most {bytes} bytes for one user, and has as much of yours; \
-                 have something purged"
+                "this host stores at most {bytes} bytes for one user (limits.userStoredBytesMax), \
+                 and has as much of yours; have something purged"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,
@@ -81,9 +81,9 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         }
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
-                "this host stores at most {bytes} bytes that came with one API key, and has as \
-                 many from `{key}`; delete sessions and have the operator purge them, or ask for \
-                 a higher limit"
+                "this host stores at most {bytes} bytes that came with one API key \
+                 (limits.keyStoredBytesMax), and has as many from `{key}`; delete sessions and \
+                 have the operator purge them, or ask for a higher limit"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,
@@ -93,8 +93,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         }
         Clash::Guard(Guard::User(UserGuard::SessionsOpenedBelow { max, .. })) => {
             let message = format!(
-                "one user opens at most {max} sessions in a minute; go on in one that is open, or \
-                 try again later"
+                "one user opens at most {max} sessions in a minute \
+                 (limits.userSessionsPerMinuteMax); go on in one that is open, or try again later"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,

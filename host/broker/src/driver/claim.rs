@@ -146,7 +146,8 @@ impl SessionContext {
             .both(&begun.permissions);
         let user_id = begun.user_id.unwrap_or_else(|| session.user_id.clone());
         let paths = &self.served.settings.paths;
-        let permissions = permissions.both(&paths.permissions(&user_id, &agent.agent.path));
+        let by_path = paths.permissions(&user_id, &agent.agent.path, agent.kind, led.definition);
+        let permissions = permissions.both(&by_path);
         let hints = claim.hints;
         Ok(RunStarted {
             claimed: claim.inputs.iter().map(|input| input.input).collect(),

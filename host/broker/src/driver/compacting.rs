@@ -234,11 +234,12 @@ impl SessionContext {
             .map(Persona::permissions)
             .unwrap_or_default()
             .both(&agent.agent.permissions)
-            .both(
-                &settings
-                    .paths
-                    .permissions(&session.user_id, &agent.agent.path),
-            );
+            .both(&settings.paths.permissions(
+                &session.user_id,
+                &agent.agent.path,
+                agent.kind,
+                definition,
+            ));
         let caller = Caller {
             agent: definition,
             denies: &agent.agent.denies,

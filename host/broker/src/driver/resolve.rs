@@ -22,19 +22,22 @@ use domain::budget::Amount;
 use domain::delegate;
 use domain::delivery;
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, Event, RunStarted};
+use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
+use domain::reply_schema;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::sampling::UnfitSetting;
-use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
+use domain::step::{Audience, Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use llm::{Gateway, ResolvedModel};
 use runtime::Decided;
+use serde_json::Value;
+use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
 /// A step whose requests are to be resolved.
@@ -352,21 +355,25 @@ impl SessionContext {
         let model = chosen_then
             .filter(is_chosen)
             .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));
-        let by_path = paths.permissions(&started.user_id, &scope.agent.agent.path);
+        let agent = &scope.agent.agent;
+        let by_path = paths.permissions(&started.user_id, &agent.path, kind, scope.definition);
         scope.may_be_answered_by(model, &by_path)
     }
 
-    /// Returns a request with the settings of its run, which may narrow its limit.
+    /// Returns a request with the settings of its run, which may narrow its limit, and with the
+    /// schema that a sender wants its reply to fit.
     ///
     /// The error is a setting that the model's provider, or that of a fallback, does not take.
     fn sampled(
         &self,
-        started: &RunStarted,
+        scope: &Scope<'_>,
         asked: Option<&str>,
         request: &ModelRequest,
     ) -> Result<ModelRequest, UnfitSetting> {
+        let started = &scope.driving.run.started;
         let settings = &started.generation;
-        let sampling = settings.sampling(request.reply_schema.is_some());
+        let reply_schema = wanted_schema(scope, request);
+        let sampling = settings.sampling(reply_schema.is_some());
         let gateway = self.core.serving.gateway_of_run(started, asked);
         gateway.check_sampling(asked, &sampling)?;
         gateway.check_reply_limit(asked, settings.max_tokens)?;
@@ -375,6 +382,7 @@ impl SessionContext {
                 .max_tokens
                 .and_then(|named| settings.limited(Some(named))),
             sampling,
+            reply_schema,
             ..request.clone()
         })
     }
@@ -395,7 +403,7 @@ impl SessionContext {
         };
         let started = &scope.driving.run.started;
         let settings = &started.generation;
-        let request = match self.sampled(started, asked.as_deref(), request) {
+        let request = match self.sampled(scope, asked.as_deref(), request) {
             Ok(request) => request,
             Err(unfit) => return Ok(failed("invalid-arguments", format!("model: {unfit}"))),
         };
@@ -472,4 +480,18 @@ fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items
         deadline: policy.item_deadline(scope.now),
         ..asked
     }
+}
+
+/// Returns the schema that the reply to a request has to fit: its own, or for a reply that the user
+/// sees the one that a message of the turn wants.
+fn wanted_schema(scope: &Scope<'_>, request: &ModelRequest) -> Option<Value> {
+    let own = request.reply_schema.clone();
+    own.or_else(|| {
+        let before = scope.driving.run.messages.iter().map(Arc::as_ref);
+        let heard = before.chain(&scope.intake.heard);
+        let wanted = reply_schema::of_turn(heard);
+        wanted
+            .filter(|_| request.audience == Audience::User)
+            .cloned()
+    })
 }

@@ -124,6 +124,7 @@ impl Model<'_> {
     }
 
     async fn asked(self, mut draw: Draw) -> Performed {
+        self.give_way().await;
         let _place = self.core.model_calls.enter(self.started.into()).await;
         let watched = self.request.audience == Audience::User;
         let deltas = Watchers {

@@ -1,12 +1,15 @@
 //! Words that a trigger or a connector brings: their source, origin and mark, and their keys.
 
 use super::host::{Host, events, replies, target};
-use crate::{Address, Arriving, Isolated, PostOutcome, PostRouted, Routed, RoutedReceipt};
+use crate::{
+    Address, Arriving, By, Isolated, KeyBefore, PostOutcome, PostRouted, Routed, RoutedReceipt,
+};
 use domain::connector::ReplyRoute;
 use domain::event::{Event, InputAccepted, Source};
 use domain::id::{OccasionId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
+use domain::path::ConnectorKey;
 use domain::queue::QueueOverride;
 use domain::user::UserId;
 use uuid::Uuid;
@@ -147,4 +150,48 @@ async fn only_a_users_own_words_direct_the_queue() {
     let said = post(&host, words(text, "b"), of_connector()).await.said;
     assert!(matches!(said, PostOutcome::Configured(_)), "{said:?}");
     host.undriven().await;
+}
+
+#[tokio::test]
+async fn the_key_of_another_id_stands_for_the_same_user() {
+    let host = Host::new().await;
+    let ada: UserId = "ada".parse().unwrap();
+    let key = |text: &str| -> ConnectorKey { text.parse().unwrap() };
+    let bind = async |text: &str| {
+        let key = key(text);
+        let bound = host.broker.bind_connector(By::from(&ada), &ada, &key);
+        bound.await.unwrap();
+    };
+    let user_of = async |text: &str| {
+        let row = host.broker.store().connector_key(&key(text)).await;
+        row.unwrap().map(|row| row.user)
+    };
+    let follow = async |before: &str, now: &str, key_before: KeyBefore| {
+        let [before, now] = [key(before), key(now)];
+        let followed = host.broker.follow_connector_key(&before, &now, key_before);
+        followed.await.unwrap()
+    };
+    bind("telegram:group:-5").await;
+    for _ in 0..2 {
+        follow("telegram:group:-5", "telegram:group:-100", KeyBefore::Stays).await;
+        assert_eq!(user_of("telegram:group:-100").await, Some(ada.clone()));
+        assert_eq!(user_of("telegram:group:-5").await, Some(ada.clone()));
+    }
+    // The number before may be another person's soon, also where an operator bound the new one.
+    bind("whatsapp:4912").await;
+    assert_eq!(
+        follow("whatsapp:4912", "whatsapp:4913", KeyBefore::Ends).await,
+        Some(ada.clone())
+    );
+    assert_eq!(user_of("whatsapp:4912").await, None);
+    assert_eq!(user_of("whatsapp:4913").await, Some(ada.clone()));
+    bind("whatsapp:4914").await;
+    follow("whatsapp:4913", "whatsapp:4914", KeyBefore::Ends).await;
+    assert_eq!(user_of("whatsapp:4913").await, None);
+    // Nobody becomes somebody.
+    assert_eq!(
+        follow("whatsapp:1", "whatsapp:2", KeyBefore::Ends).await,
+        None
+    );
+    assert_eq!(user_of("whatsapp:2").await, None);
 }

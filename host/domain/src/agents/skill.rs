@@ -8,6 +8,7 @@
 mod flags;
 mod folder;
 mod frozen;
+mod head;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use folder::{
     ALL_FOLDERS_BYTES_MAX, DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX,
     SkillFault, SkillFolder,
 };
+pub use head::HeadFault;
 
 use super::definition::{Definition, ToolExposure};
 use crate::access::tool::{EffectClass, ToolDefinition};

@@ -54,6 +54,76 @@ pub fn parse(text: &str) -> Result<Value, NotTaken> {
     })
 }
 
+/// Reads JSON from outside as [`parse`] does, with every number as its sender wrote it: one that no
+/// number of 64 bits holds becomes the text of its digits, so that an id is never another one.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_exact(text: &str) -> Result<Value, NotTaken> {
+    let read = parse(text)?;
+    exact(text).map_or(Ok(read), |text| parse(&text))
+}
+
+/// Returns a JSON text with quotes around the numbers that would lose digits; none without such.
+fn exact(text: &str) -> Option<String> {
+    let is_of_number = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
+    let mut exact = String::with_capacity(text.len());
+    let mut is_other = false;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_bytes(rest),
+            _ if is_of_number(first) => rest.find(|sign| !is_of_number(sign)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        let quotes = if loses_digits(token) { "\"" } else { "" };
+        is_other |= !quotes.is_empty();
+        exact.extend([quotes, token, quotes]);
+        rest = after;
+    }
+    is_other.then_some(exact)
+}
+
+/// Returns bytes of the JSON string at the beginning of a text, with its quotes.
+fn string_bytes(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Returns whether a token is a number that is another one once it is read.
+fn loses_digits(token: &str) -> bool {
+    let begins = token.starts_with(|sign: char| sign.is_ascii_digit() || sign == '-');
+    let read = begins.then(|| token.parse::<Number>().ok()).flatten();
+    read.is_some_and(|read| read.is_f64() && decimal(token) != decimal(&read.to_string()))
+}
+
+/// Returns the digits of a number without zeros around them, and the power of ten of the last;
+/// none if that has no 64 bits.
+fn decimal(number: &str) -> Option<(String, i64)> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches(['-', '0']);
+    let kept = digits.trim_end_matches('0');
+    if kept.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let exponent: i64 = exponent.parse().ok()?;
+    let power = exponent
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?
+        .checked_add(i64::try_from(digits.len() - kept.len()).ok()?)?;
+    Some((kept.to_owned(), power))
+}
+
 /// Returns the document in a model's reply: without the thoughts before it, and without the one
 /// fence around it. Models write both where they are asked for nothing but JSON. A text that is
 /// anything else stays as it is.

@@ -411,7 +411,7 @@ impl OperationOutcome {
             }
             Self::Denied => Some("Denied: this is not allowed here.".to_owned()),
             Self::TimedOut => {
-                Some("Error (timed-out): it took too long and was stopped.".to_owned())
+                Some("Error (timed-out): the call took too long and was stopped.".to_owned())
             }
             Self::Cancelled => Some("Cancelled.".to_owned()),
             Self::Unknown { cause } => Some(format!("Unknown: {}", cause.in_doubt())),

@@ -53,4 +53,4 @@ pub use zone::{BeyondCalendar, Zone};
 use fault::{BytesMax, check_line, note};
 use target::TargetFault;
 use template::check_template;
-use webhook::{is_json, read_body};
+use webhook::{is_json, percent_decoded, read_body};

@@ -7,8 +7,8 @@ use super::sender::Sender;
 use super::served::Served;
 use super::settlement::Settlement;
 use broker::{Error, Respond, Target};
-use domain::connector::{ButtonValue, ReplyRoute, Said, kept_reason, read};
-use domain::event::ArrivalOutcome;
+use domain::connector::{ButtonValue, ReplyRoute, Said, kept_reason, open_approval, read};
+use domain::event::{ArrivalOutcome, NewEvent};
 use domain::id::{AgentId, OperationId, SessionId};
 use domain::refusal::RefusalKind;
 use domain::tool::ClientAction;
@@ -86,6 +86,24 @@ impl Shared {
             }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns words for a person who says something to the agent while an approval of theirs is
+    /// open in the chat, and who may think that it was one.
+    pub(super) async fn reminder(
+        &self,
+        served: &Served,
+        sender: &Sender,
+        first: &ArrivalRow,
+    ) -> Result<Option<NewEvent>, Error> {
+        // In a group nobody approves.
+        if first.message.group.is_some() {
+            return Ok(None);
+        }
+        let question = self.question(served, sender, first).await?;
+        let words = question.and_then(|it| open_approval(it.id, &it.action));
+        let now = self.core.now();
+        Ok(words.map(|words| hosts_words(served, first, &words, now)))
     }
 
     /// Returns the question that an arrival may answer: that of its button, or the latest of its

@@ -144,7 +144,8 @@ impl Shared {
         self.ended(served, Asked::Receive, &audit, read)
     }
 
-    /// Sends one piece of a message, for a run if it comes of one. Returns the service's id of it.
+    /// Sends one piece of a message, for a run if it comes of one, into the chat that its chat has
+    /// become. Returns the service's id of it.
     pub(super) async fn send(
         &self,
         served: &Served,
@@ -152,8 +153,24 @@ impl Shared {
         run: Option<RunId>,
     ) -> Called<String> {
         let _permit = self.permits.sendings.acquire().await;
-        self.send_now(served, message, Asked::Send(run), SENDING_MS)
-            .await
+        let asked = Asked::Send(run);
+        let called = self.send_now(served, message, asked, SENDING_MS).await;
+        let Err(ConnectorFailure::Moved { chat, moved }) = &called.result else {
+            return called;
+        };
+        if let Err(error) = self.follow(served, moved).await {
+            tracing::warn!(
+                connector.name = %served.name,
+                error = &error as &dyn std::error::Error,
+                "it cannot be recorded by which id a group is known now"
+            );
+        }
+        let message = Outgoing {
+            chat: chat.clone(),
+            ..message.clone()
+        };
+        self.note(served, called.entry).await;
+        self.send_now(served, &message, asked, SENDING_MS).await
     }
 
     /// Shows something of a run that may as well be left out. None if there is no place for it.

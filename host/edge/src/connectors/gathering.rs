@@ -1,6 +1,7 @@
 //! Arrivals of a chat that become one input: those that a person sent within a moment.
 
-use domain::connector::{ATTACHMENTS_MAX, GATHERED_MS, Incoming, Said};
+use domain::connector::{ATTACHMENTS_MAX, GATHERED_MS, GATHERED_SENT_MS, Incoming, Said};
+use domain::queue::Mode;
 use store::ArrivalRow;
 
 /// Bytes of words that become one input.
@@ -23,7 +24,9 @@ pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
     let fits = |arrival: &&ArrivalRow| {
         files += arrival.message.attachments.len();
         bytes += words_len(&arrival.message);
+        let sent = arrival.message.sent_at.0;
         arrival.received.since_ms(first.received) <= GATHERED_MS
+            && sent.abs_diff(first.message.sent_at.0) <= GATHERED_SENT_MS
             && is_of_the_same(&arrival.message, &first.message)
             && !stands_alone(&arrival.message)
             && files <= ATTACHMENTS_MAX
@@ -31,6 +34,18 @@ pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
     };
     // The first is always among them.
     arrivals.iter().take_while(fits).count().max(1)
+}
+
+/// Returns those of a batch that become one input in a queue of this mode. Where each message has a
+/// turn of its own, only files and the words that came with them are one.
+pub(super) fn of_one_input(batch: &[ArrivalRow], mode: Mode) -> &[ArrivalRow] {
+    let has_files = batch
+        .iter()
+        .any(|arrival| !arrival.message.attachments.is_empty());
+    match mode {
+        Mode::Followup if !has_files => batch.get(..1).unwrap_or_default(),
+        Mode::Followup | Mode::Steer | Mode::Collect | Mode::Interrupt => batch,
+    }
 }
 
 /// Returns the number of arrivals, from the first, that are of the same person in the same place.
@@ -137,6 +152,38 @@ mod tests {
         );
         assert_eq!(batch_len(&arrivals[2..]), 1);
         assert_eq!(batch_len(&[]), 0);
+    }
+
+    #[test]
+    fn what_waited_at_its_service_is_told_apart_by_when_it_was_sent() {
+        let sent = |id: &str, sent_at: u64| {
+            let mut waited = arrival(id, id, 0);
+            waited.message.sent_at = Timestamp(sent_at);
+            waited
+        };
+        let waited = [
+            sent("1", 5_000),
+            sent("2", 5_000 + GATHERED_SENT_MS),
+            sent("3", 5_001 + GATHERED_SENT_MS),
+        ];
+        assert_eq!(batch_len(&waited), 2);
+        assert_eq!(batch_len(&[sent("1", 5_000), sent("2", 3_999)]), 1);
+    }
+
+    #[test]
+    fn each_message_is_one_input_where_each_has_a_turn_of_its_own() {
+        let mut batch = [arrival("1", "one", 0), arrival("2", "two", 0)];
+        for (mode, count) in [
+            (Mode::Followup, 1),
+            (Mode::Steer, 2),
+            (Mode::Collect, 2),
+            (Mode::Interrupt, 2),
+        ] {
+            assert_eq!(of_one_input(&batch, mode).len(), count, "{mode:?}");
+        }
+        batch[1].message.attachments = vec![file()];
+        assert_eq!(of_one_input(&batch, Mode::Followup).len(), 2, "an album");
+        assert_eq!(of_one_input(&[], Mode::Followup).len(), 0);
     }
 
     #[test]

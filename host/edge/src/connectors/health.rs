@@ -57,7 +57,9 @@ impl Health {
             ConnectorFailure::RetryLater { after_ms, .. } => {
                 self.held = Some(now.plus_ms((*after_ms).min(HELD_MS_MAX)));
             }
-            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {}
+            ConnectorFailure::Rejected(_)
+            | ConnectorFailure::Unknown(_)
+            | ConnectorFailure::Moved { .. } => {}
         }
         self.note_intake_failure(failure)
     }
@@ -74,7 +76,8 @@ impl Health {
             ConnectorFailure::Unauthorised(_) => ServiceTrouble::Unauthorised { reason },
             ConnectorFailure::RetryLater { .. }
             | ConnectorFailure::Rejected(_)
-            | ConnectorFailure::Unknown(_) => ServiceTrouble::Failing { reason },
+            | ConnectorFailure::Unknown(_)
+            | ConnectorFailure::Moved { .. } => ServiceTrouble::Failing { reason },
         };
         self.record.failed(self.failures, trouble)
     }
@@ -91,9 +94,9 @@ impl Health {
             ConnectorFailure::RetryLater { after_ms, .. } => {
                 (*after_ms).clamp(PAUSE_MS, ASKED_MS_MAX)
             }
-            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {
-                grown(PAUSE_MS, PAUSE_MS_MAX)
-            }
+            ConnectorFailure::Rejected(_)
+            | ConnectorFailure::Unknown(_)
+            | ConnectorFailure::Moved { .. } => grown(PAUSE_MS, PAUSE_MS_MAX),
         }
     }
 

@@ -9,7 +9,10 @@ use super::ledger::ledger_event;
 use super::served::{Served, Way};
 use crate::journal::{Context, occasion};
 use broker::Error;
-use domain::connector::{Acknowledgement, Incoming, ONCE_DAYS, Said, key_of, receive};
+use domain::connector::{
+    Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, Undelivered, key_of,
+    receive,
+};
 use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
 use domain::id::OccasionId;
 use domain::refusal::{Refusal, RefusalKind};
@@ -39,6 +42,14 @@ pub(super) struct Brought {
     pub(super) key: Option<Key>,
     /// The messages of which the service waits to be told.
     pub(super) acknowledgements: Vec<Acknowledgement>,
+    /// The ids of messages that are heard only where an agent takes part.
+    pub(super) overheard: Vec<String>,
+    /// The messages that reply to others.
+    pub(super) replies: Vec<Reply>,
+    /// Those that have other ids now.
+    pub(super) moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all.
+    pub(super) undelivered: Vec<Undelivered>,
 }
 
 /// The outcome of storing it.
@@ -64,8 +75,13 @@ impl Shared {
         brought
             .messages
             .retain(|message| seen.insert(message.id.clone()));
+        let undelivered = std::mem::take(&mut brought.undelivered);
+        self.give_up_undelivered(served, &undelivered).await?;
         // One after the other: of many at once, each would have to look again for every other one.
         let _in_turn = served.standing.intake.lock().await;
+        for moved in std::mem::take(&mut brought.moved) {
+            self.follow(served, &moved).await?;
+        }
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
             self.leave_out_known(served, &mut brought, now).await?;
@@ -130,6 +146,11 @@ impl Shared {
         }
         let mut heard = Vec::with_capacity(brought.messages.len());
         for message in std::mem::take(&mut brought.messages) {
+            if brought.overheard.contains(&message.id)
+                && !self.takes_part(served, &message.chat).await?
+            {
+                continue;
+            }
             let Ok(key) = key_of(&served.name, &message) else {
                 // It is settled with the fault that the component is at.
                 heard.push(message.without_words());
@@ -138,7 +159,19 @@ impl Shared {
             let bound = self.core.store().connector_key(&key).await?;
             let user = bound.as_ref().map(|row| &row.user);
             let reception = receive(&served.spec, &served.name, &message, user);
-            heard.extend(reception.kept(message));
+            let is_heard = matches!(reception, Reception::Accept { .. });
+            let Some(mut kept) = reception.kept(message) else {
+                continue;
+            };
+            let replies = &mut brought.replies;
+            let place = replies.iter().position(|reply| reply.message == kept.id);
+            // Done once, also where another look is needed.
+            if let Some(reply) = place.map(|place| replies.swap_remove(place))
+                && is_heard
+            {
+                self.quote(served, &mut kept, &reply.to).await?;
+            }
+            heard.push(kept);
         }
         brought.messages = heard;
         Ok(())
@@ -180,6 +213,10 @@ impl Shared {
             entry,
             key,
             acknowledgements,
+            overheard: _,
+            replies: _,
+            moved: _,
+            undelivered: _,
         } = brought;
         let mut taken = Vec::new();
         for message in messages {

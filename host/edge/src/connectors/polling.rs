@@ -85,6 +85,10 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
         entry: polled.entry,
         key: None,
         acknowledgements: batch.acknowledgements,
+        overheard: batch.overheard,
+        replies: batch.replies,
+        moved: batch.moved,
+        undelivered: batch.undelivered,
     };
     match shared.take_in(served, brought).await {
         Ok(TakenIn::New(_)) => {

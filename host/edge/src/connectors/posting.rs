@@ -4,7 +4,8 @@
 use super::Shared;
 use super::attachments::Place;
 use super::before::key_of;
-use super::gathering::{is_directive, joined_text};
+use super::gathering::{is_directive, joined_text, of_one_input};
+use super::queueing::hosts_words;
 use super::sender::Sender;
 use super::served::Served;
 use super::settlement::Settlement;
@@ -17,7 +18,7 @@ use domain::event::{ArrivalOutcome, Source};
 use domain::id::{AgentId, InputId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
-use domain::queue::QueueOverride;
+use domain::queue::{Mode, QueueOverride};
 use domain::refusal::{Refusal, RefusalKind};
 use domain::speaker::Speaker;
 use std::collections::HashSet;
@@ -43,8 +44,14 @@ impl Shared {
         let agent = self.agent(served, sender).await?;
         let mut to = Address::Agent(Target::Agent(agent));
         let session = self.session_there(sender, &to).await?;
+        let is_posted = self.is_posted(served, first).await?;
+        // One that was made before is of the messages that it was made of.
+        let batch = match is_posted {
+            true => batch,
+            false => of_one_input(batch, self.mode_there(served, session).await?),
+        };
         let mut files = Vec::new();
-        if has_files(batch) && self.is_posted(served, first).await? {
+        if has_files(batch) && is_posted {
             // It has its files, and is not taken a second time, whatever it says.
             files.push(AGAIN.to_owned());
         } else if has_files(batch) {
@@ -64,10 +71,8 @@ impl Shared {
         let text = joined_text(batch, &files);
         if text.trim().is_empty() {
             let reason = "it says nothing".to_owned();
-            return Ok(Settlement::new(
-                batch.len(),
-                ArrivalOutcome::Refused { reason },
-            ));
+            let refused = ArrivalOutcome::Refused { reason };
+            return Ok(Settlement::new(batch.len(), refused));
         }
         let queue = if is_directive(&first.message) {
             QueueOverride::default()
@@ -88,7 +93,7 @@ impl Shared {
         let routed = self.core.broker.post_arrival(command, arriving).await?;
         store::point("edge.handed.after");
         match routed {
-            Routed::Accepted(receipt) => self.accepted(sender, batch, receipt).await,
+            Routed::Accepted(receipt) => self.accepted(served, sender, batch, receipt).await,
             // No such address leads to several threads.
             Routed::Unclear(_) => {
                 let told = "several conversations may be meant";
@@ -101,6 +106,7 @@ impl Shared {
     /// have become one before a crash.
     async fn accepted(
         &self,
+        served: &Served,
         sender: &Sender,
         batch: &[ArrivalRow],
         receipt: RoutedReceipt,
@@ -111,12 +117,24 @@ impl Shared {
             session,
             ..
         } = receipt;
-        let PostOutcome::Accepted(accepted) = said else {
-            let user = sender.user.clone();
-            return Ok(Settlement::new(
-                1,
-                ArrivalOutcome::Configured { user, session },
-            ));
+        let accepted = match said {
+            PostOutcome::Accepted(accepted) => accepted,
+            PostOutcome::Configured(queue) => {
+                let words = queue.holds.in_words();
+                let now = self.core.now();
+                let first = batch.first();
+                return Ok(Settlement {
+                    count: 1,
+                    outcome: ArrivalOutcome::Configured {
+                        user: sender.user.clone(),
+                        session,
+                    },
+                    also: first
+                        .map(|first| hosts_words(served, first, &words, now))
+                        .into_iter()
+                        .collect(),
+                });
+            }
         };
         let count = if accepted.replayed {
             self.messages_of(accepted.input, batch).await?
@@ -190,6 +208,14 @@ impl Shared {
         Ok(found.map(|(session, _)| session))
     }
 
+    /// Returns the mode of the queue for words that come through a connector.
+    async fn mode_there(&self, served: &Served, session: Option<SessionId>) -> Result<Mode, Error> {
+        let of_session = self.queue_of_session(session).await?;
+        let of_connector = beneath(served.spec.queue, of_session);
+        let settings = self.core.broker.queue_settings(of_connector, of_session);
+        Ok(settings.mode)
+    }
+
     /// Returns the settings of the queue for words that come through a connector. Those of their
     /// session go before its own.
     async fn queue_of(
@@ -201,14 +227,16 @@ impl Shared {
         if of_connector == QueueOverride::default() {
             return Ok(of_connector);
         }
+        let of_session = self.queue_of_session(session).await?;
+        Ok(beneath(of_connector, of_session))
+    }
+
+    async fn queue_of_session(&self, session: Option<SessionId>) -> Result<QueueOverride, Error> {
         let row = match session {
             Some(session) => self.core.store().session(session).await?,
             None => None,
         };
-        Ok(beneath(
-            of_connector,
-            row.map_or_else(QueueOverride::default, |row| row.queue),
-        ))
+        Ok(row.map_or_else(QueueOverride::default, |row| row.queue))
     }
 }
 
@@ -270,7 +298,6 @@ fn beneath(of_connector: QueueOverride, of_session: QueueOverride) -> QueueOverr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::queue::Mode;
 
     #[test]
     fn settings_of_a_session_go_before_those_of_its_connector() {

@@ -1,13 +1,15 @@
 //! Messages in which replies grow while they are made, where a service lets messages be edited and
 //! the operator wants it.
 //!
-//! They are shown and edited beside the outbox, and nothing of them is stored. The final text goes
-//! through the outbox like any other: as the last edit of that message if its id is known, and else
-//! as a message of its own. Nothing is lost by either, and nothing is doubled:
+//! They are shown and edited beside the outbox, and of them only their ids are stored. The final
+//! text goes through the outbox like any other: as the last edit of that message if its id is
+//! known, and else as a message of its own. Nothing is lost by either, and nothing is doubled:
 //!
+//! - A reply begins to grow where nothing waits to be sent into its chat, so that it stands below
+//!   the replies before it. Nothing grows while the service has asked for time.
 //! - What grows is never the final text: it always ends in an ellipsis. So a message that is left
-//!   behind is seen to be no reply, and the reply follows whole. That is so after a crash before
-//!   the final edit, and when the answer to the first showing was lost: nobody knows its id then.
+//!   behind is seen to be no reply, and the reply follows whole. That is so when the answer to the
+//!   first showing was lost, or its id was not stored before a crash: nobody knows it then.
 //! - Before the final edit begins the growing ends, and an edit under way is waited for. An edit
 //!   whose answer was lost could still be made after the final one. Then the final one is made once
 //!   more a while later.
@@ -16,12 +18,15 @@
 //!   the message may be the reply all the same: it is unknown whether the reply was sent, and it is
 //!   not sent again.
 
+mod stored;
+
 use super::Shared;
 use super::served::Served;
 use domain::connector::{Body, ConnectorFailure, Outgoing, ReplyRoute, TEXT_LIMIT_MIN, prefix};
 use domain::id::RunId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+pub(super) use stored::Stored;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// Replies that grow at the same time. Further ones are sent when they are final.
@@ -39,6 +44,17 @@ pub(super) struct Preview {
     /// True if the message may be the whole reply: the last edit was begun, and nobody knows
     /// whether it was made.
     pub(super) may_be_whole: bool,
+}
+
+impl Preview {
+    /// Returns the message with a stored id: nobody knows of the last edit before the crash.
+    pub(super) fn stored(id: String) -> Self {
+        Self {
+            id,
+            is_unclear: true,
+            may_be_whole: false,
+        }
+    }
 }
 
 /// A reply that grows.
@@ -120,6 +136,46 @@ impl Previews {
 }
 
 impl Shared {
+    /// Lets the reply of a run go on in the message in which it grew before the host was killed.
+    pub(super) async fn resume(&self, served: &Served, slot: &Slot, run: RunId) {
+        let stored = match self.stored_preview(served, run, None).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::warn!(
+                    connector.name = %served.name,
+                    error = &error as &dyn std::error::Error,
+                    "it cannot be read in which message a reply grew"
+                );
+                return;
+            }
+        };
+        let mut growing = slot.0.lock().await;
+        if matches!(*growing, Growing::Unshown)
+            && let Some(id) = stored
+        {
+            *growing = Growing::Shown(Preview::stored(id));
+        }
+    }
+
+    /// Returns whether more of a reply may be shown now: its service has not asked for time, and if
+    /// it is the first of it, nothing waits to be sent into the chat before it.
+    async fn may_grow(&self, served: &Served, chat: &str, is_first: bool) -> bool {
+        let held = {
+            let health = served.standing.health.lock();
+            let health = health.unwrap_or_else(PoisonError::into_inner);
+            health.held(self.core.now())
+        };
+        if held.is_some() || !is_first {
+            return held.is_none();
+        }
+        let route = ReplyRoute {
+            connector: served.name.clone(),
+            chat: chat.to_owned(),
+        };
+        let waits = self.core.store().waits_for_chat(&route).await;
+        waits.is_ok_and(|waits| !waits)
+    }
+
     /// Shows more of a reply. Returns false when it grows no longer.
     pub(super) async fn grow(&self, served: &Served, slot: &Slot, more: More<'_>) -> bool {
         let mut growing = slot.0.lock().await;
@@ -128,6 +184,9 @@ impl Shared {
             Growing::Unshown => None,
             Growing::Shown(preview) => Some(preview.clone()),
         };
+        if !self.may_grow(served, more.chat, shown.is_none()).await {
+            return true;
+        }
         let text = growing_text(more.text, served.abilities().text_limit);
         let body = match &shown {
             None => Body::Text(text),
@@ -145,6 +204,7 @@ impl Shared {
             // There is no place for it now.
             (None, _) => true,
             (Some(Ok(id)), None) if !id.is_empty() => {
+                self.store_preview(served, more.run, &id).await;
                 *growing = Growing::Shown(Preview {
                     id,
                     is_unclear: false,
@@ -163,7 +223,8 @@ impl Shared {
                 Some(Err(
                     ConnectorFailure::Rejected(_)
                     | ConnectorFailure::Unauthorised(_)
-                    | ConnectorFailure::RetryLater { .. },
+                    | ConnectorFailure::RetryLater { .. }
+                    | ConnectorFailure::Moved { .. },
                 )),
                 Some(_),
             ) => false,

@@ -152,8 +152,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Finds the message in which the reply grew: the one that this process knows, or else the one
-    /// that an attempt before was about to edit.
+    /// Finds the message in which the reply grew: the one that this process knows or that one before
+    /// it stored, or else the one that an attempt before was about to edit.
     async fn find_preview(&mut self) -> Result<(), ReadError> {
         let Some(run) = self.run().filter(|_| self.row.piece == 0) else {
             return Ok(());
@@ -162,8 +162,12 @@ impl Attempt<'_> {
         let is_first_attempt = self.state == DeliveryState::Queued && self.row.reason.is_none();
         // An attempt that had begun is what its record says.
         let is_known = known.is_some() && self.state != DeliveryState::Started;
-        self.preview = if is_first_attempt || is_known {
+        self.preview = if is_known {
             known
+        } else if is_first_attempt {
+            let delivery = Some(self.row.delivery);
+            let stored = self.shared.stored_preview(self.served, run, delivery);
+            stored.await?.map(Preview::stored)
         } else {
             let edited = self.shared.core.store().edited_by(self.row.delivery);
             edited.await?.map(|id| Preview {
@@ -174,6 +178,7 @@ impl Attempt<'_> {
                 may_be_whole: self.state != DeliveryState::Queued,
             })
         };
+        self.shared.drop_preview(self.served, run).await;
         Ok(())
     }
 
@@ -418,6 +423,7 @@ impl Attempt<'_> {
                     if matches!(outcome, DeliveryOutcome::Piece { .. }) {
                         self.state = DeliveryState::Queued;
                     }
+                    self.log_loss(&outcome);
                     return Next::GoOn;
                 }
                 Err(CommitError::Conflict(_) | CommitError::Closed) => return Next::GoOn,
@@ -435,25 +441,34 @@ impl Attempt<'_> {
         }
     }
 
+    /// Logs that a message is not sent again, or not by itself.
+    fn log_loss(&self, outcome: &DeliveryOutcome) {
+        let delivery = self.row.delivery;
+        let connector = &self.served.name;
+        match outcome {
+            DeliveryOutcome::Unknown { reason } => tracing::warn!(
+                connector.name = %connector,
+                delivery.id = %delivery,
+                reason,
+                "nobody knows whether a message was sent; it is sent again when it is requeued"
+            ),
+            DeliveryOutcome::Dead { reason } => tracing::warn!(
+                connector.name = %connector,
+                delivery.id = %delivery,
+                reason,
+                "a message could not be sent, and is given up"
+            ),
+            DeliveryOutcome::Delivered { .. }
+            | DeliveryOutcome::Piece { .. }
+            | DeliveryOutcome::Failed { .. } => {}
+        }
+    }
+
     /// Returns an event that goes with what the message comes of.
     fn event(&self, event: Event) -> NewEvent {
-        let subject = match &self.row.cause {
-            DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
-                Subject {
-                    agent: None,
-                    session: Some(*session),
-                    run: Some(*run),
-                }
-            }
-            DeliveryCause::Input { session, .. } => Subject {
-                session: Some(*session),
-                ..Subject::default()
-            },
-            DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
-        };
         let context = Context::new(self.served.origin(), self.shared.core.now());
         NewEvent {
-            subject,
+            subject: subject_of(&self.row.cause),
             ..context.event(event)
         }
     }
@@ -469,6 +484,24 @@ impl Attempt<'_> {
     }
 }
 
+/// Returns what a message comes of, for its events.
+pub(super) fn subject_of(cause: &DeliveryCause) -> Subject {
+    match cause {
+        DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
+            Subject {
+                agent: None,
+                session: Some(*session),
+                run: Some(*run),
+            }
+        }
+        DeliveryCause::Input { session, .. } => Subject {
+            session: Some(*session),
+            ..Subject::default()
+        },
+        DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
+    }
+}
+
 /// Returns whether a service may have done what it was asked for.
 fn may_be_made(result: &Result<String, ConnectorFailure>) -> bool {
     match result {
@@ -476,7 +509,8 @@ fn may_be_made(result: &Result<String, ConnectorFailure>) -> bool {
         Err(
             ConnectorFailure::Rejected(_)
             | ConnectorFailure::Unauthorised(_)
-            | ConnectorFailure::RetryLater { .. },
+            | ConnectorFailure::RetryLater { .. }
+            | ConnectorFailure::Moved { .. },
         ) => false,
     }
 }

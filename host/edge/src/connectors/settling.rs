@@ -146,10 +146,16 @@ async fn take(
         None => shared.answer(served, sender, first).await?,
         answered => answered,
     };
-    match answered {
-        Some(settlement) => Ok(settlement),
-        None => shared.post(served, sender, batch).await,
+    if let Some(settlement) = answered {
+        return Ok(settlement);
     }
+    let reminder = shared.reminder(served, sender, first).await?;
+    let mut settlement = shared.post(served, sender, batch).await?;
+    // An arrival is told one thing at most.
+    if settlement.also.is_empty() {
+        settlement.also.extend(reminder);
+    }
+    Ok(settlement)
 }
 
 /// Returns the settlement of arrivals that were refused for good, with words that say so.

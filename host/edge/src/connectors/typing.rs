@@ -110,10 +110,13 @@ pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receive
     if slot.is_none() && !types {
         return;
     }
+    if let Some(slot) = &slot {
+        shared.resume(&served, slot, run).await;
+    }
     let watch = Watch {
         slot,
         shared: shared.clone(),
-        served,
+        served: served.clone(),
         chat: chat.clone(),
         run,
         reply: Reply::default(),
@@ -124,6 +127,7 @@ pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receive
     let _ = timeout(longest, watch.go_on(types, pieces)).await;
     if grows && shared.core.sleep_ms(KEPT_MS).await {
         shared.previews.forget(run, &chat);
+        shared.drop_preview(&served, run).await;
     }
 }
 

@@ -173,6 +173,10 @@ impl Shared {
             entry: read.entry,
             key: None,
             acknowledgements: batch.acknowledgements,
+            overheard: batch.overheard,
+            replies: batch.replies,
+            moved: batch.moved,
+            undelivered: batch.undelivered,
         };
         match self.take_in(served, brought).await? {
             TakenIn::New(_) => {
@@ -218,7 +222,8 @@ fn retry_after_ms(failure: &CallFailure) -> u64 {
         CallFailure::Failed(
             ConnectorFailure::Rejected(_)
             | ConnectorFailure::Unauthorised(_)
-            | ConnectorFailure::Unknown(_),
+            | ConnectorFailure::Unknown(_)
+            | ConnectorFailure::Moved { .. },
         ) => TROUBLE_MS,
     }
 }

@@ -2,7 +2,8 @@
 //! look saw. So after a restart the difference to the look before it is one, too.
 //!
 //! That something changed is told by the system, where it can; what changed is only ever found by
-//! looking. Where the system does not tell, a folder is looked at from time to time.
+//! looking. Where the system does not tell, a folder is looked at from time to time. It tells of a
+//! folder and not of its path: whether another folder stands there is asked every few seconds.
 
 mod difference;
 
@@ -14,8 +15,10 @@ use domain::trigger::{Interval, TriggerKind, TriggerName};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use store::TriggerFilter;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -30,6 +33,8 @@ const PAGE: usize = 500;
 const TOLD_LOOK_MS: u64 = 600_000;
 /// Milliseconds between two looks at a folder of which it does not.
 const UNTOLD_LOOK_MS: u64 = 30_000;
+/// Milliseconds between two looks at which folder it is that stands at a path.
+const STANDS_LOOK_MS: u64 = 2_000;
 /// Milliseconds until a folder is looked at again after the store did not take what was seen.
 const AGAIN_MS: u64 = 5_000;
 /// Milliseconds after the first of many changes until they are an occasion, however many follow.
@@ -177,7 +182,15 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
     let (tell, mut told) = mpsc::channel::<()>(1);
     let mut watcher: Option<RecommendedWatcher> = None;
     let mut kept: Option<Kept> = None;
+    let path = wanted.grant.path.clone();
+    let mut stood: Option<FolderIdentity> = None;
     loop {
+        let stands = FolderIdentity::at(&path).await;
+        if stands != stood {
+            // What tells of it tells of one that is gone.
+            watcher = None;
+            stood = stands;
+        }
         if watcher.is_none() {
             watcher = watcher_of(&name, &wanted, &tell).await;
         }
@@ -187,7 +200,6 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
             Ok(Looked::Recorded) => UNTOLD_LOOK_MS,
             Ok(Looked::NotTaken) => AGAIN_MS,
             Ok(Looked::Unseen) => {
-                // What tells of it may tell of one that is gone.
                 watcher = None;
                 UNTOLD_LOOK_MS
             }
@@ -201,14 +213,52 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
             }
         };
         let changed = async {
-            let told_now = timeout(Duration::from_millis(wait_ms), told.recv());
-            if told_now.await.is_ok() {
+            let told_or_replaced = async {
+                tokio::select! {
+                    _ = told.recv() => {}
+                    () = replaced(&path, stood) => {}
+                }
+            };
+            let now = timeout(Duration::from_millis(wait_ms), told_or_replaced);
+            if now.await.is_ok() {
                 quiet(&mut told, wanted.spec.debounce).await;
             }
         };
         tokio::select! {
             () = leaving.cancelled() => return,
             () = changed => {}
+        }
+    }
+}
+
+/// The folder that stands at a path: by its device and its number there, and by the time when it
+/// was made, as numbers are given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FolderIdentity {
+    device: u64,
+    number: u64,
+    made: Option<SystemTime>,
+}
+
+impl FolderIdentity {
+    /// Returns the folder at a path, through links; none where there is none.
+    async fn at(path: &Path) -> Option<Self> {
+        let found = tokio::fs::metadata(path).await.ok()?;
+        found.is_dir().then(|| Self {
+            device: found.dev(),
+            number: found.ino(),
+            made: found.created().ok(),
+        })
+    }
+}
+
+/// Waits until another folder stands at a path: it was replaced, or one above it, a link leads
+/// elsewhere, or something was mounted there.
+async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(STANDS_LOOK_MS)).await;
+        if FolderIdentity::at(path).await != stood {
+            return;
         }
     }
 }
@@ -295,6 +345,34 @@ mod tests {
         ] {
             assert_eq!(is_change(kind), expected, "{kind:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn another_folder_stands_at_a_path_after_each_way_to_replace_one() {
+        let root = tempfile::tempdir().unwrap();
+        let above = root.path().join("above");
+        let path = above.join("inbox");
+        std::fs::create_dir_all(&path).unwrap();
+        let first = FolderIdentity::at(&path).await;
+        assert!(first.is_some());
+        std::fs::write(path.join("a"), "1").unwrap();
+        assert_eq!(FolderIdentity::at(&path).await, first, "a file in it");
+        std::fs::rename(&above, root.path().join("away")).unwrap();
+        assert_eq!(FolderIdentity::at(&path).await, None, "gone");
+        std::fs::create_dir_all(&path).unwrap();
+        let second = FolderIdentity::at(&path).await;
+        assert!(second.is_some() && second != first, "the folder above it");
+        std::fs::rename(&path, root.path().join("second")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("second"), &path).unwrap();
+        assert_eq!(FolderIdentity::at(&path).await, second, "a link to itself");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(root.path().join("away/inbox"), &path).unwrap();
+        assert_eq!(
+            FolderIdentity::at(&path).await,
+            first,
+            "a link to another one"
+        );
+        replaced(&path, second).await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -84,3 +84,60 @@ async fn users_take_turns_at_a_provider() {
     }
     assert_eq!(called, [0, 1, 4, 2, 3], "{users:?}");
 }
+
+/// The limits of the tests.
+const GIVING_WAY: GivingWay = GivingWay {
+    quiet: Duration::from_secs(1),
+    longest: Duration::from_secs(20),
+};
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_goes_when_no_other_came_for_a_while() {
+    let gate = Gate::new(16, Breaker::new(1, 1));
+    let mut deadline = soon();
+    assert!(gate.give_way(GIVING_WAY).now_or_never().is_some());
+    // Another of its kind is in nobody's way.
+    let least = Party {
+        priority: Priority::Low,
+        ..party("ann")
+    };
+    let held = gate.enter(peer(), least, PATIENCE_MS, &mut deadline).await;
+    assert!(gate.give_way(GIVING_WAY).now_or_never().is_some());
+    drop(held);
+    // A turn with two calls and a moment between them, though places are free.
+    let begun = Instant::now();
+    let turn = async {
+        for _ in 0..2 {
+            let mut deadline = soon();
+            let call = gate.enter(peer(), party("bob"), PATIENCE_MS, &mut deadline);
+            let held = call.await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            drop(held);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let reading = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        gate.give_way(GIVING_WAY).await;
+        begun.elapsed()
+    };
+    let ((), waited) = tokio::join!(turn, reading);
+    assert!(waited >= Duration::from_millis(1_190), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_gives_way_for_a_limited_time() {
+    let gate = Gate::new(1, Breaker::new(1, 1));
+    let mut deadline = soon();
+    let _held = gate
+        .enter(peer(), party("bob"), PATIENCE_MS, &mut deadline)
+        .await;
+    let begun = Instant::now();
+    let limits = GivingWay {
+        longest: Duration::from_millis(200),
+        ..GIVING_WAY
+    };
+    gate.give_way(limits).await;
+    let waited = begun.elapsed();
+    assert!(waited >= Duration::from_millis(190), "{waited:?}");
+}

@@ -5,7 +5,7 @@ use super::overflow;
 use serde_json::Value;
 
 /// Levels of a report that are looked at.
-const DEPTH_MAX: u32 = 6;
+const DEPTH_MAX: u32 = 8;
 
 /// Codes of an account that has nothing left: no pause helps.
 const QUOTA: [&str; 8] = [

@@ -5,9 +5,9 @@ use crate::connector::VerifiedCall;
 use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use crate::exports::Answered;
 use domain::connector::{
-    ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, Batch, Body, Choice,
-    ConnectorFailure, Incoming, Outgoing, Quotation, QuotationKind, SERVICE_ID_BYTES_MAX, Said,
-    kept_reason,
+    ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, BATCH_MOVED_MAX,
+    BATCH_UNDELIVERED_MAX, Batch, Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing,
+    Quotation, QuotationKind, Reply, SERVICE_ID_BYTES_MAX, Said, Undelivered, kept_reason,
 };
 use domain::time::Timestamp;
 
@@ -61,6 +61,11 @@ pub(crate) fn batch(answered: Answered<connector::Batch>) -> Answer<Batch> {
 pub(crate) fn sent(answered: Answered<String>) -> Answer<String> {
     let id = match answered {
         Ok(id) => id,
+        Err(connector::ConnectorError::Moved((chat, moved))) => {
+            check_length("chat", chat.len(), SERVICE_ID_BYTES_MAX)?;
+            let moved = read_moved(moved)?;
+            return Ok(Err(ConnectorFailure::Moved { chat, moved }));
+        }
         Err(error) => return failure(error),
     };
     check_length("id", id.len(), SERVICE_ID_BYTES_MAX)?;
@@ -96,8 +101,33 @@ fn failure<T>(error: connector::ConnectorError) -> Answer<T> {
         connector::ConnectorError::Unknown(reason) => {
             ConnectorFailure::Unknown(kept_reason(&reason))
         }
+        // Only a message that is sent can be sent elsewhere.
+        connector::ConnectorError::Moved((chat, _)) => {
+            ConnectorFailure::Rejected(kept_reason(&format!("the chat is `{chat}` now")))
+        }
     };
     Ok(Err(failure))
+}
+
+/// Returns the message that another one replies to.
+fn reply(message: &connector::Incoming) -> Option<Reply> {
+    Reply::new(&message.id, message.replies_to.as_deref()?)
+}
+
+fn read_moved(moved: connector::Moved) -> Read<Moved> {
+    let connector::Moved { from, to, is_group } = moved;
+    let moved = Moved { from, to, is_group };
+    moved
+        .checked()
+        .or_else(|bad| unacceptable("moved", format_args!("cannot be taken: {bad}")))
+}
+
+fn read_undelivered(undelivered: connector::Undelivered) -> Read<Undelivered> {
+    let connector::Undelivered { id, reason } = undelivered;
+    let reason = kept_reason(&reason);
+    Undelivered { id, reason }
+        .checked()
+        .or_else(|bad| unacceptable("undelivered", format_args!("cannot be taken: {bad}")))
 }
 
 /// Returns the wish of the service to be told of a message.
@@ -109,19 +139,33 @@ impl Reader {
     fn batch(&mut self, batch: connector::Batch) -> Read<Batch> {
         let connector::Batch {
             messages,
+            moved,
+            undelivered,
             cursor,
             next_ms,
             answer,
         } = batch;
         // Before each of them is looked at.
         check_count("messages", messages.len(), BATCH_MESSAGES_MAX)?;
+        check_count("moved", moved.len(), BATCH_MOVED_MAX)?;
+        check_count("undelivered", undelivered.len(), BATCH_UNDELIVERED_MAX)?;
         let acknowledgements = messages.iter().filter_map(acknowledgement).collect();
+        let replies = messages.iter().filter_map(reply).collect();
+        let overheard = messages.iter().filter(|message| message.overheard);
+        let overheard = overheard.map(|message| message.id.clone()).collect();
         let batch = Batch {
             messages: self.each("messages", messages, Self::incoming)?,
             cursor,
             next_ms,
             answer,
             acknowledgements,
+            overheard,
+            replies,
+            moved: moved.into_iter().map(read_moved).collect::<Read<_>>()?,
+            undelivered: undelivered
+                .into_iter()
+                .map(read_undelivered)
+                .collect::<Read<_>>()?,
         };
         match batch.check() {
             Ok(()) => Ok(batch),
@@ -140,8 +184,10 @@ impl Reader {
             quotations,
             attachments,
             sent_ms,
-            // The batch has it: it is no part of what is stored.
+            // The batch has them: they are no part of what is stored.
             acknowledge: _,
+            overheard: _,
+            replies_to: _,
         } = message;
         let attachment = |file: connector::Attachment| Attachment {
             name: file.name,

@@ -58,6 +58,21 @@ impl AuditRecorder {
             .count(capability, BoundaryVerdict::Granted, Rule::Granted, detail);
     }
 
+    /// Names what was granted on a file by the name that the file was given in the end: programs
+    /// write beside a file and then put what they wrote in its place.
+    pub(crate) fn renamed(&self, capability: &str, old: &str, new: &str) {
+        let mut entries = self.entries();
+        let [old, new] = [old, new].map(|name| entries.redacted(name));
+        for known in &mut entries.decided.decisions {
+            if known.capability == capability
+                && known.verdict == BoundaryVerdict::Granted
+                && known.detail == old
+            {
+                known.detail.clone_from(&new);
+            }
+        }
+    }
+
     /// Records a refusal: by the rule that took the capability from the call, or, when the call has
     /// it, by its grant, which does not go so far. A tool that did not declare the capability is
     /// told apart, because no grant would help it.

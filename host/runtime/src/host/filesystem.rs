@@ -288,8 +288,14 @@ impl HostDescriptor for CallState {
     }
 
     async fn rename_at(&mut self, fd: Fd, path: String, to: Fd, to_path: String) -> FsResult<()> {
+        let over = self.at(&to, &to_path);
+        let new = self.folders.path_shown(over);
         let on = self.at(&fd, &path);
+        let old = self.folders.path_shown(on);
         let done = self.rename(fd, path, to, to_path).await;
+        if done.is_ok() {
+            self.recorder.renamed(FILES_WRITE, &old, &new);
+        }
         self.decided(on, FILES_WRITE, done)
     }
 

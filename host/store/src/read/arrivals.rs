@@ -27,6 +27,15 @@ pub struct IntakeRow {
     pub version: u64,
 }
 
+/// What a message of a chat said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaidBefore {
+    /// It was sent there: the text of the whole of which it is a piece.
+    Sent(String),
+    /// It arrived from there.
+    Arrived(Incoming),
+}
+
 /// A message that arrived, with what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrivalRow {
@@ -206,6 +215,53 @@ impl Store {
                 }
             }
             Ok(arrived)
+        })
+        .await
+    }
+
+    /// Returns whether an agent takes part in a chat: something was said there for a session, or a
+    /// session took what arrived there since a time. The time grows with what arrived since then.
+    pub async fn takes_part(&self, chat: &ReplyRoute, since: Timestamp) -> Result<bool, ReadError> {
+        let connector = chat.connector.to_string();
+        let chat = chat.chat.clone();
+        self.point_read(move |sql| {
+            let said = "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND session IS \
+                        NOT NULL";
+            if sql.exists(said, params![connector, chat])? {
+                return Ok(true);
+            }
+            let took = "SELECT 1 FROM arrivals WHERE connector = ?1 AND received >= ?3 AND chat = \
+                        ?2 AND (session IS NOT NULL OR outcome IS NULL)";
+            sql.exists(took, params![connector, chat, int(since.0)])
+        })
+        .await
+    }
+
+    /// Returns what a message of a chat said, by the service's id of it: the latest that was sent
+    /// under it, or else that arrived. The time grows with what was sent into the chat.
+    pub async fn said_before(
+        &self,
+        chat: &ReplyRoute,
+        id: &str,
+    ) -> Result<Option<SaidBefore>, ReadError> {
+        let connector = chat.connector.to_string();
+        let chat = chat.chat.clone();
+        let id = id.to_owned();
+        self.read(move |sql| {
+            let sent = "SELECT e.kind, e.payload FROM deliveries d CROSS JOIN events e ON \
+                        e.position = d.position WHERE d.connector = ?1 AND d.chat = ?2 AND EXISTS \
+                        (SELECT 1 FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY \
+                        d.position DESC LIMIT 1";
+            let queued = sql.row(sent, params![connector, chat, id], |row| decode_at(row, 0))?;
+            if let Some(Event::DeliveryQueued(queued)) = queued.flatten() {
+                return Ok(Some(SaidBefore::Sent(queued.text)));
+            }
+            let arrived = "SELECT id, position, outcome FROM arrivals WHERE connector = ?1 AND \
+                           message = ?3 AND chat = ?2 ORDER BY received DESC LIMIT 1";
+            let places = sql.rows(arrived, params![connector, chat, id], read_place)?;
+            let found = with_content(sql, places)?;
+            let message = found.into_iter().next().map(|row| row.message);
+            Ok(message.map(SaidBefore::Arrived))
         })
         .await
     }

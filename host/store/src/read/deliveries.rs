@@ -13,6 +13,9 @@ use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+/// Deliveries of a connector that are looked through for an id of its service.
+const LOOKED_THROUGH_MAX: usize = 10_000;
+
 /// The state of a message to people outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeliveryState {
@@ -305,6 +308,45 @@ impl Store {
                 None => sql.rows(OF_CONNECTOR, params![connector, before, rows(limit)], read),
             }?;
             Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Returns the delivery under which a service knows a message by this id, among the latest
+    /// [`LOOKED_THROUGH_MAX`] of a connector.
+    pub async fn delivery_of(
+        &self,
+        connector: &ConnectorName,
+        service_id: &str,
+    ) -> Result<Option<DeliveryRow>, ReadError> {
+        let connector = connector.to_string();
+        let service_id = service_id.to_owned();
+        self.read(move |sql| {
+            let found = sql.rows(
+                select!(
+                    "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = ?1 \
+                     ORDER BY position DESC LIMIT ?2) AND EXISTS (SELECT 1 FROM \
+                     json_each(d.service_ids) WHERE value = ?3) ORDER BY d.position DESC LIMIT 1"
+                ),
+                params![connector, rows(LOOKED_THROUGH_MAX), service_id],
+                read,
+            )?;
+            Ok(found.into_iter().flatten().next())
+        })
+        .await
+    }
+
+    /// Returns whether a message waits to be sent into a chat, or is being sent.
+    pub async fn waits_for_chat(&self, route: &ReplyRoute) -> Result<bool, ReadError> {
+        let ReplyRoute { connector, chat } = route.clone();
+        self.point_read(move |sql| {
+            let found = sql.row(
+                "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND state IN \
+                 ('queued', 'started', 'failed') LIMIT 1",
+                params![connector.to_string(), chat],
+                |row| row.uint(0),
+            )?;
+            Ok(found.is_some())
         })
         .await
     }

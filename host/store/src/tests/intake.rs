@@ -1,12 +1,12 @@
 //! What arrives from people outside: what follows from its events, and what is read of it.
 
 use super::outside::{
-    arrival, at, chat, from_chat, guarded, occasion, of_telegram, offered, received, settled_as,
-    taken, telegram,
+    arrival, at, chat, delivered, from_chat, guarded, occasion, of_telegram, offered, queued,
+    received, sending, settled_as, taken, telegram,
 };
 use super::projections::everything;
 use super::sample::{Sample, accepted, ada, agent, begin, input, noise, run, run_started, session};
-use crate::{ArrivalRow, CommitError, ConnectorGuard};
+use crate::{ArrivalRow, CommitError, ConnectorGuard, SaidBefore};
 use domain::event::{ArrivalOutcome, ConnectorTroubled, Event, PairingSettled};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
@@ -128,6 +128,53 @@ async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
     assert_eq!(chats.len(), 1);
     assert_eq!(chats[0].first, at(50));
     is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn an_agent_takes_part_in_a_chat_that_it_heard_lately_or_spoke_in() {
+    let sample = Sample::new();
+    let some = vec![
+        arrival(1, "a", "one"),
+        arrival(2, "b", "two"),
+        arrival(3, "d", "three"),
+    ];
+    let arrived = received(some, None, 100);
+    let ignored = settled_as(&[2], ArrivalOutcome::Ignored);
+    let all = vec![arrived, taken(&[1], 1), ignored, queued(1, "c", 1, "hi")];
+    sample.append(of_telegram(), all).await;
+    let takes_part = async |name: &str, since| {
+        let chat = chat(name);
+        sample.store.takes_part(&chat, at(since)).await.unwrap()
+    };
+    assert!(takes_part("a", 100).await);
+    assert!(!takes_part("a", 101).await);
+    // What was said for a session counts for ever, and what is not settled yet is heard.
+    assert!(takes_part("c", 1_000).await);
+    assert!(takes_part("d", 100).await);
+    assert!(!takes_part("b", 0).await);
+    assert!(!takes_part("e", 0).await);
+}
+
+#[tokio::test]
+async fn what_a_message_of_a_chat_said_is_found_by_the_services_id() {
+    let sample = Sample::new();
+    let arrived = received(vec![arrival(1, "a", "one")], None, 1);
+    let said = queued(1, "a", 1, "hello");
+    let all = vec![arrived, said, sending(1, 1, 0), delivered(1)];
+    sample.append(of_telegram(), all).await;
+    let found = async |name: &str, id: &str| {
+        let found = sample.store.said_before(&chat(name), id).await.unwrap();
+        found.map(|found| match found {
+            SaidBefore::Sent(text) => text,
+            SaidBefore::Arrived(message) => message.said_words().unwrap(),
+        })
+    };
+    assert_eq!(found("a", "s1").await.as_deref(), Some("hello"));
+    assert_eq!(found("a", "message-1").await.as_deref(), Some("one"));
+    // No chat tells what was said in another one.
+    assert_eq!(found("b", "s1").await, None);
+    assert_eq!(found("b", "message-1").await, None);
+    assert_eq!(found("a", "s").await, None);
 }
 
 #[tokio::test]

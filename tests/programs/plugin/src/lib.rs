@@ -155,6 +155,8 @@ pub mod connector {
             attachments: Vec::new(),
             sent_ms: 1_700_000_000_000,
             acknowledge: None,
+            overheard: false,
+            replies_to: None,
         }
     }
 
@@ -162,6 +164,8 @@ pub mod connector {
     pub fn batch(messages: Vec<Incoming>) -> Batch {
         Batch {
             messages,
+            moved: Vec::new(),
+            undelivered: Vec::new(),
             cursor: None,
             next_ms: 1_000,
             answer: None,

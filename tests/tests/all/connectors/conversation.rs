@@ -113,6 +113,10 @@ async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
     scene.telegram.called("answerCallbackQuery").await;
     let acknowledged = scene.telegram.calls("answerCallbackQuery").remove(0).body;
     assert_eq!(acknowledged, json!({ "callback_query_id": "q" }));
+    // The buttons are taken away.
+    scene.telegram.called("editMessageReplyMarkup").await;
+    let taken = scene.telegram.calls("editMessageReplyMarkup").remove(0);
+    assert_eq!(taken.body["reply_markup"], json!({ "inline_keyboard": [] }));
     // A button of a question that is over says so, and begins no turn.
     scene.telegram.press(ADA, coffee);
     let over = scene.telegram.messages(3).await.remove(2).text;
@@ -274,6 +278,68 @@ async fn a_group_is_a_user_of_its_own_and_one_without_a_key_is_not_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_group_with_another_id_is_answered_and_heard_there() {
+    let scene = Scene::connected(json!({ "groups": "bound" })).await;
+    scene.bind("telegram:group:-100", "family").await;
+    scene
+        .telegram
+        .fail("sendMessage", &[Fault::Migrated(-1001)]);
+    scene.telegram.say_in(-100, ADA, "hello");
+    let sent = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(
+        (sent.chat.as_str(), sent.text.as_str()),
+        ("-1001", "said [P7 (7)] hello")
+    );
+    scene.until_delivery("delivered").await;
+    scene.telegram.say_in(-1001, ADA, "again");
+    let sent = scene.telegram.messages(2).await.remove(1);
+    assert_eq!(sent.chat, "-1001");
+    let session = scene.session("family", "/family/telegram").await;
+    assert_eq!(texts(&session, "user").len(), 2, "one chat: {session}");
+    // A group that tells of it before anybody is answered is followed too.
+    let chat = json!({ "id": -1001, "type": "supergroup" });
+    let told = json!({ "message_id": 1, "date": 1, "chat": chat, "migrate_to_chat_id": -1002 });
+    let told = scene.telegram.update(json!({ "message": told }));
+    scene.telegram.push(vec![told]);
+    scene.telegram.say_in(-1002, ADA, "and again");
+    let sent = scene.telegram.messages(3).await.remove(2);
+    assert_eq!(sent.chat, "-1002");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_passed_on_is_shown_as_data_with_its_author_and_where_it_leads() {
+    let scene = Scene::new().await;
+    let origin = json!({ "type": "channel", "chat": { "id": -9, "title": "News" } });
+    let link = json!({
+        "type": "text_link", "offset": 5, "length": 4, "url": "https://news.example/post",
+    });
+    scene.telegram.send(
+        ADA,
+        &json!({ "text": "read this", "entities": [link], "forward_origin": origin }),
+    );
+    scene.telegram.messages(1).await;
+    let session = scene.session("ada", AGENT).await;
+    let first = &session["messages"][0];
+    assert_eq!(
+        first["text"],
+        "<from forwarded=\"News\" untrusted>\nread [this](https://news.example/post)\n</from>"
+    );
+    assert_eq!(first["untrusted"], true, "{first}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directive_of_the_queue_is_confirmed_in_the_chat() {
+    let scene = Scene::new().await;
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.messages(1).await;
+    scene.telegram.say(ADA, "/queue collect");
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert!(told.contains("collect"), "{told}");
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "user"), ["hello"], "no agent hears it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_update_that_comes_twice_or_late_is_taken_once() {
     let scene = Scene::new().await;
     scene.telegram.say(ADA, "one");
@@ -304,4 +370,16 @@ async fn what_is_said_within_a_moment_is_one_message_of_each_person() {
     let mut told = scene.telegram.quiet().await;
     told.sort_unstable();
     assert_eq!(told, ["said eins\nzwei", "said one\ntwo"]);
+}
+
+/// What waits at the service while no host polls comes with one poll, and was said at times of its
+/// own.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_one_poll_brings_are_turns_of_their_own_where_the_mode_says_so() {
+    let scene = Scene::connected(json!({ "queue": { "mode": "followup" } })).await;
+    let updates = ["one", "two", "three"].map(|text| scene.telegram.saying(ADA, text));
+    scene.telegram.push(updates.to_vec());
+    scene.telegram.messages(3).await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!(told, ["said one", "said two", "said three"]);
 }

@@ -1,9 +1,12 @@
 //! A chat for web pages: visitors, what they say and hear, and which pages may use it.
 
 use super::scene::{choice, until};
+use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Frame, Frames, Host, Line, puppets};
+use agent_host_tests::skip::{WITHOUT_NODE, needed};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// The page that may use the chat.
 const PAGE: &str = "https://www.example.org";
@@ -313,4 +316,24 @@ async fn only_pages_that_the_operator_lists_use_a_chat() {
     let nowhere = site.host.bare(Method::POST, "/chat/nowhere/visitors");
     let nowhere = site.host.send(nowhere).await.unwrap();
     assert_eq!(nowhere.text("code"), "CONNECTOR_NOT_FOUND");
+}
+
+/// Its tests stand beside it, in the language that it is in.
+#[test]
+fn the_page_of_the_example_loses_nothing_and_reads_nothing_as_html() {
+    let node = Command::new("node").arg("--version").output();
+    let node = node
+        .map(drop)
+        .map_err(|error| format!("it has no node: {error}"));
+    if needed(node, WITHOUT_NODE).is_none() {
+        return;
+    }
+    let tested = Command::new("node")
+        .args(["--test", "--test-force-exit"])
+        .current_dir(root().join("examples/web-chat"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{told}");
+    assert!(!told.contains("# pass 0"), "{told}");
 }

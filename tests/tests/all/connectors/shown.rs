@@ -1,6 +1,6 @@
 //! What people see of a reply before it is there: that the agent types, and the reply as it grows.
 
-use super::scene::{ADA, Scene, Wanted};
+use super::scene::{ADA, Scene, Wanted, until};
 use super::telegram_server::Fault;
 use serde_json::json;
 
@@ -79,10 +79,41 @@ async fn a_reply_that_grew_when_the_host_was_killed_follows_whole() {
     scene.telegram.messages(1).await;
     let scene = scene.killed().await;
     scene.until_delivery("delivered").await;
-    let edits = scene.telegram.edits().into_iter().map(|(_, text)| text);
-    let whole = scene.telegram.quiet().await.into_iter().chain(edits);
-    let whole = whole.filter(|text| text == WHOLE).count();
-    assert_eq!(whole, 1, "{:?}", scene.telegram.sent());
+    let told = scene.telegram.quiet().await;
+    let own = told.iter().filter(|text| *text == WHOLE).count();
+    let edits = scene.telegram.edits();
+    let edited = edits.last().is_some_and(|(_, text)| text == WHOLE);
+    assert_eq!(own + usize::from(edited), 1, "{told:?} {edits:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_goes_on_in_its_message_after_the_host_was_killed() {
+    let scene = slow(json!({ "stream": true })).await;
+    scene.telegram.say(ADA, "hello");
+    // By then the id of the message is stored.
+    scene.telegram.called("editMessageText").await;
+    let scene = scene.killed().await;
+    scene.until_delivery("delivered").await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!(told.len(), 1, "no part of it is left behind: {told:?}");
+    let edits = scene.telegram.edits();
+    assert_eq!(edits.last().unwrap().1, WHOLE, "{edits:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_does_not_grow_above_one_that_waits_in_its_chat() {
+    let scene = slow(json!({ "stream": true })).await;
+    // Of the first showing, and of the reply itself.
+    let limited = [Fault::Limited(4), Fault::Limited(4)];
+    scene.telegram.fail("sendMessage", &limited);
+    scene.telegram.say(ADA, "hello");
+    until(async || (scene.telegram.calls("sendMessage").len() >= 2).then_some(())).await;
+    scene.telegram.say(ADA, "and again");
+    let told = scene.telegram.messages(2).await;
+    assert_eq!(
+        told[0].text, WHOLE,
+        "the first reply stands first: {told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

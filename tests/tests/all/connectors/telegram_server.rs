@@ -24,6 +24,8 @@ pub(super) enum Fault {
     Limited(u32),
     /// The call is wrong.
     Wrong(&'static str),
+    /// The group has another id now.
+    Migrated(i64),
     /// It is done, and the answer is lost.
     Lost,
     /// It is not done, and no answer comes.
@@ -134,6 +136,13 @@ impl Telegram {
         let chat = json!({ "id": group, "type": "supergroup" });
         let said = message(from, &chat, &json!({ "text": text }));
         let update = self.update(json!({ "message": said }));
+        self.push(vec![update]);
+    }
+
+    /// Has a person send something else than words in their own chat.
+    pub(super) fn send(&self, from: i64, content: &Value) {
+        let chat = json!({ "id": from, "type": "private" });
+        let update = self.update(json!({ "message": message(from, &chat, content) }));
         self.push(vec![update]);
     }
 
@@ -266,6 +275,10 @@ fn answer(state: &Mutex<State>, asked: &Asked) -> Answer {
             refused(429, "Too Many Requests", &parameters)
         }
         Some(Fault::Wrong(words)) => refused(400, words, &Value::Null),
+        Some(Fault::Migrated(to)) => {
+            let words = "Bad Request: group chat was upgraded to a supergroup chat";
+            refused(400, words, &json!({ "migrate_to_chat_id": to }))
+        }
         Some(Fault::Lost) => {
             done(state, method, asked);
             Answer::Cut
@@ -305,7 +318,7 @@ fn done(state: &Mutex<State>, method: &str, asked: &Asked) -> Answer {
             json!({ "message_id": id })
         }
         "getFile" => json!({ "file_id": text("file_id"), "file_path": text("file_id") }),
-        "sendChatAction" | "answerCallbackQuery" => json!(true),
+        "sendChatAction" | "answerCallbackQuery" | "editMessageReplyMarkup" => json!(true),
         _ => return refused(404, "Not Found", &Value::Null),
     };
     Answer::Json(200, json!({ "ok": true, "result": result }))

@@ -134,6 +134,7 @@ fn config(server: &Server) -> Value {
     for (name, webhook, configuration) in connectors {
         config["connectors"][name] = json!({
             "component": name, "agent": "puppet", "typing": false, "webhook": webhook,
+            "groups": "bound",
             "configuration": configuration,
         });
     }
@@ -220,6 +221,16 @@ fn slack(id: &str, user: &str, text: &str) -> String {
         "ts": "1700000000.000100", "text": text,
     } })
     .to_string()
+}
+
+/// An event in a channel of Slack, at a time and in a thread.
+fn in_channel(kind: &str, ts: &str, thread: &str, text: &str) -> String {
+    let event = json!({
+        "type": kind, "channel": "C7", "channel_type": "channel", "user": "U7", "ts": ts,
+        "thread_ts": thread, "text": text,
+    });
+    let id = format!("Ev-{kind}-{ts}");
+    json!({ "type": "event_callback", "event_id": id, "event": event }).to_string()
 }
 
 /// The headers of a call that Slack signed at a second.
@@ -405,6 +416,53 @@ async fn slack_is_verified_by_signature_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_thread_in_which_an_agent_takes_part_is_heard_and_no_message_twice() {
+    let called = Called::new().await;
+    bind(&called.host, "slack:group:C7", "team").await;
+    let say = async |kind: &str, ts: &str, thread: &str, text: &str| {
+        let body = in_channel(kind, ts, thread, text);
+        assert_eq!(call_slack(&called, now_s(), &body).await.0, 200);
+    };
+    // Nobody has spoken to the bot in this thread.
+    say("message", "1.2", "1.1", "not for the host").await;
+    say("app_mention", "2.1", "2.1", "<@UBOT> hello").await;
+    // The same message comes as an event of another kind.
+    say("message", "2.1", "2.1", "<@UBOT> hello").await;
+    assert_eq!(called.texts(1).await, ["said [U7] hello"]);
+    say("message", "2.2", "2.1", "and then?").await;
+    let told = called.texts(2).await;
+    assert_eq!(told, ["said [U7] hello", "said [U7] and then?"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_on_whatsapp_comes_with_the_words_that_it_is_to() {
+    let called = Called::new().await;
+    let say = async |message: Value| {
+        let value = json!({ "metadata": { "phone_number_id": "100" }, "messages": [message] });
+        let body = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
+        let body = body.to_string();
+        let signed = format!("sha256={}", signature("whatsapp-app", &[&body]));
+        let headers = [("x-hub-signature-256", signed.as_str())];
+        assert_eq!(called.call("whatsapp", &headers, &body).await.0, 200);
+    };
+    let text = |id: &str, text: &str| {
+        json!({ "id": id, "from": "4912345", "timestamp": "1", "type": "text",
+                "text": { "body": text } })
+    };
+    say(text("wamid.a", "hello")).await;
+    called.texts(1).await;
+    let mut reply = text("wamid.b", "what about this?");
+    // The id under which the service took the answer.
+    reply["context"] = json!({ "id": "wamid.1", "from": "100" });
+    say(reply).await;
+    let told = called.texts(2).await.remove(1);
+    assert!(
+        told.contains("what about this?") && told.contains("said hello"),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_claims_to_be_from_another_person_is_refused() {
     let called = Called::new().await;
     let bodies = [
@@ -436,4 +494,38 @@ async fn a_call_that_claims_to_be_from_another_person_is_refused() {
         heard.clone().all(|it| it["last_received_at"].is_null()),
         "{listed}"
     );
+}
+
+/// WhatsApp takes a message, and says later that it did not deliver it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_its_service_did_not_deliver_after_all_is_given_up() {
+    let called = Called::new().await;
+    let call = async |body: &str| {
+        let signed = format!("sha256={}", signature("whatsapp-app", &[body]));
+        let headers = [("x-hub-signature-256", signed.as_str())];
+        assert_eq!(called.call("whatsapp", &headers, body).await.0, 200);
+    };
+    let is = async |state: &str| {
+        until(async || {
+            let listed = called.host.get("/api/connectors/whatsapp/deliveries").await;
+            let latest = listed.unwrap().body["deliveries"][0].clone();
+            (latest["state"] == state).then_some(latest)
+        })
+        .await
+    };
+    call(&whatsapp("wamid.a", "4912345", "hello")).await;
+    is("delivered").await;
+    let report = json!({
+        "id": "wamid.1", "status": "failed", "recipient_id": "4912345",
+        "errors": [{ "code": 131_047, "title": "Re-engagement message" }],
+    });
+    let value = json!({ "metadata": { "phone_number_id": "100" }, "statuses": [report] });
+    let report = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
+    call(&report.to_string()).await;
+    let dead = is("dead").await;
+    let reason = dead["reason"].as_str().unwrap();
+    assert!(reason.contains("(131047)"), "{reason}");
+    // It is told again.
+    call(&report.to_string()).await;
+    assert_eq!(is("dead").await["reason"], reason);
 }

@@ -88,6 +88,37 @@ async fn files_that_are_created_changed_renamed_and_removed_are_told_of() {
     watch.tells_nothing().await;
 }
 
+/// The system tells of a folder and not of its path, and goes on telling of the one that went away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_another_one_replaced_is_watched_within_seconds() {
+    let mut watch = Watch::new("200ms").await;
+    let root = watch.scene.folder.path().to_owned();
+    let inbox = root.join("inbox");
+    for round in 0..2 {
+        std::fs::rename(&inbox, root.join(format!("away-{round}"))).unwrap();
+        std::fs::create_dir(&inbox).unwrap();
+        let told = watch.told().await;
+        assert!(told.contains("- removed `"), "{round}: {told}");
+        sleep(QUIET).await;
+        std::fs::write(watch.path("new.md"), "new").unwrap();
+        let told = watch.told().await;
+        assert!(told.contains("- created `new.md`"), "{round}: {told}");
+    }
+    // The folder above is not watched, so nobody tells of a link that leads elsewhere.
+    std::fs::rename(&inbox, root.join("linked")).unwrap();
+    symlink(root.join("linked"), &inbox).unwrap();
+    watch.tells_nothing().await;
+    std::fs::remove_file(&inbox).unwrap();
+    std::fs::create_dir(root.join("other")).unwrap();
+    symlink(root.join("other"), &inbox).unwrap();
+    let told = watch.told().await;
+    assert!(told.contains("- removed `new.md`"), "{told}");
+    sleep(QUIET).await;
+    std::fs::write(root.join("other/late.md"), "late").unwrap();
+    let told = watch.told().await;
+    assert!(told.contains("- created `late.md`"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changed_while_no_host_ran_is_one_occasion_after_the_restart() {
     let mut watch = Watch::new("200ms").await;

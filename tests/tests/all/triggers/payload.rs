@@ -46,6 +46,22 @@ async fn a_message_has_the_variables_that_its_template_names_and_no_credential()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_json_in_a_form_is_told_with_all_digits_of_its_numbers() {
+    let hook = webhook(&json!({ "message": "{{payload.action}} {{payload.id}}" }));
+    let scene = Scene::new(&json!({ "forms": hook })).await;
+    let body =
+        "payload=%7B%22action%22%3A%22opened%22%2C%22id%22%3A123456789012345678901234567890%7D";
+    let request = scene.host.bare(Method::POST, "/hooks/forms");
+    let request = request
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(body);
+    let answer = scene.host.send(request.bearer_auth(SECRET)).await.unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let told = scene.told_once("forms").await;
+    assert_eq!(told, "opened 123456789012345678901234567890");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_payload_without_a_template_is_told_whole_and_marked() {
     let scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
     let payload = json!({ "text": "{{headers.authorization}} {{payload.text}} {% raw %}" });

@@ -280,6 +280,12 @@ async fn what_is_too_large_or_cannot_be_read_is_told_to_who_proved_the_call() {
         (json, b"{\"a\":".to_vec(), 400, "CALL_MALFORMED"),
         ("text/plain", vec![0xff, 0xfe], 400, "CALL_MALFORMED"),
         (
+            "multipart/form-data; boundary=x",
+            b"--x--".to_vec(),
+            400,
+            "CALL_MALFORMED",
+        ),
+        (
             event,
             b"{\"specversion\":\"1.0\"}".to_vec(),
             400,

@@ -68,8 +68,13 @@ pub(super) struct Scene {
     recalled: u64,
     /// The reasons that the turn has told.
     told: ToldReasons,
+    /// The report on the last attempt at a model call that failed in the turn: what the host says
+    /// of it, and the provider's own words.
+    report: String,
 }
 
+/// The first words of the line about the host's notice that a step gave the turn up.
+const GIVEN_UP: &str = "  ! The turn failed: ";
 /// Line about a cut of the prompts of a turn.
 const CUT: &str = "(the model is shown older results in short from here on)";
 
@@ -174,15 +179,29 @@ impl Scene {
                 self.streamed.remove(text(frame, "/operation_id"));
                 vec![faint("(that reply broke off; another attempt follows)")]
             }
-            "run.stepped.v1" => self.stepped(data, self.recalled),
-            "run.settled.v1" => self.mishaps(data),
+            "run.stepped.v1" => {
+                self.note_report(data);
+                let mut shown = self.stepped(data, self.recalled);
+                // The turn's end tells it too.
+                if text(data, "/decision") == "fail" {
+                    shown.retain(|shown| match shown {
+                        Shown::Line(_, line) => !line.starts_with(GIVEN_UP),
+                        _ => true,
+                    });
+                }
+                shown
+            }
+            "run.settled.v1" => {
+                self.note_report(data);
+                self.mishaps(data)
+            }
             "operation.continued.v1" => questions(data),
             "run.step_failed.v1" => step_failed(data),
             "run.cut.v1" => vec![faint(CUT)],
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
                 let told = format!("that could not be dealt with: {}", text(data, "/reason"));
-                vec![bold(told.clone()), Shown::TurnEnded(Ending::Failed(told))]
+                vec![Shown::TurnEnded(Ending::Failed(told))]
             }
             "agent.session.completed.v1" => {
                 let summary = data.get("summary").map(ToString::to_string);
@@ -329,6 +348,17 @@ impl Scene {
         new.flat_map(|message| self.message(message)).collect()
     }
 
+    /// Notes the report on a model call that failed.
+    fn note_report(&mut self, data: &Value) {
+        let failed = list(data, "/settled")
+            .iter()
+            .filter(|settled| text(settled, "/outcome") == "failed");
+        let mut last = failed.filter_map(|settled| list(settled, "/attempts").last());
+        if let Some(attempt) = last.next_back() {
+            text(attempt, "/error").clone_into(&mut self.report);
+        }
+    }
+
     fn message(&mut self, message: &Value) -> Vec<Shown> {
         let words = text(message, "/text");
         let mut shown = Vec::new();
@@ -414,17 +444,18 @@ impl Scene {
             .flat_map(|message| self.message(message))
             .collect();
         let ending = match text(data, "/end") {
-            "failed" => Ending::Failed(format!("the turn failed: {}", end_reason(data))),
+            "failed" => {
+                let reason = reported(&end_reason(data), &self.report);
+                Ending::Failed(format!("the turn failed: {reason}"))
+            }
             "aborted" => Ending::Cancelled(format!("the turn was cancelled: {}", end_reason(data))),
             _ => Ending::Done,
         };
-        if let Ending::Failed(told) | Ending::Cancelled(told) = &ending {
-            shown.push(bold(told.clone()));
-        }
         self.streaming = None;
         self.streamed.clear();
         self.tools.clear();
         self.told = ToldReasons::default();
+        self.report.clear();
         shown.push(Shown::TurnEnded(ending));
         shown
     }
@@ -442,6 +473,16 @@ fn tells_end(message: &Value, data: &Value) -> bool {
     matches!(text(data, "/end"), "failed" | "aborted")
         && text(message, "/role") == "notice"
         && ends_with_reason(text(message, "/text"), text(data, "/reason"))
+}
+
+/// Returns a reason with the whole of a report in place of the part of it that the reason has.
+fn reported(reason: &str, report: &str) -> String {
+    let ends = report.rmatch_indices(": ");
+    let mut parts = ends.filter_map(|(end, _)| report.get(..end));
+    match parts.find(|part| reason.contains(part)) {
+        Some(part) if !reason.contains(report) => reason.replacen(part, report, 1),
+        _ => reason.to_owned(),
+    }
 }
 
 /// Returns whether words of a step are the agent's own, not a model's, and its work goes on.

@@ -195,7 +195,11 @@ fn declares(entry: &Entry, capability: &str) -> bool {
 fn standings(entry: &Entry) -> Vec<Reviewed> {
     let grant = &entry.grant;
     match entry.component.describes() {
-        Described::Tools(tools) => authority::review(tools, grant),
+        Described::Tools(tools) => {
+            let manifest = entry.component.manifest().and_then(Result::ok);
+            let wants_secret = manifest.is_some_and(|it| !it.wants.secrets.is_empty());
+            of_tools(authority::review(tools, grant), wants_secret)
+        }
         Described::Agent(_) => vec![
             by_nature(MODELS, !grant.models.is_empty()),
             by_nature(AGENTS, !grant.agents.is_empty()),
@@ -215,6 +219,20 @@ fn by_nature(capability: &str, is_granted: bool) -> Reviewed {
         },
         tools: Vec::new(),
     }
+}
+
+/// Returns the standing of what tools ask for. Where the manifest wants no secret, a tool that can
+/// send one needs none: which service it asks is the operator's choice.
+fn of_tools(mut standings: Vec<Reviewed>, wants_secret: bool) -> Vec<Reviewed> {
+    let is_choice = |it: &&mut Reviewed| {
+        it.capability == capability::SECRETS_USE && it.standing == CapabilityStatus::Refused
+    };
+    if !wants_secret {
+        for reviewed in standings.iter_mut().filter(is_choice) {
+            reviewed.tools.clear();
+        }
+    }
+    standings
 }
 
 /// Returns the standing of what a trigger is granted. It reaches nothing itself; in its folders the
@@ -245,11 +263,21 @@ fn grant_lines(entry: &Entry, config: &ComponentConfig, standings: &[Reviewed]) 
     wanted::lines_with(&entry.component, config, &missing(standings))
 }
 
-/// Returns whether a component lacks a grant. One that may reach no other agents is in order: most
-/// agents need none, and only agents ask for it by their nature, without a tool.
+/// Returns whether a component lacks a grant: one that is refused and needed.
 fn is_missing(reviewed: &Reviewed) -> bool {
-    let is_by_nature = reviewed.capability == AGENTS && reviewed.tools.is_empty();
-    reviewed.standing == CapabilityStatus::Refused && !is_by_nature
+    reviewed.standing == CapabilityStatus::Refused && use_of(reviewed).is_none()
+}
+
+/// Returns what a capability would be needed for that a component asks for by its nature, without
+/// a tool. A component without it is in order: most agents need no others, and most services no
+/// secret.
+fn use_of(reviewed: &Reviewed) -> Option<&'static str> {
+    match reviewed.capability.as_str() {
+        _ if !reviewed.tools.is_empty() => None,
+        AGENTS => Some("it hands work to others"),
+        capability::SECRETS_USE => Some("a service that it asks takes a secret"),
+        _ => None,
+    }
 }
 
 fn missing(standings: &[Reviewed]) -> Missing {
@@ -290,15 +318,15 @@ fn standing(reviewed: &Reviewed) -> String {
     } else {
         format!("asked by {}", tools.join(", "))
     };
-    match standing {
-        CapabilityStatus::Granted => format!("  granted  {capability:<16} {asked_by}"),
-        CapabilityStatus::Unused => format!(
+    match (standing, use_of(reviewed)) {
+        (CapabilityStatus::Granted, _) => format!("  granted  {capability:<16} {asked_by}"),
+        (CapabilityStatus::Unused, _) => format!(
             "  unused   {capability:<16} granted, and nothing asks for it: take it out of the grant"
         ),
-        CapabilityStatus::Refused if !is_missing(reviewed) => {
-            format!("  not granted: {capability} (needed only if it hands work to others)")
+        (CapabilityStatus::Refused, Some(uses)) => {
+            format!("  not granted: {capability} (needed only if {uses})")
         }
-        CapabilityStatus::Refused => format!("  refused  {capability:<16} {asked_by}"),
+        (CapabilityStatus::Refused, None) => format!("  refused  {capability:<16} {asked_by}"),
     }
 }
 

@@ -192,7 +192,9 @@ fn what_a_list_of_models_does_not_allow_is_told_by_the_check() {
         modelAllowlist = [\"coder-*\", \"slow\", \"\"]\nmodelNames = []\n\
         [[personas]]\nid = \"p\"\ndisplayName = \"P\"\nagent = \"named\"\n\
         modelAllowlist = [\"fast\"]\n\
-        [[pathRules]]\nsubtree = \"/**\"\naccess = \"write\"\nmodelAllowlist = [\"fast\"]\n";
+        [[pathRules]]\nsubtree = \"/**\"\naccess = \"write\"\nmodelAllowlist = [\"fast\"]\n\
+        [roles]\nuser = { model = \"coder-a\", modelAllowlist = [\"fast\"] }\n\
+        task = { model = \"slow\" }\nheartbeat = { modelAllowlist = [\"coder-a\"] }\n";
     let told = findings(text);
     for (key, part) in [
         (
@@ -205,6 +207,13 @@ fn what_a_list_of_models_does_not_allow_is_told_by_the_check() {
         ("agents[1].modelNames", "leave it out"),
         ("personas[0].modelAllowlist[0]", "fast"),
         ("pathRules[0].modelAllowlist[0]", "fast"),
+        ("roles.user.modelAllowlist[0]", "fast"),
+        (
+            "roles.user.modelAllowlist",
+            "it does not match `coder-a`, the model of the role",
+        ),
+        ("roles.task", "slow"),
+        ("roles.heartbeat.modelAllowlist", "at those roles"),
     ] {
         let is_it = |told: &&(_, String, String)| told.1 == key && told.2.contains(part);
         assert!(told.iter().any(|told| is_it(&told)), "{key}: {told:#?}");

@@ -8,6 +8,7 @@ use crate::performance::attempts::Attempts;
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::telling::Telling;
 use domain::authority::Caller;
+use domain::delegate::Priority;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
 use domain::operation::{Attempt, Operation};
@@ -50,6 +51,20 @@ impl llm::Trail for Trail<'_> {
 }
 
 impl Model<'_> {
+    /// Lets the turns go first that somebody waits for, if this one is the least urgent and nobody
+    /// waits for it: the reading of a chat into notes.
+    pub(super) async fn give_way(&self) {
+        if self.started.priority > Priority::Low || self.started.reply_to.is_some() {
+            return;
+        }
+        let model = self.request.model.as_deref();
+        let gateway = self.gateway(model);
+        tokio::select! {
+            () = gateway.give_way(model) => {}
+            () = self.core.stopping.cancelled() => {}
+        }
+    }
+
     /// Returns the fallbacks of the model that may not answer in the turn.
     pub(super) fn refused_fallbacks(&self) -> Vec<String> {
         let asked = self.request.model.as_deref();

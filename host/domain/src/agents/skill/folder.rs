@@ -1,6 +1,7 @@
 //! Folders of the operator's in the Agent Skills format: `SKILL.md` with `name` and `description`
 //! at its head, a body, and files that it refers to.
 
+use super::head::{HeadFault, fields_of, head_of};
 use super::{SKILL_FILE, Skill};
 use crate::values::digest::Digest;
 use serde_json::json;
@@ -22,8 +23,9 @@ pub const FOLDER_BYTES_MAX: usize = 2 << 20;
 pub const ALL_FOLDERS_BYTES_MAX: usize = 16 << 20;
 /// The folder of a skill whose files would be programs elsewhere.
 const SCRIPTS: &str = "scripts/";
-/// The line between the head of a `SKILL.md` and its body.
-const FENCE: &str = "---";
+/// The fields of its head that count.
+const NAME: &str = "name";
+const DESCRIPTION: &str = "description";
 
 /// The note that stands at the end of the `SKILL.md` of a skill with scripts.
 const NO_SCRIPTS: &str = "\n---\n\nNote of the host: the files in `scripts/` can be read here and \
@@ -50,6 +52,9 @@ pub enum SkillFault {
              lines `---`"
     )]
     NoHead,
+    /// The head cannot be read.
+    #[error("the head of {SKILL_FILE} {0}")]
+    Head(HeadFault),
     /// The head lacks a field.
     #[error("the head of {SKILL_FILE} has no `{0}`; add it")]
     NoField(&'static str),
@@ -90,7 +95,10 @@ impl SkillFolder {
         }
         let text = files.get(SKILL_FILE).ok_or(SkillFault::NoSkillFile)?;
         let head = head_of(text).ok_or(SkillFault::NoHead)?;
-        let name = field(&head, "name").ok_or(SkillFault::NoField("name"))?;
+        let head = fields_of(head, &[NAME, DESCRIPTION]);
+        let mut head = head.map_err(SkillFault::Head)?;
+        let mut field = |name| head.remove(name).ok_or(SkillFault::NoField(name));
+        let name = field(NAME)?;
         let is_name = !id.is_empty()
             && id.len() <= NAME_CHARS_MAX
             && id
@@ -100,7 +108,7 @@ impl SkillFolder {
             let id = id.to_owned();
             return Err(SkillFault::OtherName { name, id });
         }
-        let description = field(&head, "description").ok_or(SkillFault::NoField("description"))?;
+        let description = field(DESCRIPTION)?;
         let chars = description.chars().count();
         if chars > DESCRIPTION_CHARS_MAX {
             return Err(SkillFault::LongDescription(chars));
@@ -150,52 +158,4 @@ impl SkillFolder {
             tools: Vec::new(),
         }
     }
-}
-
-/// Returns the lines of the head; none without one.
-fn head_of(text: &str) -> Option<Vec<&str>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.lines().map(str::trim_end);
-    if lines.next()? != FENCE {
-        return None;
-    }
-    let mut head = Vec::new();
-    for line in lines {
-        if line == FENCE {
-            return Some(head);
-        }
-        head.push(line);
-    }
-    None
-}
-
-/// Returns a field of the head, which may go on in indented lines; none if it is missing or empty.
-fn field(head: &[&str], name: &str) -> Option<String> {
-    let at = head.iter().position(|line| {
-        line.strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with(':'))
-    })?;
-    let first = head.get(at)?.get(name.len() + 1..)?.trim();
-    let more = head
-        .iter()
-        .skip(at + 1)
-        .take_while(|line| line.is_empty() || line.starts_with([' ', '\t']))
-        .map(|line| line.trim())
-        .filter(|line| !line.is_empty());
-    let is_block = matches!(first, ">" | "|" | ">-" | "|-" | ">+" | "|+");
-    let own = (!is_block && !first.is_empty()).then_some(first);
-    let whole: Vec<&str> = own.into_iter().chain(more).collect();
-    let whole = unquoted(&whole.join(" "));
-    (!whole.is_empty()).then_some(whole)
-}
-
-/// Returns a scalar without the quotes around it.
-fn unquoted(text: &str) -> String {
-    if let Ok(serde_json::Value::String(inner)) = serde_json::from_str(text) {
-        return inner;
-    }
-    let single = text
-        .strip_prefix('\'')
-        .and_then(|rest| rest.strip_suffix('\''));
-    single.map_or_else(|| text.to_owned(), |inner| inner.replace("''", "'"))
 }

@@ -256,6 +256,16 @@ fn a_folder_that_is_no_skill_is_refused_with_the_fix() {
             "`name: b`",
         ),
         (
+            "a",
+            vec![("SKILL.md", "---\nname: a\ndescription: A: b\n---\n")],
+            "is no YAML, in line 3",
+        ),
+        (
+            "a",
+            vec![("SKILL.md", "---\nname: a\ndescription: [x]\n---\n")],
+            "`description` that is no text",
+        ),
+        (
             "A_b",
             vec![("SKILL.md", "---\nname: A_b\ndescription: x\n---\n")],
             "of a-z, 0-9 and -",

@@ -1,9 +1,9 @@
 //! Messages from people outside, as a component reads them, and their bounds.
 
 use super::limits::{
-    ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX,
-    CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX, INCOMING_TEXT_BYTES_MAX,
-    QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
+    ACKNOWLEDGE_BYTES_MAX, ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX,
+    BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX, CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX,
+    INCOMING_TEXT_BYTES_MAX, QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,
 };
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
 use crate::thread::speaker::{Speaker, Trust};
@@ -12,6 +12,10 @@ use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of the words of a message that is replied to, as the host adds them.
+const REPLIED_BYTES_MAX: usize = 4 << 10;
+/// The words for a message that is replied to, and of which the host has none.
+const REPLIED_UNKNOWN: &str = "[an earlier message whose words are not here]";
 /// Characters of a sender's name that are kept.
 const SENDER_NAME_CHARS_MAX: usize = 64;
 
@@ -107,6 +111,37 @@ pub struct Acknowledgement {
     pub handle: String,
 }
 
+/// A message that replies or reacts to another one, of which the service tells the id alone. It is
+/// never stored: the words of the other are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The service's id of the message.
+    pub message: String,
+    /// The service's id of the other one.
+    pub to: String,
+}
+
+/// Somebody, or a group, whom a service knows by another id from now on. It is never stored: what
+/// follows from it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The id before, in the service's terms.
+    pub from: String,
+    /// The id now.
+    pub to: String,
+    /// True of a group. The old id of a group is given to nobody else; that of a person may be.
+    pub is_group: bool,
+}
+
+/// A message that a service took, and of which it says later that it did not deliver it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The service's id of it.
+    pub id: String,
+    /// The reason.
+    pub reason: String,
+}
+
 /// The result of a poll, or of reading a service's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -120,6 +155,14 @@ pub struct Batch {
     pub answer: Option<String>,
     /// The messages of which the service waits to be told.
     pub acknowledgements: Vec<Acknowledgement>,
+    /// The ids of messages that are not said to an agent, and are heard only where one takes part.
+    pub overheard: Vec<String>,
+    /// The messages that reply to others, of which the host has the words.
+    pub replies: Vec<Reply>,
+    /// Those that have other ids now.
+    pub moved: Vec<Moved>,
+    /// Those of the messages that were sent which were not delivered after all.
+    pub undelivered: Vec<Undelivered>,
 }
 
 /// The reason why a message or a batch cannot be taken from a component.
@@ -154,7 +197,7 @@ impl Acknowledgement {
     /// Returns the wish; none if its handle is empty or too long.
     #[must_use]
     pub fn new(message: &str, handle: &str) -> Option<Self> {
-        (1..=HANDLE_BYTES_MAX)
+        (1..=ACKNOWLEDGE_BYTES_MAX)
             .contains(&handle.len())
             .then(|| Self {
                 message: message.to_owned(),
@@ -181,6 +224,46 @@ impl Batch {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Reply {
+    /// Returns it; none if the id of the other message is none.
+    #[must_use]
+    pub fn new(message: &str, to: &str) -> Option<Self> {
+        is_id("replies_to", to, SERVICE_ID_BYTES_MAX)
+            .is_ok()
+            .then(|| Self {
+                message: message.to_owned(),
+                to: to.to_owned(),
+            })
+    }
+}
+
+impl Moved {
+    /// Returns it, if both ids are some.
+    ///
+    /// # Errors
+    /// The first id that is none.
+    pub fn checked(self) -> Result<Self, BadIncoming> {
+        let bytes_max = match self.is_group {
+            true => GROUP_ID_BYTES_MAX,
+            false => EXTERNAL_ID_BYTES_MAX,
+        };
+        is_id("moved.from", &self.from, bytes_max)?;
+        is_id("moved.to", &self.to, bytes_max)?;
+        Ok(self)
+    }
+}
+
+impl Undelivered {
+    /// Returns it, if its id is one.
+    ///
+    /// # Errors
+    /// The id is none.
+    pub fn checked(self) -> Result<Self, BadIncoming> {
+        is_id("undelivered.id", &self.id, SERVICE_ID_BYTES_MAX)?;
+        Ok(self)
     }
 }
 
@@ -265,6 +348,25 @@ impl Incoming {
 }
 
 impl Quotation {
+    /// Creates that of a message which is replied to, with the beginning of its words. None are
+    /// given of a message that nobody has any more.
+    #[must_use]
+    pub fn of_replied(author: Option<String>, words: Option<&str>) -> Self {
+        let text = match words {
+            Some(words) if words.len() > REPLIED_BYTES_MAX => {
+                let (kept, _) = words.split_at(words.floor_char_boundary(REPLIED_BYTES_MAX));
+                format!("{kept}…")
+            }
+            Some(words) => words.to_owned(),
+            None => REPLIED_UNKNOWN.to_owned(),
+        };
+        Self {
+            kind: QuotationKind::Quoted,
+            author,
+            text,
+        }
+    }
+
     /// Returns the block in which a model is shown the words, as data with their source.
     fn block(&self) -> String {
         let author = self.author.clone();

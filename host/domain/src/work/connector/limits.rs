@@ -11,11 +11,18 @@ pub const ATTACHMENTS_MAX: usize = 10;
 pub const QUOTATIONS_MAX: usize = 10;
 /// Bytes of a file that comes with a message.
 pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of the handle by which a component gets a file, or acknowledges a message.
+/// Bytes of the handle by which a component gets a file.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
+/// Bytes of the handle by which a component acknowledges a message: a question whose buttons are
+/// taken away has room in it.
+pub const ACKNOWLEDGE_BYTES_MAX: usize = 16 << 10;
 /// Messages that one poll or one call of a service brings. Of the services that are known, WhatsApp
 /// puts most into one call: 1,000. A batch with more is taken at no time, not even in part.
 pub const BATCH_MESSAGES_MAX: usize = 1_000;
+/// Ids that changed, in one batch.
+pub const BATCH_MOVED_MAX: usize = 1_000;
+/// Messages that were not delivered after all, which one poll or one call of a service tells of.
+pub const BATCH_UNDELIVERED_MAX: usize = 1_000;
 /// Bytes of the place where the next poll goes on.
 pub const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of what a service's call is answered with.
@@ -32,6 +39,10 @@ pub const CALL_BYTES_MAX: usize = 3 << 20;
 pub const ONCE_DAYS: u64 = 7;
 /// Milliseconds for which messages of one path are gathered before a session gets them.
 pub const GATHERED_MS: u64 = 100;
+/// Milliseconds between messages of one path by the clock of their service, within which they are
+/// gathered. Some clocks count seconds. What waited at a service arrives at once, and was sent at
+/// times of its own.
+pub const GATHERED_SENT_MS: u64 = 1_000;
 /// Milliseconds between two polls at least.
 pub const POLL_MS_MIN: u64 = 100;
 /// Milliseconds between two polls at most.

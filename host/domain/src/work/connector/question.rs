@@ -7,6 +7,6 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{ask, elsewhere};
+pub use ask::{ask, elsewhere, open_approval};
 pub use button::{ButtonValue, Pressed};
 pub use read::{NotAnAnswer, read};

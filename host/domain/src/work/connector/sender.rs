@@ -1,6 +1,6 @@
 //! Senders: who a message is from, and what becomes of it by that.
 
-use super::incoming::{Incoming, Said};
+use super::incoming::{Incoming, Moved, Said};
 use super::limits::GROUP_PREFIX;
 use super::spec::{ConnectorSpec, Groups, UnknownSender};
 use crate::access::user::UserId;
@@ -60,6 +60,26 @@ impl Reception {
             Self::Pair => Some(message.without_words()),
         }
     }
+}
+
+/// Returns the keys of somebody or of a group that has another id now: the one before, and the one
+/// now.
+///
+/// # Errors
+/// The service's ids make none.
+pub fn keys_of_moved(
+    connector: &ConnectorName,
+    moved: &Moved,
+) -> Result<[ConnectorKey; 2], NoSender> {
+    let key = |id: &str| match moved.is_group {
+        true => Ok(ConnectorKey::new(
+            connector.clone(),
+            &format!("{GROUP_PREFIX}{id}"),
+        )?),
+        false if id.starts_with(GROUP_PREFIX) => Err(NoSender::Group),
+        false => Ok(ConnectorKey::new(connector.clone(), id)?),
+    };
+    Ok([key(&moved.from)?, key(&moved.to)?])
 }
 
 /// Returns the key under which a message's user is looked up: the group's, if it was said in one.

@@ -1,5 +1,6 @@
 //! Tries of a delivery: what becomes of one that failed, and when the next one is.
 
+use super::incoming::Moved;
 use super::limits::{
     ATTEMPTS_MAX, REASON_BYTES_MAX, RETRY_AFTER_MS_MAX, RETRY_MS_MAX, RETRY_MS_MIN,
 };
@@ -29,6 +30,14 @@ pub enum ConnectorFailure {
     /// It cannot be told whether it was done.
     #[error("it cannot be told whether the service did it: {0}")]
     Unknown(String),
+    /// Nothing was done: the chat has another id now.
+    #[error("the chat is `{chat}` now")]
+    Moved {
+        /// The chat now, in the service's terms.
+        chat: String,
+        /// The one who has another id.
+        moved: Moved,
+    },
 }
 
 /// The consequence of an attempt that failed.
@@ -71,7 +80,8 @@ pub fn judge(failure: &ConnectorFailure, attempt: u32, idempotent: bool, now: Ti
     let again =
         |asked_ms, else_fate| retry_at(attempt, asked_ms, now).map_or(else_fate, Fate::Retry);
     match failure {
-        ConnectorFailure::Rejected(_) => Fate::Dead,
+        // One that moves on and on is sent nowhere.
+        ConnectorFailure::Rejected(_) | ConnectorFailure::Moved { .. } => Fate::Dead,
         ConnectorFailure::Unauthorised(_) => again(Some(UNAUTHORISED_MS), Fate::Dead),
         ConnectorFailure::RetryLater { after_ms, .. } => again(Some(*after_ms), Fate::Dead),
         ConnectorFailure::Unknown(_) if idempotent => again(None, Fate::Unknown),

@@ -119,6 +119,19 @@ impl QueueSettings {
             drop: said.drop.unwrap_or(default.drop),
         }
     }
+
+    /// Returns what a person is told of the settings that hold since a directive of theirs.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        format!(
+            "Done. While the agent is busy, messages are now dealt with so: {}, debounce {} ms, \
+             cap {}, drop {}.",
+            self.mode.as_str(),
+            self.debounce_ms.ms(),
+            self.cap.inputs(),
+            self.drop.as_str()
+        )
+    }
 }
 
 impl QueueOverride {

@@ -1,7 +1,7 @@
 //! CloudEvents 1.0, as webhooks bring them: in the binary mode, with attributes as headers, and in
 //! the structured one, as one JSON object.
 
-use super::{WebhookRequest, is_json, read_body};
+use super::{WebhookRequest, is_json, percent_decoded, read_body};
 use crate::values::json::{self, NotTaken};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -67,13 +67,12 @@ impl CloudEvent {
     /// # Errors
     /// It says that it is one, and is not.
     pub fn read(request: &WebhookRequest<'_>) -> Result<Option<Self>, CloudEventError> {
-        let media_type = request.media_type();
-        match media_type.as_deref() {
+        match request.media_type().as_deref() {
             Some(STRUCTURED) => structured(request.body).map(Some),
             Some(other) if other.starts_with(OTHERS) => Err(CloudEventError::Form(
                 other.chars().take(VALUE_BYTES_MAX).collect(),
             )),
-            _ => binary(request, media_type.as_deref()),
+            _ => binary(request),
         }
     }
 
@@ -129,17 +128,14 @@ fn is_attribute_name(name: &str) -> bool {
 }
 
 /// Reads the attributes from headers and the data from the body.
-fn binary(
-    request: &WebhookRequest<'_>,
-    media_type: Option<&str>,
-) -> Result<Option<CloudEvent>, CloudEventError> {
+fn binary(request: &WebhookRequest<'_>) -> Result<Option<CloudEvent>, CloudEventError> {
     let mut attributes = BTreeMap::new();
     for (name, value) in request.headers {
         let name = name.to_ascii_lowercase();
         let Some(name) = name.strip_prefix("ce-") else {
             continue;
         };
-        let read = percent_decoded(value);
+        let read = percent_decoded(value).and_then(|bytes| String::from_utf8(bytes).ok());
         let value = read.ok_or_else(|| CloudEventError::Attribute(name.to_owned()))?;
         if attributes.insert(name.to_owned(), value).is_some() {
             return Err(CloudEventError::Attribute(name.to_owned()));
@@ -151,7 +147,7 @@ fn binary(
     let data = if request.body.is_empty() {
         Value::Null
     } else {
-        read_body(request.body, media_type)
+        read_body(request.body, request.content_type())
             .map_err(|_| CloudEventError::Data("the body is not of its content type"))?
     };
     CloudEvent::checked(attributes, data).map(Some)
@@ -160,7 +156,7 @@ fn binary(
 /// Reads an event from one JSON object.
 fn structured(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
     let text = std::str::from_utf8(body).map_err(|_| CloudEventError::NotAnObject)?;
-    let Value::Object(mut members) = json::parse(text)? else {
+    let Value::Object(mut members) = json::parse_exact(text)? else {
         return Err(CloudEventError::NotAnObject);
     };
     let media_type = match members.remove("datacontenttype") {
@@ -204,25 +200,6 @@ fn structured_data(
         }
         (None, Some(_)) => Err(CloudEventError::Data("data_base64 is no text")),
     }
-}
-
-/// Decodes `%` and two hexadecimal digits; none where that gives no text.
-fn percent_decoded(value: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let mut byte = [0];
-        hex::decode_to_slice(digits, &mut byte).ok()?;
-        bytes.extend(byte);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -60,6 +60,8 @@ pub const PAYLOAD_BYTES_DEFAULT: usize = 256 << 10;
 pub const CALL_FIELDS_MAX: usize = 64;
 /// Bytes of a header's value, or of a part of the query, that are kept.
 pub const CALL_FIELD_BYTES_MAX: usize = 4_096;
+/// Fields of a form that a webhook call brings.
+pub const FORM_FIELDS_MAX: usize = 1_024;
 /// Bytes of a delivery id; a longer one counts by its digest.
 pub const DELIVERY_ID_BYTES_MAX: usize = 256;
 /// Bytes of the path of a webhook call behind its trigger's name.

@@ -1,11 +1,12 @@
 //! Webhooks: calls of `POST /hooks/<name>`, verified before anything of them is looked at.
 
+mod body;
 mod call;
 mod credentials;
 mod verify;
 
+pub(super) use body::{is_json, percent_decoded, read_body};
 pub use call::{NotACall, WebhookCall, WebhookRequest};
-pub(super) use call::{is_json, read_body};
 pub use credentials::is_credential;
 pub use verify::{NotVerified, TOKEN_HEADER};
 

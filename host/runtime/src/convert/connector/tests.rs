@@ -15,12 +15,24 @@ fn incoming() -> connector::Incoming {
         attachments: Vec::new(),
         sent_ms: 5,
         acknowledge: None,
+        overheard: false,
+        replies_to: None,
+    }
+}
+
+fn moved(from: &str) -> connector::Moved {
+    connector::Moved {
+        from: from.into(),
+        to: "-100".into(),
+        is_group: true,
     }
 }
 
 fn bringing(messages: Vec<connector::Incoming>) -> connector::Batch {
     connector::Batch {
         messages,
+        moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor: None,
         next_ms: 1_000,
         answer: None,
@@ -91,7 +103,7 @@ fn a_message_whose_handle_is_none_is_taken_and_not_acknowledged() {
         acknowledge: Some(handle.into()),
         ..incoming()
     };
-    let endless = "h".repeat(2_049);
+    let endless = "h".repeat(16_385);
     let messages = vec![
         incoming(),
         handled("2", "h"),
@@ -103,6 +115,52 @@ fn a_message_whose_handle_is_none_is_taken_and_not_acknowledged() {
     assert_eq!(
         batch.acknowledgements,
         [Acknowledgement::new("2", "h").unwrap()]
+    );
+}
+
+#[test]
+fn what_is_overheard_and_who_moved_is_told_beside_the_messages() {
+    let overheard = connector::Incoming {
+        id: "2".into(),
+        overheard: true,
+        replies_to: Some("1".into()),
+        ..incoming()
+    };
+    let brought = connector::Batch {
+        moved: vec![moved("-5")],
+        ..bringing(vec![incoming(), overheard])
+    };
+    let brought = batch(Ok(brought)).unwrap().unwrap();
+    assert_eq!(brought.overheard, ["2"]);
+    let reply = Reply {
+        message: "2".to_owned(),
+        to: "1".to_owned(),
+    };
+    assert_eq!(brought.replies, [reply]);
+    let now = Moved {
+        from: "-5".to_owned(),
+        to: "-100".to_owned(),
+        is_group: true,
+    };
+    assert_eq!(brought.moved, std::slice::from_ref(&now));
+    let nobody = connector::Batch {
+        moved: vec![moved("")],
+        ..bringing(Vec::new())
+    };
+    check(batch(Ok(nobody)), "moved.from");
+    let told = || connector::ConnectorError::Moved(("-100".into(), moved("-5")));
+    assert_eq!(
+        sent(Err(told())),
+        Ok(Err(ConnectorFailure::Moved {
+            chat: "-100".to_owned(),
+            moved: now,
+        }))
+    );
+    // Nothing but a message that is sent goes elsewhere.
+    let polled = batch(Err(told()));
+    assert!(
+        matches!(polled, Ok(Err(ConnectorFailure::Rejected(_)))),
+        "{polled:?}"
     );
 }
 

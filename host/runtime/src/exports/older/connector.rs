@@ -46,6 +46,8 @@ pub(in crate::exports) fn received(
     let messages = received.map_err(error)?;
     Ok(newer::Batch {
         messages: incoming(messages)?,
+        moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor: None,
         next_ms: 0,
         answer: None,
@@ -63,6 +65,8 @@ pub(in crate::exports) fn polled(
     } = polled.map_err(error)?;
     Ok(newer::Batch {
         messages: incoming(messages)?,
+        moved: Vec::new(),
+        undelivered: Vec::new(),
         cursor,
         next_ms,
         answer: None,
@@ -89,6 +93,8 @@ fn incoming(messages: Vec<older::Incoming>) -> Result<Vec<newer::Incoming>, newe
             attachments: Vec::new(),
             sent_ms,
             acknowledge: None,
+            overheard: false,
+            replies_to: None,
         })
     };
     messages.into_iter().map(one).collect()

@@ -78,6 +78,16 @@ fn a_flood_of_different_decisions_is_bounded_and_counted() {
 }
 
 #[test]
+fn what_was_written_beside_a_file_is_on_record_by_the_name_of_the_file() {
+    let recorder = AuditRecorder::default();
+    recorder.granted("files.write", || "/w/.1.part".to_owned());
+    recorder.renamed("files.write", "/w/.1.part", "/w/a.txt");
+    recorder.granted("files.write", || "/w/.1.part".to_owned());
+    let told = recorder.take().decisions;
+    assert_eq!((told[0].detail.as_str(), told[0].times), ("/w/a.txt", 2));
+}
+
+#[test]
 fn every_secret_that_a_call_used_is_on_record() {
     let recorder = AuditRecorder::default();
     for secret in ["github", "gitlab", "github"] {

@@ -80,12 +80,40 @@ fn the_end_of_a_turn_says_why_it_failed() {
     let shown = Scene::default().take("run.ended.v1", &ended);
     assert_eq!(
         shown,
-        [
-            Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()),
-            Shown::TurnEnded(Ending::Failed(
-                "the turn failed: LIMIT: too many steps".into()
-            ))
-        ]
+        [Shown::TurnEnded(Ending::Failed(
+            "the turn failed: LIMIT: too many steps".into()
+        ))]
+    );
+}
+
+#[test]
+fn a_model_that_refuses_is_told_once_in_the_providers_words() {
+    let mut scene = Scene::default();
+    let refused = "provider `p` refused the call of model `m` with status 401";
+    let report = format!("{refused}: No such key; check the key of `providers.p`");
+    let reason = format!("the model could not be asked: {refused} (model-refused)");
+    let notice = format!("The turn failed: {reason}");
+    let stepped = json!({ "data": {
+        "decision": "fail",
+        "settled": [{ "operation_id": "m", "outcome": "failed", "attempts": [{ "error": "before" }, { "error": report }] }],
+        "messages": [{ "id": 2, "role": "notice", "text": notice }],
+    } });
+    assert_eq!(scene.take("run.stepped.v1", &stepped), []);
+    let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": reason } });
+    let told = format!(
+        "the turn failed: agent-failed: the model could not be asked: {report} (model-refused)"
+    );
+    assert_eq!(
+        scene.take("run.ended.v1", &ended),
+        [Shown::TurnEnded(Ending::Failed(told))]
+    );
+    // Another turn has its own reasons.
+    let ended = json!({ "data": { "end": "failed", "reason": reason } });
+    assert_eq!(
+        scene.take("run.ended.v1", &ended),
+        [Shown::TurnEnded(Ending::Failed(format!(
+            "the turn failed: {reason}"
+        )))]
     );
 }
 
@@ -380,10 +408,7 @@ fn the_reason_of_a_task_that_failed_is_shown_once_in_a_turn() {
         let end = format!("the turn failed: agent-failed: {told}");
         assert_eq!(
             scene.take("run.ended.v1", &ended),
-            [
-                Shown::Line(Shade::Bold, end.clone()),
-                Shown::TurnEnded(Ending::Failed(end))
-            ]
+            [Shown::TurnEnded(Ending::Failed(end))]
         );
     }
 }

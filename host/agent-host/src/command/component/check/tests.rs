@@ -1,6 +1,9 @@
 //! Lines of the check, for people and for programs.
 
-use super::{Admissions, Pin, Place, document, imports, missing, never_open, report_lines};
+use super::{
+    Admissions, Pin, Place, document, imports, is_missing, missing, never_open, of_tools,
+    report_lines,
+};
 use crate::config::ComponentConfig;
 use domain::authority::{CapabilityStatus, Reviewed};
 use domain::digest::Digest;
@@ -162,4 +165,32 @@ fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
     assert!(line.starts_with("    models = "), "{line}");
     let document = document("c", "sha256:00", &standings, &lines, &[], true);
     assert_eq!(document["capabilities"][1]["line"], json!(null));
+}
+
+#[test]
+fn a_secret_that_no_manifest_wants_is_needed_by_some_services_alone() {
+    let standings = || {
+        ["secrets.use", "net.http"]
+            .map(|capability| reviewed(capability, CapabilityStatus::Refused))
+            .to_vec()
+    };
+    for (wants_secret, refused) in [(true, 2), (false, 1)] {
+        let standings = of_tools(standings(), wants_secret);
+        assert_eq!(
+            standings.iter().filter(|it| is_missing(it)).count(),
+            refused
+        );
+    }
+    let told = report_lines(
+        &Place::in_toml("c"),
+        &of_tools(standings(), false),
+        &[],
+        &[],
+    );
+    assert_eq!(
+        told.first().map(String::as_str),
+        Some("  not granted: secrets.use (needed only if a service that it asks takes a secret)")
+    );
+    let granted = vec![reviewed("secrets.use", CapabilityStatus::Granted)];
+    assert_eq!(of_tools(granted.clone(), false), granted);
 }

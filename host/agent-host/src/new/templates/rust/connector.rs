@@ -88,7 +88,7 @@ impl Connector for Plugin {
             cursor: messages.last().map(|last| last.id.to_string()),
             messages: messages.into_iter().map(incoming).collect(),
             next_ms: POLL_MS,
-            answer: None,
+            ..Batch::default()
         })
     }
 

@@ -151,10 +151,10 @@ fn a_batch_has_its_bounds() {
 
 #[test]
 fn a_message_is_acknowledged_by_a_handle_within_its_bounds_only() {
-    let longest = "h".repeat(HANDLE_BYTES_MAX);
+    let longest = "h".repeat(ACKNOWLEDGE_BYTES_MAX);
     let wish = Acknowledgement::new("1", &longest).unwrap();
     assert_eq!((wish.message.as_str(), wish.handle), ("1", longest));
-    for handle in [String::new(), "h".repeat(HANDLE_BYTES_MAX + 1)] {
+    for handle in [String::new(), "h".repeat(ACKNOWLEDGE_BYTES_MAX + 1)] {
         assert_eq!(Acknowledgement::new("1", &handle), None);
     }
 }
@@ -169,6 +169,21 @@ fn a_message_is_read_as_it_was_written() {
         serde_json::json!({ "kind": "text", "text": "hello" })
     );
     assert_eq!(serde_json::from_value::<Incoming>(json).unwrap(), message);
+}
+
+#[test]
+fn a_message_that_is_replied_to_is_quoted_with_the_beginning_of_its_words() {
+    let quoted = |words: Option<&str>| Quotation::of_replied(Some("you".to_owned()), words);
+    let short = quoted(Some("1. Sun"));
+    assert_eq!(
+        (short.kind, short.text.as_str()),
+        (QuotationKind::Quoted, "1. Sun")
+    );
+    let long = quoted(Some(&"é".repeat(REPLIED_BYTES_MAX))).text;
+    assert_eq!(long.len(), REPLIED_BYTES_MAX + "…".len());
+    assert_eq!(quoted(None).text, REPLIED_UNKNOWN);
+    assert_eq!(Reply::new("2", ""), None);
+    assert!(Reply::new("2", "1").is_some());
 }
 
 #[test]

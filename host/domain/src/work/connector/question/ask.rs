@@ -42,6 +42,19 @@ pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     asked.unwrap_or_else(|| elsewhere(action))
 }
 
+/// Returns what a person is told who says something else while the host's own question is open: an
+/// approval is given in no other words. None of any other question, which takes words as they are.
+#[must_use]
+pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<String> {
+    let code = code_of(question);
+    (action.widget == approval::WIDGET).then(|| {
+        format!(
+            "A call still waits for your approval. Press a button of the question above, or reply \
+             with `approve {code}` or `refuse {code}`."
+        )
+    })
+}
+
 /// Returns the words for a question that cannot be answered in a chat.
 #[must_use]
 pub fn elsewhere(action: &ClientAction) -> Outbound {
@@ -260,9 +273,11 @@ fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outboun
     let call = block(action.props.get("arguments")?)?;
     let of = |name: &str| action.props.get(name).and_then(Value::as_str);
     let component = of("component")?;
-    let until = of("until")?;
+    // `2026-11-29T10:15:00.000Z`, for people.
+    let until = of("until")?.replace('T', " ");
+    let (until, _) = until.rsplit_once(':')?;
     let text = format!(
-        "{}{call}\n\nComponent: `{component}`. It counts until {until}.",
+        "{}{call}\n\nIt is done by `{component}`, if you approve it before {until} UTC.",
         prompt_of(action)?
     );
     let code = code_of(question);

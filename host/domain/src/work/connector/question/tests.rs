@@ -293,8 +293,8 @@ fn an_approval_shows_the_whole_call() {
         "delete_file",
         r#""path": "a/b""#,
         r#""force": true"#,
-        "`files`",
-        "2023",
+        "by `files`",
+        "before 2023-11-14 22:13 UTC",
     ] {
         assert!(outbound.text.contains(part), "{part}: {}", outbound.text);
     }
@@ -324,6 +324,10 @@ fn an_approval_in_words_names_the_call() {
     for text in ["1", "yes", "approve", "approve 0000", "ok", &more] {
         assert_eq!(read(text), Err(NotAnAnswer::NoChoice), "{text}");
     }
+    // Whoever says anything else is told how it is given; another question takes any words.
+    let told = open_approval(question(), &approval.action).unwrap();
+    assert!(told.contains(&format!("`approve {code}`")), "{told}");
+    assert_eq!(open_approval(question(), &colours()), None);
 }
 
 #[test]

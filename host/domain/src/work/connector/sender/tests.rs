@@ -47,6 +47,29 @@ fn a_group_has_a_key_that_no_sender_can_have() {
 }
 
 #[test]
+fn whoever_has_another_id_has_another_key_of_the_same_kind() {
+    let keys = |from: &str, to: &str, is_group: bool| {
+        let moved = Moved {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            is_group,
+        };
+        keys_of_moved(&telegram(), &moved).map(|keys| keys.map(|key| key.to_string()))
+    };
+    assert_eq!(
+        keys("-5", "-100", true),
+        Ok(["telegram:group:-5", "telegram:group:-100"].map(str::to_owned))
+    );
+    assert_eq!(
+        keys("4912", "4913", false),
+        Ok(["telegram:4912", "telegram:4913"].map(str::to_owned))
+    );
+    // No person becomes a group.
+    assert_eq!(keys("4912", "group:-5", false), Err(NoSender::Group));
+    assert_eq!(keys("group:-5", "4913", false), Err(NoSender::Group));
+}
+
+#[test]
 fn a_sender_who_is_known_speaks_to_an_agent_of_theirs() {
     let accepted = |own_words| Reception::Accept {
         user: "alice".parse().unwrap(),

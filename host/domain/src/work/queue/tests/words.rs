@@ -152,6 +152,13 @@ fn each_field_is_what_the_first_level_says_that_says_it() {
         json!(resolved),
         json!({ "mode": "collect", "debounce_ms": 500, "cap": 3, "drop": "old" })
     );
+    assert!(
+        resolved
+            .in_words()
+            .contains("collect, debounce 500 ms, cap 3, drop old"),
+        "{}",
+        resolved.in_words()
+    );
 }
 
 /// An override is read leniently written sparsely and refused with the wrong field named.

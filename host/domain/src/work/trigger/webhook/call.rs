@@ -2,11 +2,12 @@
 
 use super::super::{
     CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_PATH_BYTES_MAX, CloudEvent, CloudEventError,
-    DELIVERY_ID_BYTES_MAX,
+    DELIVERY_ID_BYTES_MAX, FORM_FIELDS_MAX,
 };
+use super::body::payload;
 use super::{HmacScheme, WebhookAuth, WebhookSpec, is_credential};
 use crate::values::digest::Digest;
-use crate::values::json::{self, NotTaken};
+use crate::values::json::NotTaken;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,7 +38,8 @@ pub struct WebhookCall {
     /// The query, decoded, without credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<(String, String)>,
-    /// The body: JSON when it was JSON, otherwise a JSON string. The data of a CloudEvent.
+    /// The body: JSON when it was JSON, the fields of a form, otherwise a JSON string. The data of a
+    /// CloudEvent.
     pub payload: Value,
 }
 
@@ -58,9 +60,40 @@ pub enum NotACall {
     /// Its body is said to be JSON and is not.
     #[error("the body cannot be taken")]
     Json(#[from] NotTaken),
-    /// Its body is neither JSON nor text.
-    #[error("the body is not UTF-8; send JSON or text")]
-    NotText,
+    /// Its body is in a form that is not read.
+    #[error(
+        "a body of the type `{0}` is not read; send `application/json`, \
+         `application/x-www-form-urlencoded` or a text"
+    )]
+    Type(String),
+    /// Its body is compressed.
+    #[error("a body with `Content-Encoding: {0}` is not read; send it as it is")]
+    Encoding(String),
+    /// Its body is in a character set that nobody knows.
+    #[error("the character set `{0}` of the body is not known; send UTF-8")]
+    Charset(String),
+    /// Its body is no text.
+    #[error(
+        "the body of the type `{0}` is no text in its character set; send JSON or text in UTF-8"
+    )]
+    NotText(String),
+    /// Its body is a form, and is malformed.
+    #[error("a field of the form is not encoded as the form's type has it, in its character set")]
+    Form,
+    /// Its body is a form with too many fields.
+    #[error("the form has more than {FORM_FIELDS_MAX} fields; send fewer")]
+    Fields,
+    /// Its body is no JSON, which its sender signs.
+    #[error(
+        "calls of the scheme `{scheme}` bring JSON, by itself or in the field `payload` of a form; \
+         the body of the type `{said}` is neither: set its content type to `application/json`"
+    )]
+    NotJson {
+        /// The scheme.
+        scheme: HmacScheme,
+        /// The content type.
+        said: String,
+    },
     /// It is no CloudEvent and says it is one.
     #[error("the body cannot be taken as a CloudEvent")]
     CloudEvent(#[from] CloudEventError),
@@ -72,7 +105,16 @@ impl NotACall {
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLarge { .. } => 413,
-            Self::Path | Self::Json(_) | Self::NotText | Self::CloudEvent(_) => 400,
+            Self::Path
+            | Self::Json(_)
+            | Self::Type(_)
+            | Self::Encoding(_)
+            | Self::Charset(_)
+            | Self::NotText(_)
+            | Self::Form
+            | Self::Fields
+            | Self::NotJson { .. }
+            | Self::CloudEvent(_) => 400,
         }
     }
 }
@@ -92,13 +134,14 @@ impl WebhookSpec {
         if request.path.len() > CALL_PATH_BYTES_MAX {
             return Err(NotACall::Path);
         }
+        request.check_encoding()?;
         let mut headers = self.kept(request.headers, str::to_ascii_lowercase);
         let (event, payload) = match CloudEvent::read(request)? {
             Some(mut event) => {
                 let data = std::mem::take(&mut event.data);
                 (Some(event), data)
             }
-            None => (None, payload(request)?),
+            None => (None, payload(request, self.auth.scheme())?),
         };
         if let Some(event) = &event {
             headers.retain(|(name, _)| !name.starts_with("ce-"));
@@ -207,44 +250,4 @@ fn digest_of_body(request: &WebhookRequest<'_>) -> String {
 fn cut(value: &str) -> &str {
     let end = value.floor_char_boundary(CALL_FIELD_BYTES_MAX);
     value.get(..end).unwrap_or_default()
-}
-
-/// The body as a value: what says that it is JSON is JSON, what says nothing may be, and everything
-/// else is text.
-fn payload(request: &WebhookRequest<'_>) -> Result<Value, NotACall> {
-    let media_type = request.media_type();
-    read_body(request.body, media_type.as_deref())
-}
-
-/// Reads a body by its media type.
-pub(in super::super) fn read_body(
-    body: &[u8],
-    media_type: Option<&str>,
-) -> Result<Value, NotACall> {
-    let text = std::str::from_utf8(body).map_err(|_| NotACall::NotText)?;
-    let says_json = media_type.is_some_and(is_json);
-    if says_json && !text.trim().is_empty() {
-        return Ok(json::parse(text)?);
-    }
-    let found = match media_type {
-        None => json::parse(text).ok(),
-        Some(_) => None,
-    };
-    Ok(found.unwrap_or_else(|| Value::String(text.to_owned())))
-}
-
-/// Returns whether a media type is that of JSON.
-pub(in super::super) fn is_json(media_type: &str) -> bool {
-    media_type == "application/json" || media_type == "text/json" || media_type.ends_with("+json")
-}
-
-impl WebhookRequest<'_> {
-    /// Returns the media type of its body, in lower case and without parameters; none where it says
-    /// none, or more than one.
-    #[must_use]
-    pub fn media_type(&self) -> Option<String> {
-        let value = self.header("content-type").ok().flatten()?;
-        let essence = value.split(';').next().unwrap_or_default().trim();
-        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
-    }
 }

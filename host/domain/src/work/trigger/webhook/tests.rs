@@ -1,5 +1,6 @@
 //! Tests of webhook calls: who is believed, and what is kept.
 
+use super::super::FORM_FIELDS_MAX;
 use super::*;
 use crate::values::time::Timestamp;
 use hmac::{Hmac, Mac};
@@ -285,41 +286,155 @@ fn what_is_kept_of_a_call_has_no_credentials_and_is_bounded() {
     assert_eq!(plain.read(&request).unwrap().headers.len(), 64);
 }
 
+/// What a webhook takes from a body of a content type.
+fn taken(spec: &WebhookSpec, headers: &[(&str, &str)], body: &[u8]) -> Result<Value, NotACall> {
+    let headers = fields(headers);
+    let request = WebhookRequest {
+        path: "",
+        headers: &headers,
+        query: &[],
+        body,
+    };
+    spec.read(&request).map(|call| call.payload)
+}
+
 #[test]
-fn a_body_is_json_if_it_says_so_or_says_nothing_and_is() {
+fn a_body_is_what_it_says_or_the_json_that_it_is() {
+    const JSON: &str = "{\"a\":1}";
+    const FORM: &str = "application/x-www-form-urlencoded";
     for (media_type, body, expected) in [
-        (
-            Some("application/json"),
-            "{\"a\":1}",
-            Some(json!({ "a": 1 })),
-        ),
+        (Some("application/json"), JSON, Some(json!({ "a": 1 }))),
         (Some("application/vnd.api+json"), "[1]", Some(json!([1]))),
         (Some("Application/JSON; charset=utf-8"), "1", Some(json!(1))),
+        (
+            Some("application/json"),
+            "\u{feff}{\"a\":1}",
+            Some(json!({ "a": 1 })),
+        ),
         (Some("application/json"), "", Some(json!(""))),
         (Some("application/json"), "{", None),
         (Some("application/json"), "{\"a\":1,\"a\":2}", None),
-        (Some("text/plain"), "{\"a\":1}", Some(json!("{\"a\":1}"))),
         (
-            Some("application/x-www-form-urlencoded"),
-            "a=1",
-            Some(json!("a=1")),
+            Some("application/json"),
+            r#"{"id":123456789012345678901234567890}"#,
+            Some(json!({ "id": "123456789012345678901234567890" })),
         ),
-        (None, "{\"a\":1}", Some(json!({ "a": 1 }))),
+        (Some("text/plain"), JSON, Some(json!({ "a": 1 }))),
+        (Some("text/plain"), "{\"a\":1", Some(json!("{\"a\":1"))),
+        (Some("text/plain"), "7", Some(json!("7"))),
+        (Some("application/xml"), "<a/>", Some(json!("<a/>"))),
+        (Some(FORM), JSON, Some(json!({ "a": 1 }))),
+        (Some(FORM), "{\"a\":", None),
+        (
+            Some(FORM),
+            "a=1&b=x+y%21&a=2&c&a=3&%C3%A9=%E2%82%AC",
+            Some(json!({ "a": ["1", "2", "3"], "b": "x y!", "c": "", "é": "€" })),
+        ),
+        (
+            Some("application/x-www-form-urlencoded; charset=windows-1251"),
+            "a=%EF%F0",
+            Some(json!({ "a": "пр" })),
+        ),
+        (
+            Some(FORM),
+            "payload=%7B%22action%22%3A%22opened%22%7D",
+            Some(json!({ "action": "opened" })),
+        ),
+        (Some(FORM), "payload=%7B%22action", None),
+        (Some(FORM), "payload=a", Some(json!({ "payload": "a" }))),
+        (
+            Some(FORM),
+            "payload=%7B%7D&a=1",
+            Some(json!({ "payload": "{}", "a": "1" })),
+        ),
+        (Some(FORM), "a=%E9", None),
+        (Some(FORM), "a=100%", None),
+        (None, JSON, Some(json!({ "a": 1 }))),
         (None, "hello", Some(json!("hello"))),
     ] {
-        let headers = media_type.map_or(vec![], |it| fields(&[("Content-Type", it)]));
-        let request = WebhookRequest {
-            path: "",
-            headers: &headers,
-            query: &[],
-            body: body.as_bytes(),
-        };
-        let call = spec(token()).read(&request);
+        let headers = media_type.map(|media_type| ("Content-Type", media_type));
+        let read = taken(&spec(token()), headers.as_slice(), body.as_bytes());
         match expected {
-            Some(payload) => assert_eq!(call.unwrap().payload, payload, "{media_type:?} {body}"),
-            None => assert_eq!(call.unwrap_err().status(), 400, "{body}"),
+            Some(payload) => assert_eq!(read.unwrap(), payload, "{media_type:?} {body}"),
+            None => assert_eq!(read.unwrap_err().status(), 400, "{body}"),
         }
     }
+    let many = "a&".repeat(FORM_FIELDS_MAX + 1);
+    let read = taken(&spec(token()), &[("Content-Type", FORM)], many.as_bytes());
+    assert!(matches!(read, Err(NotACall::Fields)), "{read:?}");
+}
+
+#[test]
+fn a_text_is_read_in_the_character_set_that_it_names() {
+    for (charset, body, expected) in [
+        ("iso-8859-1", b"caf\xe9".as_slice(), Some("café")),
+        ("iso-8859-1", "café".as_bytes(), Some("café")),
+        ("us-ascii", "café".as_bytes(), Some("café")),
+        ("\"Shift_JIS\"", b"\x93\xfa", Some("日")),
+        ("UTF-16LE", b"h\0i\0", Some("hi")),
+        ("utf-8", b"caf\xe9", None),
+        ("klingon", b"a", None),
+    ] {
+        let content_type = format!("text/plain; format=flowed; charset={charset}");
+        let headers = [("Content-Type", content_type.as_str())];
+        let read = taken(&spec(token()), &headers, body);
+        match expected {
+            Some(text) => assert_eq!(read.unwrap(), json!(text), "{charset}"),
+            None => assert_eq!(read.unwrap_err().status(), 400, "{charset}"),
+        }
+    }
+}
+
+/// A sender sees its refusal, and takes a call that was taken for one that was understood.
+#[test]
+fn a_body_that_cannot_be_read_is_refused_by_its_type_and_encoding() {
+    let multipart = "multipart/form-data; boundary=x";
+    let text = "text/plain";
+    for (scheme, headers, named) in [
+        ("plain", vec![("Content-Type", multipart)], multipart),
+        (
+            "plain",
+            vec![
+                ("Content-Type", "application/json"),
+                ("Content-Encoding", "gzip"),
+            ],
+            "gzip",
+        ),
+        ("github", vec![("Content-Type", text)], text),
+        ("stripe", vec![("Content-Type", text)], text),
+        ("github", vec![], "none"),
+        (
+            "github",
+            vec![
+                ("Content-Type", "application/json"),
+                ("Content-Encoding", "br"),
+            ],
+            "br",
+        ),
+    ] {
+        let proof = json!({ "hmac": { "secret": "hook", "scheme": scheme } });
+        let refusal = taken(&spec(proof), &headers, b"hello").unwrap_err();
+        assert_eq!(refusal.status(), 400, "{scheme} {headers:?}");
+        let refusal = refusal.to_string();
+        assert!(refusal.contains(named), "{scheme} {headers:?}: {refusal}");
+    }
+    let headers = [
+        ("Content-Type", "image/png"),
+        ("Content-Encoding", "identity"),
+    ];
+    let refusal = taken(&spec(token()), &headers, b"\x89PNG").unwrap_err();
+    assert!(refusal.to_string().contains("image/png"), "{refusal}");
+}
+
+/// GitHub offers a form in the same selection as JSON, and signs it as it is sent.
+#[test]
+fn a_call_of_github_is_the_same_as_json_and_as_a_form() {
+    let github = spec(hmac("github"));
+    let body = br#"{"action":"opened"}"#;
+    let json = taken(&github, &[("Content-Type", "application/json")], body).unwrap();
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let body = b"payload=%7B%22action%22%3A%22opened%22%7D";
+    assert_eq!(taken(&github, &form, body).unwrap(), json);
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! The JSON Schema that a sender wants the reply to a message to fit.
+//!
+//! It is a part of the message, so that whatever queues or joins messages keeps it. No provider is
+//! sent that part, and no agent reads it: it goes with the requests to the model.
+
+use crate::thread::message::{Message, Part, Role};
+use serde_json::Value;
+
+/// The provider and the model in whose name the part stands.
+const MARKED_BY: (&str, &str) = ("agent-host", "reply-schema");
+
+/// Returns the part of a message that holds a schema.
+#[must_use]
+pub fn part(schema: Value) -> Part {
+    let (provider, model) = MARKED_BY;
+    Part::Opaque {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        value: schema,
+    }
+}
+
+/// Returns the schema that a part holds; none if it holds none.
+#[must_use]
+pub fn of_part(part: &Part) -> Option<&Value> {
+    match part {
+        Part::Opaque {
+            provider,
+            model,
+            value,
+        } if (provider.as_str(), model.as_str()) == MARKED_BY => Some(value),
+        Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+    }
+}
+
+/// Returns the schema for the reply of a turn that heard these messages: that of the last which has
+/// one.
+pub fn of_turn<'m>(heard: impl DoubleEndedIterator<Item = &'m Message>) -> Option<&'m Value> {
+    let mut newest_first = heard.rev().filter(|message| message.role == Role::User);
+    newest_first.find_map(|message| message.parts.iter().find_map(of_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_part, of_turn, part};
+    use crate::thread::message::{Draft, Message, Part, Role};
+    use crate::values::digest::Salt;
+    use serde_json::{Value, json};
+
+    fn message(id: u64, role: Role, schema: Option<Value>) -> Message {
+        let mut draft = Draft::text(role, "api", "hi");
+        draft.parts.extend(schema.map(part));
+        draft.at(id, Salt([1; 16]))
+    }
+
+    #[test]
+    fn the_last_message_of_a_user_with_a_schema_says_what_the_reply_is() {
+        let [first, second] = ["string", "number"].map(|kind| json!({ "type": kind }));
+        let said = [
+            message(1, Role::User, Some(first.clone())),
+            message(2, Role::User, Some(second.clone())),
+            message(3, Role::User, None),
+            message(4, Role::Notice, Some(first.clone())),
+        ];
+        for (heard, wanted) in [
+            (&said[..], Some(&second)),
+            (&said[..1], Some(&first)),
+            (&said[2..], None),
+            (&[], None),
+        ] {
+            assert_eq!(of_turn(heard.iter()), wanted);
+        }
+        assert_eq!(of_part(&Part::text("hi")), None);
+    }
+}

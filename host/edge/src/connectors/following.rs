@@ -1,0 +1,110 @@
+//! What joins a message to what was before it: people and groups whom their service knows by
+//! another id, chats in which an agent takes part, and messages that are replied to.
+
+use super::Shared;
+use super::served::Served;
+use broker::{Error, KeyBefore};
+use domain::connector::{
+    Incoming, Moved, QUOTATIONS_MAX, Quotation, ReplyRoute, Said, keys_of_moved,
+};
+use domain::refusal::RefusalKind;
+use domain::time::Timestamp;
+use store::SaidBefore;
+
+/// Milliseconds for which an agent takes part in a chat in which it heard something and has said
+/// nothing yet.
+const HEARD_MS: u64 = 3_600_000;
+/// The author of what was said in a chat for an agent, as the agent reads it.
+const OWN: &str = "you";
+
+impl Shared {
+    /// Binds the id that somebody or a group has now to the user of the one before. Done twice, it
+    /// is done once.
+    ///
+    /// # Errors
+    /// It cannot be stored now.
+    pub(super) async fn follow(&self, served: &Served, moved: &Moved) -> Result<(), Error> {
+        let [before, now] = match keys_of_moved(&served.name, moved) {
+            Ok(keys) => keys,
+            Err(fault) => {
+                tracing::warn!(
+                    connector.name = %served.name,
+                    error = &fault as &dyn std::error::Error,
+                    "a component tells of another id that is none"
+                );
+                return Ok(());
+            }
+        };
+        let key_before = match moved.is_group {
+            true => KeyBefore::Stays,
+            // It may be another person's soon.
+            false => KeyBefore::Ends,
+        };
+        let broker = &self.core.broker;
+        let followed = broker.follow_connector_key(&before, &now, key_before);
+        match followed.await {
+            Ok(None) => Ok(()),
+            Ok(Some(user)) => {
+                tracing::warn!(
+                    connector.name = %served.name,
+                    %before,
+                    %now,
+                    %user,
+                    "the service knows a user by another id now; it is bound to them"
+                );
+                Ok(())
+            }
+            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => {
+                tracing::warn!(
+                    connector.name = %served.name,
+                    %before,
+                    %now,
+                    error = &refusal as &dyn std::error::Error,
+                    "the service knows a user by another id now, which is not bound to them"
+                );
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds the words of the message that another one replies to.
+    pub(super) async fn quote(
+        &self,
+        served: &Served,
+        message: &mut Incoming,
+        to: &str,
+    ) -> Result<(), Error> {
+        let chat = ReplyRoute {
+            connector: served.name.clone(),
+            chat: message.chat.clone(),
+        };
+        let quotation = match self.core.store().said_before(&chat, to).await? {
+            Some(SaidBefore::Sent(text)) => {
+                Quotation::of_replied(Some(OWN.to_owned()), Some(text.as_str()))
+            }
+            Some(SaidBefore::Arrived(before)) => {
+                let words = match &before.said {
+                    Said::Text { text } if !text.is_empty() => Some(text.as_str()),
+                    Said::Text { .. } | Said::Button { .. } => None,
+                };
+                Quotation::of_replied(before.sender_name.clone(), words)
+            }
+            None => Quotation::of_replied(None, None),
+        };
+        message.quotations.push(quotation);
+        message.quotations.truncate(QUOTATIONS_MAX);
+        Ok(())
+    }
+
+    /// Returns whether an agent takes part in a chat: it has said something there, or has heard
+    /// something and is about to.
+    pub(super) async fn takes_part(&self, served: &Served, chat: &str) -> Result<bool, Error> {
+        let chat = ReplyRoute {
+            connector: served.name.clone(),
+            chat: chat.to_owned(),
+        };
+        let since = Timestamp(self.core.now().0.saturating_sub(HEARD_MS));
+        Ok(self.core.store().takes_part(&chat, since).await?)
+    }
+}
