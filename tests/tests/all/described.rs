@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The events in the view `session` of everything that is done here.
-const SEEN: [&str; 17] = [
+const SEEN: [&str; 18] = [
     "client_action",
     "client_action_withdrawn",
     "connected",
