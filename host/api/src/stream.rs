@@ -72,7 +72,7 @@ pub(crate) struct StreamParams {
     view: Option<View>,
 }
 
-/// What a stream begins with.
+/// The beginning of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum StreamFrom {
@@ -113,8 +113,8 @@ impl StreamParams {
 /// `run_suspended`, `run_resumed`; `content_chunk` (ephemeral; void after `content_discarded` of
 /// its attempt, which clients that reconnect get too), `content_so_far` (ephemeral; the text of a
 /// reply in the middle of which you came, in place of what you show of its operation),
-/// `content_complete`; `thinking_chunk` (ephemeral) and
-/// `thinking_complete` of models whose provider shows it; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
+/// `content_complete`; `thinking_chunk` (ephemeral) and `thinking_complete` of models whose
+/// provider shows it; `tool_calls_detected`, `tool_executing`, `tool_progress` (ephemeral),
 /// `tool_result`; `program_tool_call` (ephemeral) when a program in a model's place calls a tool of
 /// its own; `message_complete` when a turn is stored, `stream_complete` when its run has ended;
 /// `state_change` (`status`); `session_completed`, `session_expired`, `terminated`; `error`;

@@ -28,7 +28,7 @@ pub(super) struct SessionStatsView {
     usage: UsageSums,
     /// Tokens of prompts and replies together.
     total_tokens: u64,
-    /// How full the window of its model is; none before a model was asked.
+    /// The part of its model's window that is filled; none before a model was asked.
     context: Option<ContextView>,
     /// Milliseconds from the beginning of each ended turn to its end, waiting included.
     turns_ms: u64,
@@ -40,7 +40,7 @@ pub(super) struct SessionStatsView {
     ended_at: Option<String>,
 }
 
-/// How full the window of a session's model is.
+/// The part of a model's window that a session fills.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = ContextFill)]
 pub(super) struct ContextView {

@@ -197,13 +197,13 @@ frames! {
             input_id: String,
             /// The message.
             message: MessageView,
-            /// Where it came from: `api`, `trigger`, `connector`, `dispatch`, `late_reply` or
+            /// The source of it: `api`, `trigger`, `connector`, `dispatch`, `late_reply` or
             /// `reminder`.
             source: String,
             /// The user who wrote it, or for whom the sending agent works.
             user_id: Option<String>,
-            /// What it waits for while a turn is in progress: `steer`, `interrupt`, `followup`,
-            /// `collect` or `own_turn`.
+            /// The point that it waits for while a turn is in progress: `steer`, `interrupt`,
+            /// `followup`, `collect` or `own_turn`.
             waits_for: String,
             /// The session.
             session_id: String,

@@ -106,10 +106,10 @@ impl ForeignMessage {
 
 /// The lines of another program's file that became nothing.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
-    /// Those that were understood.
+pub(super) struct Dropped {
+    /// Lines that were understood.
     pub(super) left_out: Vec<LeftOut>,
-    /// Those that cannot be meant.
+    /// Lines that cannot be meant.
     pub(super) passed_over: PassedOver,
 }
 
@@ -118,9 +118,9 @@ pub(super) fn reading(
     header: Header,
     turns: Vec<TranscriptTurn>,
     blobs: BTreeMap<Digest, Vec<u8>>,
-    beside: Beside,
+    dropped: Dropped,
 ) -> Result<Reading, TranscriptFault> {
-    let passed_over = beside.passed_over.into_faults();
+    let passed_over = dropped.passed_over.into_faults();
     if let (true, Some(first)) = (turns.is_empty(), passed_over.first()) {
         return Err(first.clone());
     }
@@ -139,7 +139,7 @@ pub(super) fn reading(
     Ok(Reading {
         transcript,
         exact: false,
-        left_out: beside.left_out,
+        left_out: dropped.left_out,
         passed_over,
     })
 }

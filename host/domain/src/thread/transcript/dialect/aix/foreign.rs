@@ -11,7 +11,9 @@ use super::super::blocks::{Blocks, parts};
 use super::FIELD;
 use crate::thread::message::Role;
 use crate::thread::model::Usage;
-use crate::thread::transcript::adopt::{self, Adopted, Adoption, Answered, Beside, ForeignMessage};
+use crate::thread::transcript::adopt::{
+    self, Adopted, Adoption, Answered, Dropped, ForeignMessage,
+};
 use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::line::{self, Fields, Line, Records};
 use crate::thread::transcript::{EMPTY_STATE, Header, LeftOut, Reading};
@@ -37,7 +39,7 @@ struct Thread {
     said: Vec<ForeignMessage>,
     uuids: HashMap<String, usize>,
     blobs: Blocks,
-    beside: Beside,
+    dropped: Dropped,
 }
 
 pub(super) fn read(
@@ -53,7 +55,7 @@ pub(super) fn read(
         said: Vec::new(),
         uuids: HashMap::new(),
         blobs,
-        beside: Beside::default(),
+        dropped: Dropped::default(),
     };
     for line in line::lines(file, records)? {
         let taken = match line {
@@ -64,7 +66,7 @@ pub(super) fn read(
             Err(fault) => Err(fault),
         };
         if let Err(fault) = taken {
-            thread.beside.passed_over.add(fault)?;
+            thread.dropped.passed_over.add(fault)?;
         }
     }
     thread.finish(adoption)
@@ -111,7 +113,7 @@ impl Thread {
             }
             "user" => self.say(line, &fields, Role::User, time)?,
             "assistant" => self.say(line, &fields, Role::Assistant, time)?,
-            other => self.beside.left_out.push(LeftOut {
+            other => self.dropped.left_out.push(LeftOut {
                 line: line.number,
                 what: other.to_owned(),
             }),
@@ -198,7 +200,7 @@ impl Thread {
             adoption,
         )?;
         for fault in faults {
-            self.beside.passed_over.add(fault)?;
+            self.dropped.passed_over.add(fault)?;
         }
         let header = Header {
             session,
@@ -210,7 +212,7 @@ impl Thread {
             parent: None,
             labels: Vec::new(),
         };
-        adopt::reading(header, turns, self.blobs, self.beside)
+        adopt::reading(header, turns, self.blobs, self.dropped)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::thread::compaction::ORIGIN_IMPORTED;
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::transcript::adopt::{
-    self, Adopted, Adoption, Answered, Beside, Compacts, ForeignMessage,
+    self, Adopted, Adoption, Answered, Compacts, Dropped, ForeignMessage,
 };
 use crate::thread::transcript::exact;
 use crate::thread::transcript::fault::TranscriptFault;
@@ -115,7 +115,7 @@ struct Entries {
     blobs: Blocks,
     /// True once a line was passed over, whose id nobody may know.
     is_torn: bool,
-    beside: Beside,
+    dropped: Dropped,
 }
 
 impl Default for Entries {
@@ -130,7 +130,7 @@ impl Default for Entries {
             leaf: None,
             blobs,
             is_torn: false,
-            beside: Beside::default(),
+            dropped: Dropped::default(),
         }
     }
 }
@@ -208,7 +208,7 @@ impl Entries {
             let place = parent.copied().unwrap_or(self.leaf);
             self.known.insert(id.to_owned(), place);
         }
-        self.beside.passed_over.add(fault)
+        self.dropped.passed_over.add(fault)
     }
 
     fn take(&mut self, line: &Line) -> Result<(), TranscriptFault> {
@@ -304,14 +304,14 @@ impl Entries {
             }
             "custom" => {
                 let name = fields.word_needed("customType")?;
-                self.beside.left_out.push(LeftOut {
+                self.dropped.left_out.push(LeftOut {
                     line,
                     what: format!("custom {name}"),
                 });
                 None
             }
             other => {
-                self.beside.left_out.push(LeftOut {
+                self.dropped.left_out.push(LeftOut {
                     line,
                     what: other.to_owned(),
                 });
@@ -352,7 +352,7 @@ impl Entries {
             "assistant" => self.assistant(message)?,
             "toolResult" => self.tool_result(message)?,
             "bashExecution" if message.flag("excludeFromContext")? => {
-                self.beside.left_out.push(LeftOut {
+                self.dropped.left_out.push(LeftOut {
                     line,
                     what: "bashExecution that pi keeps from the model".to_owned(),
                 });
@@ -434,9 +434,9 @@ impl Entries {
             homes,
             faults,
         } = adopt::turns(&self.said, self.leaf, header.session, adoption)?;
-        let mut beside = self.beside;
+        let mut dropped = self.dropped;
         for fault in faults {
-            beside.passed_over.add(fault)?;
+            dropped.passed_over.add(fault)?;
         }
         let home = |place: Option<usize>| place.and_then(|place| homes.get(place).copied());
         header.head = home(self.leaf);
@@ -444,7 +444,7 @@ impl Entries {
         let mut labels: Vec<(String, Label)> = Vec::new();
         for (line, target, label) in self.labels {
             let Some(place) = self.known.get(&target).copied() else {
-                beside.passed_over.add(TranscriptFault {
+                dropped.passed_over.add(TranscriptFault {
                     line,
                     field: "/targetId".to_owned(),
                     message: format!(
@@ -457,7 +457,7 @@ impl Entries {
             labels.retain(|(labelled, _)| *labelled != target);
             match (label, home(place)) {
                 (Some(label), Some(turn)) => labels.push((target, Label { turn, label })),
-                (Some(label), None) => beside.left_out.push(LeftOut {
+                (Some(label), None) => dropped.left_out.push(LeftOut {
                     line,
                     what: format!("label `{label}` before the first message"),
                 }),
@@ -465,7 +465,7 @@ impl Entries {
             }
         }
         header.labels = labels.into_iter().map(|(_, label)| label).collect();
-        adopt::reading(header, turns, self.blobs, beside)
+        adopt::reading(header, turns, self.blobs, dropped)
     }
 }
 
