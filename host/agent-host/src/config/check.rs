@@ -5,8 +5,8 @@ use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, connectors, directories, elsewhere, environment, external, file_system,
-    identity, literal_paths, network, paths, patterns, personas, programs, ranges, roles, secrets,
-    skills, triggers, turn_limits,
+    identity, literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills,
+    triggers, turn_limits,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -22,7 +22,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
-    roles::check(&loaded.config, &mut findings);
+    paths::check_roles(&loaded.config, &mut findings);
     skills::folders::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);

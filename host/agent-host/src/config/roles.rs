@@ -1,11 +1,6 @@
 //! The models of roles: that of an agent which has the role, and those that may answer it.
 
-use super::agents::no_model;
-use super::document::Config;
-use super::finding::{Finding, error};
-use super::patterns;
 use domain::grant::PatternList;
-use domain::path::ModelRole;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -78,35 +73,6 @@ impl<'de> Visitor<'de> for RoleVisitor {
             model,
             model_allowlist,
         })
-    }
-}
-
-/// Finds all faults of the models of roles.
-pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
-    for (role, models) in &config.roles {
-        let key = format!("roles.{role}");
-        let list = models.model_allowlist.as_ref();
-        let found = models.model.as_deref().map(|model| config.model(model));
-        match (found, &models.model) {
-            (Some(None), Some(model)) => {
-                findings.push(error(key.clone(), no_model(config, model)));
-            }
-            (Some(Some((alias, _))), _) if list.is_some_and(|list| !list.matches(alias)) => {
-                let message = format!(
-                    "it does not match `{alias}`, the model of the role, which then answers \
-                     nobody; add it"
-                );
-                findings.push(error(format!("{key}.modelAllowlist"), message));
-            }
-            _ => {}
-        }
-        let key = format!("{key}.modelAllowlist");
-        if *role == ModelRole::Heartbeat && list.is_some() {
-            let message = "a heartbeat wakes agents of other roles; write it at those roles";
-            findings.push(error(key.clone(), message));
-        }
-        findings.extend(patterns::entries(&key, list));
-        findings.extend(patterns::models(&key, list, &config.models));
     }
 }
 

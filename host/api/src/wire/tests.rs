@@ -623,7 +623,7 @@ fn thinking_is_shown_before_its_message_and_where_it_is_alone() {
         seq: 0,
         show: Show::Thinking("hm".to_owned()),
     };
-    let (name, data) = crate::wire::session_frame(&shown).unwrap();
+    let (name, data) = super::session_frame(&shown).unwrap();
     assert_eq!(
         (name.as_str(), &data["content"]),
         ("thinking_chunk", &json!("hm"))

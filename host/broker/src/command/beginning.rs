@@ -113,12 +113,13 @@ impl First {
 }
 
 impl Broker {
-    /// Checks the model that the words of a chat name which is to be begun.
-    async fn check_model_of_first(
+    /// Checks the model and the schema that the words of a chat name which is to be begun.
+    async fn check_wishes_of_first(
         &self,
         command: &PostRouted,
         beginning: &Beginning,
     ) -> Result<(), Error> {
+        self.check_reply_schema(&command.content).await?;
         let model = command.model.as_deref();
         if model.is_none() {
             return Ok(());
@@ -151,8 +152,7 @@ impl Broker {
         beginning: Beginning,
         routing: Routing<'_>,
     ) -> Result<Option<RoutedReceipt>, Error> {
-        self.check_model_of_first(command, &beginning).await?;
-        self.check_reply_schema(&command.content).await?;
+        self.check_wishes_of_first(command, &beginning).await?;
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;
