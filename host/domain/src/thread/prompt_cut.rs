@@ -365,14 +365,15 @@ impl Choice<'_> {
             .kept_from
             .min(self.first_open().unwrap_or(MessageId::MAX));
         // The notice so far makes way for one with another summary.
-        let summarised = self.cut.summary.as_ref().map_or(0, String::len);
-        let summarised = text_tokens(summarised);
-        let former = match self.cut.left_out_through {
-            0 => 0,
-            _ => NOTICE_TOKENS.min(self.total) + summarised,
+        let former = match (&self.cut.summary, self.cut.left_out_through) {
+            (_, 0) => 0,
+            (Some(summary), _) => NOTICE_TOKENS.min(self.total) + text_tokens(summary.len()),
+            (None, _) => NOTICE_TOKENS.min(self.total),
         };
-        let notice = |summary: u64| NOTICE_TOKENS.saturating_add(summary).saturating_sub(former);
-        let with_notice = self.total.saturating_add(notice(room.summary));
+        let notice = NOTICE_TOKENS
+            .saturating_add(room.summary)
+            .saturating_sub(former);
+        let with_notice = self.total.saturating_add(notice);
         let mut saved = 0_u64;
         let mut through = self.cut.left_out_through;
         for (place, cost) in at_place.range(..until) {
@@ -382,12 +383,10 @@ impl Choice<'_> {
             saved = saved.saturating_add(*cost);
             through = *place;
         }
-        // A summary is at most half as long as what it stands for, beside the former one. A notice
-        // in place of less than itself is no gain.
-        let notice = notice(room.summary.min((saved / 2).saturating_add(summarised)));
-        if saved > notice {
+        // A notice in place of less than itself is no gain.
+        if saved >= NOTICE_TOKENS {
             self.cut.left_out_through = through;
-            self.total = self.total.saturating_add(notice).saturating_sub(saved);
+            self.total = with_notice.saturating_sub(saved);
         }
     }
 

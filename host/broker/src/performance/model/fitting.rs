@@ -167,8 +167,6 @@ impl Model<'_> {
                 .await?
         {
             cut = cut.summarised(&summary, room.summary);
-            let shown = estimated_tokens(&cut.apply(source.said.clone()));
-            cut.tokens_after = room.around.saturating_add(shown);
         }
         self.attempts.record_cut(&cut).await;
         tracing::info!(
