@@ -3,15 +3,15 @@
 use super::super::blobs::part;
 use super::super::buckets::{place, written};
 use super::super::sample::{
-    NOON, Sample, accepted, ada, begin, commit, input, message, new, noise, run, run_ended,
-    run_started, session, stepped, timer,
+    NOON, Sample, accepted, begin, commit, input, message, noise, run, run_ended, run_started,
+    session, stepped, timer,
 };
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
-use super::{begun, deleted, erase_all, finished, is_sound, purged};
+use super::{begun, deleted, erase_all, finished, is_sound};
+use crate::Piece;
 use crate::sql::Columns;
-use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
-use domain::event::{Event, NewEvent, Source, Subject};
+use domain::event::{Event, Source};
 use domain::grant::BucketScope;
 use domain::id::{Stream, TurnId};
 use domain::message::{Message, Role};
@@ -244,43 +244,4 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
     }
     finished(&sample.store, 1).await;
     is_sound(&sample).await;
-}
-
-/// A limit on what a user stores holds for what components leave, too.
-#[tokio::test]
-async fn what_tools_leave_between_segments_is_the_users_until_it_is_purged() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let of_run = Stream::Run(run(1));
-    let started = run_started(run(1), 1, None, Vec::new());
-    sample.append(of_run, vec![started]).await;
-    let stored = async || sample.store.stored_bytes(&ada()).await.unwrap();
-    let before = stored().await;
-    let Event::OperationContinued(worked) = worked() else {
-        unreachable!("it continues");
-    };
-    let left = NewEvent {
-        actor: "host".to_owned(),
-        subject: Subject {
-            session: Some(session(1)),
-            run: Some(run(1)),
-            ..Subject::default()
-        },
-        ..new(Event::OperationContinued(Continuation {
-            state: vec![7; 10_000],
-            ..worked
-        }))
-    };
-    let commit = Commit::new().append(of_run, Expected::Any, vec![left]);
-    sample.store.commit(commit).await.unwrap();
-    let left = stored().await - before;
-    assert!(left >= 10_000, "{left} bytes");
-    let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
-    sample.append(of_run, vec![ended]).await;
-    purged(&sample, 1).await;
-    let text =
-        "SELECT CAST(total(length(payload)) AS INTEGER) FROM events WHERE actor = 'user:ada'";
-    let connection = Connection::open(sample.database()).unwrap();
-    let of_rows = connection.query_row(text, [], |row| row.uint(0)).unwrap();
-    assert_eq!(stored().await, of_rows);
 }
