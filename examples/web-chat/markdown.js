@@ -9,7 +9,7 @@ const SPAN_CHARS_MAX = 1000;
 const TARGET_CHARS_MAX = 120;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^ {0,3}> ?/;
@@ -28,18 +28,27 @@ function element(name, ...children) {
   return made;
 }
 
+/** A heading without the marks that may close it. */
+function withoutMarks(heading) {
+  let end = heading.length;
+  while (heading[end - 1] === "#") end -= 1;
+  const closes = end === 0 || heading[end - 1] === " ";
+  return closes ? heading.slice(0, end).trimEnd() : heading;
+}
+
 function blocks(lines, into, depth) {
   let at = 0;
   while (at < lines.length) {
     const line = lines[at];
     const fence = FENCE.exec(line);
-    const heading = HEADING.exec(line);
+    // Without an expression for its end, which a long run of spaces would make slow.
+    const heading = HEADING.exec(line.trimEnd());
     if (line.trim() === "") {
       at += 1;
     } else if (fence) {
       at = code(lines, at, fence[1], into);
     } else if (heading) {
-      into.append(element(`h${Math.min(heading[1].length + 2, 6)}`, ...inline(heading[2], 0)));
+      into.append(element(`h${Math.min(heading[1].length + 2, 6)}`, ...inline(withoutMarks(heading[2]), 0)));
       at += 1;
     } else if (RULE.test(line)) {
       into.append(element("hr"));

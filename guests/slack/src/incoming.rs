@@ -94,8 +94,8 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
     })
 }
 
-/// Whether a person said it. Messages of bots, joins and the like are left out, and so are edits
-/// that change no words: links that are shown with a preview are such.
+/// Returns true if a person said it. Messages of bots, joins and the like are left out, and so are
+/// edits that change no words: links that are shown with a preview are such.
 fn is_said(event: &Value, message: &Value) -> bool {
     let is_plain = match event["subtype"].as_str() {
         // One with files has a subtype, and so has one in a thread that is shown in the channel
@@ -110,7 +110,7 @@ fn is_said(event: &Value, message: &Value) -> bool {
     is_plain && kinds.contains(&event["type"].as_str()) && message.get("bot_id").is_none()
 }
 
-/// How a message reaches the bot.
+/// The way in which a message reaches the bot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hearing {
     /// It is said to it.
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
         chat(self.channel, thread)
     }
 
-    /// How a message here reaches the bot; none if it does not.
+    /// Returns the way in which a message here reaches the bot; none if it does not.
     fn hearing(
         &self,
         configuration: &Configuration,
@@ -175,7 +175,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What a message says.
+/// The words and files of a message.
 struct AllSaid {
     text: String,
     quotations: Vec<Quotation>,

@@ -19,7 +19,7 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// What a reference says.
+/// Returns the words of a reference.
 fn reference(named: &str) -> String {
     let (target, label) = named.split_once('|').unwrap_or((named, ""));
     let label = unescaped(label);

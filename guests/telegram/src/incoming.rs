@@ -26,7 +26,7 @@ pub(crate) fn of_updates(updates: &[Value], to: Option<&Bot>) -> Vec<Incoming> {
         .collect()
 }
 
-/// Whether something was said in a group.
+/// Returns true if something was said in a group.
 pub(crate) fn is_in_group(update: &Value) -> bool {
     ["message", "edited_message", "message_reaction"]
         .iter()
@@ -128,7 +128,7 @@ fn of_button(id: String, query: &Value) -> Option<Incoming> {
     Some(incoming)
 }
 
-/// Whether words in a group name the bot, or reply to it.
+/// Returns true if words in a group name the bot, or reply to it.
 fn is_said_to(bot: &Bot, message: &Value) -> bool {
     let is_of_bot = |user: &Value| user["id"].as_i64() == Some(bot.id);
     if is_of_bot(&message["reply_to_message"]["from"]) {

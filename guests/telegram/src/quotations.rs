@@ -39,7 +39,7 @@ pub(crate) fn forwarded(message: &Value) -> Option<Quotation> {
     })
 }
 
-/// Whether a message was passed on, and who wrote it, as far as that is told.
+/// Returns the author of a message that was passed on, as far as that is told; none if it was not.
 fn passed_on_from(message: &Value) -> Option<Option<String>> {
     if let Some(origin) = message.get("forward_origin") {
         return Some(of_origin(origin));
@@ -106,7 +106,8 @@ pub(crate) fn own_words(message: &Value) -> Option<String> {
     said("text", "entities").or_else(|| said("caption", "caption_entities"))
 }
 
-/// Whether somebody said a message. Whatever is said in a topic replies to the making of it.
+/// Returns true if somebody said a message. Whatever is said in a topic replies to the making of
+/// it.
 fn is_said(message: &Value) -> bool {
     message.get("forum_topic_created").is_none()
 }

@@ -126,7 +126,7 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
     })
 }
 
-/// What a message of a kind says.
+/// Returns the words or the file of a message of a kind.
 fn said(kind: &str, content: &Value) -> Option<Said> {
     Some(match kind {
         "text" => Said::Text(content["body"].as_str()?.to_owned()),

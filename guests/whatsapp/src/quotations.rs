@@ -4,7 +4,7 @@
 use agent_host_sdk::{Quotation, QuotationKind};
 use serde_json::Value;
 
-/// Whether a message was passed on. It then says nothing of its sender's own.
+/// Returns true if a message was passed on. It then says nothing of its sender's own.
 pub(crate) fn is_forwarded(message: &Value) -> bool {
     let context = &message["context"];
     context["forwarded"] == true || context["frequently_forwarded"] == true
@@ -25,7 +25,7 @@ pub(crate) fn replied_to(message: &Value) -> Option<&str> {
     message["context"]["id"].as_str().or(reaction.as_str())
 }
 
-/// What a message was written from: a product, or an advertisement.
+/// Returns the things from which a message was written: a product, or an advertisement.
 pub(crate) fn quoted(message: &Value) -> Vec<Quotation> {
     let context = &message["context"];
     let said = |value: &Value| {

@@ -128,7 +128,7 @@ struct Shared {
     guesses: Mutex<pairing::Guesses>,
     /// The messages in which replies grow.
     previews: previews::Previews,
-    /// Those of them that a host which is killed leaves to the next one.
+    /// Previews that a host which is killed leaves to the next one.
     stored_previews: previews::Stored,
     /// The messages that are stored, and of which their services wait to be told.
     acknowledgements: acknowledging::Acknowledgements,

@@ -142,10 +142,9 @@ pub struct Undelivered {
 pub struct Batch {
     /// The messages in the service's order: 1,000 at most.
     pub messages: Vec<Incoming>,
-    /// Those that have other ids now: 1,000 at most. They may be told again.
+    /// People and groups that have other ids now: 1,000 at most. They may be told again.
     pub moved: Vec<Moved>,
-    /// Those of the messages that were sent which were not delivered after all: 1,000 at most. They
-    /// may be told again.
+    /// Messages that were sent and not delivered after all: 1,000 at most. They may be told again.
     pub undelivered: Vec<Undelivered>,
     /// The position that the next poll goes on from; stored with the messages in one commit.
     /// 4 KiB at most.

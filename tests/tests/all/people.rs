@@ -638,7 +638,11 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
     assert_eq!(opened.text("conversation_id"), conversation);
     let found = get(&ada, &format!("/api/sessions/{session}")).await;
     assert_eq!(found.text("conversation_id"), conversation);
-    for line in [&ada, &bob] {
+    // Nobody else hears more of her session than that her conversation is taken.
+    for (line, code, field) in [
+        (&ada, "SESSION_EXISTS", "/session_id"),
+        (&bob, "CONVERSATION_TAKEN", "/conversation_id"),
+    ] {
         let taken = ask(line, Method::POST, path, &new).await;
         assert_eq!(
             (
@@ -646,7 +650,7 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
                 taken.text("code").as_str(),
                 taken.text("field").as_str()
             ),
-            (409, "SESSION_EXISTS", "/session_id"),
+            (409, code, field),
             "{taken:?}"
         );
     }

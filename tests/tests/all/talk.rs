@@ -195,7 +195,7 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
         ("denied", "agent_not_accessible"),
         ("foreign", "agent_session_error"),
         ("gone", "agent_session_error"),
-        ("words", "invalid_arguments"),
+        ("words", "agent_session_error"),
         ("path", "agent_not_found"),
         ("caller", "no_caller"),
     ] {

@@ -198,7 +198,8 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
         .await;
     world.idle(other).await;
     let after = world.broker.stats();
-    assert!(after.wakes >= before.wakes + 100, "{before:?} {after:?}");
+    // Words may go into quarantine with their session, which wakes nobody.
+    assert!(after.wakes >= before.wakes + 50, "{before:?} {after:?}");
     // 50 ms, twice that, and so on.
     assert!(after.looks - before.looks < 30, "{before:?} {after:?}");
 }

@@ -38,7 +38,7 @@ pub struct Coming<'a> {
     pub of_address: &'a (dyn Fn(&ConnectorKey) -> usize + Sync),
 }
 
-/// What becomes of the key of somebody whom their service knows by another id now.
+/// The fate of the key of somebody whom their service knows by another id now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyBefore {
     /// It stays bound: the service gives the id to nobody else.
@@ -192,8 +192,8 @@ impl Broker {
         Err(busy("the key is changing hands at this moment; try again shortly").into())
     }
 
-    /// Binds the key that somebody's service knows them by now to the user to whom the key before is
-    /// bound. Returns the user; none if nothing is to be done, because the key before stands for
+    /// Binds the key that somebody's service knows them by now to the user to whom the key before
+    /// is bound. Returns the user; none if nothing is to be done, because the key before stands for
     /// nobody or the one now for somebody else.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What joins a message to what was before it: people and groups whom their service knows by
+//! Links of a message to what was before it: people and groups whom their service knows by
 //! another id, chats in which an agent takes part, and messages that are replied to.
 
 use super::Shared;

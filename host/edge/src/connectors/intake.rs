@@ -46,9 +46,9 @@ pub(super) struct Brought {
     pub(super) overheard: Vec<String>,
     /// The messages that reply to others.
     pub(super) replies: Vec<Reply>,
-    /// Those that have other ids now.
+    /// People and groups that have other ids now.
     pub(super) moved: Vec<Moved>,
-    /// Those of the messages that were sent which were not delivered after all.
+    /// Messages that were sent and not delivered after all.
     pub(super) undelivered: Vec<Undelivered>,
 }
 

@@ -152,8 +152,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Finds the message in which the reply grew: the one that this process knows or that one before
-    /// it stored, or else the one that an attempt before was about to edit.
+    /// Finds the message in which the reply grew: the one that this process knows or that one
+    /// before it stored, or else the one that an attempt before was about to edit.
     async fn find_preview(&mut self) -> Result<(), ReadError> {
         let Some(run) = self.run().filter(|_| self.row.piece == 0) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Messages that a service took and did not deliver after all. They count as delivered until it says
-//! so, and are given up then.
+//! Messages that a service took and did not deliver after all. They count as delivered until it
+//! says so, and are given up then.
 
 use super::Shared;
 use super::sending::subject_of;

@@ -27,7 +27,7 @@ pub struct IntakeRow {
     pub version: u64,
 }
 
-/// What a message of a chat said.
+/// The words of a message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaidBefore {
     /// It was sent there: the text of the whole of which it is a piece.

@@ -133,6 +133,8 @@ fn known<'a>(
         "definition" => "spare",
         // There is none: no agent is an external one, and no trigger a webhook.
         "name" => "nowhere",
+        // There is none: no session was opened with one.
+        "conversation" => NOBODY,
         "rest" => "more",
         "trigger" => "yearly",
         "connector" => "site",

@@ -114,7 +114,7 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     assert!(
         indents[0]
             .1
-            .starts_with("/local/agent/x  agent  Puppet  active  sessions 1, running 0"),
+            .starts_with("/local/agent/x  agent  x  active  sessions 1, running 0"),
         "{lines:?}"
     );
     let json = folder.run(&["agents", "tree", "--json"]).await;

@@ -159,9 +159,9 @@ pub struct Batch {
     pub overheard: Vec<String>,
     /// The messages that reply to others, of which the host has the words.
     pub replies: Vec<Reply>,
-    /// Those that have other ids now.
+    /// People and groups that have other ids now.
     pub moved: Vec<Moved>,
-    /// Those of the messages that were sent which were not delivered after all.
+    /// Messages that were sent and not delivered after all.
     pub undelivered: Vec<Undelivered>,
 }
 

@@ -187,7 +187,7 @@ fn object(text: &str) -> Option<Value> {
     read.filter(Value::is_object)
 }
 
-/// What a body says of itself, for a refusal.
+/// Returns the type that a body names for itself, for a refusal.
 fn said(content_type: Option<&str>) -> String {
     shown(content_type.unwrap_or("none"))
 }

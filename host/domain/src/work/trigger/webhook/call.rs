@@ -38,8 +38,8 @@ pub struct WebhookCall {
     /// The query, decoded, without credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<(String, String)>,
-    /// The body: JSON when it was JSON, the fields of a form, otherwise a JSON string. The data of a
-    /// CloudEvent.
+    /// The body: JSON when it was JSON, the fields of a form, otherwise a JSON string. The data of
+    /// a CloudEvent.
     pub payload: Value,
 }
 
