@@ -31,7 +31,8 @@ const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
 /// one address no more than ten come at once.
 const VISITORS: usize = 8;
 /// The codes of refusals because there is nothing of a kind at all.
-const NONE_THERE: [&str; 7] = [
+const NONE_THERE: [&str; 8] = [
+    "CONVERSATION_NOT_FOUND",
     "DEAD_LETTER_NOT_FOUND",
     "DELIVERY_NOT_FOUND",
     "NOTE_NOT_FOUND",
