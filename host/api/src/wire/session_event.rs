@@ -84,8 +84,9 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
 /// Returns the frame of a message that a session has accepted; none of an input without words.
 pub(crate) fn message_accepted(it: &InputAccepted) -> Option<SessionEvent> {
     let message = draft(it.message.as_ref()?);
+    let source = source(&it.source);
     let data = json!({
-        "input_id": it.input, "message": message, "source": source(&it.source)["kind"],
+        "input_id": it.input, "message": message, "source": source.get("kind"),
         "user_id": it.user_id, "waits_for": waits_for(&it.waits_for()),
     });
     Some((FrameName::MessageAccepted, data))

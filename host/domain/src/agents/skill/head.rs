@@ -124,11 +124,11 @@ impl Reading {
     }
 
     fn set(&mut self, key: String, value: &str) -> Result<(), HeadFault> {
-        let before = self.fields.insert(key.clone(), value.to_owned());
-        match before {
-            None => Ok(()),
-            Some(_) => Err(HeadFault::Twice(shown(&key))),
+        if self.fields.contains_key(&key) {
+            return Err(HeadFault::Twice(shown(&key)));
         }
+        self.fields.insert(key, value.to_owned());
+        Ok(())
     }
 }
 
