@@ -5,8 +5,11 @@ use serde_json::Value;
 
 /// Words for what a message is that nobody here can read.
 const UNREAD: &str = "[a message of a kind that cannot be read here]";
+/// A kind of message, and its words.
+type Kind = (&'static str, fn(&Value) -> String);
+
 /// Kinds that are said in words. A venue has a location too, and is said as a venue.
-const KINDS: [(&str, fn(&Value) -> String); 18] = [
+const KINDS: [Kind; 18] = [
     ("venue", venue),
     ("location", location),
     ("contact", contact),

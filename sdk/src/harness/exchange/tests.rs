@@ -39,6 +39,8 @@ fn incoming(id: &str) -> Incoming {
         attachments: Vec::new(),
         sent_ms: 1,
         acknowledge: None,
+        overheard: false,
+        replies_to: None,
     }
 }
 
