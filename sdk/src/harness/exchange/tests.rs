@@ -62,7 +62,7 @@ fn a_message_without_an_id_breaks_a_rule() {
 #[should_panic(expected = "the host leaves any other one out")]
 fn a_message_with_an_endless_handle_breaks_a_rule() {
     let mut message = incoming("1");
-    message.acknowledge = Some("h".repeat(2_049));
+    message.acknowledge = Some("h".repeat((16 << 10) + 1));
     let _ = Exchange::of(Brings(vec![message])).poll();
 }
 
