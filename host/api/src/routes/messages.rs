@@ -21,7 +21,7 @@ use domain::queue::QueueOverride;
 use domain::reply_schema;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turn_views::{
@@ -46,7 +46,7 @@ pub(super) struct NewMessage {
     /// answer. It holds for the replies of models that the user sees, in the turn that hears the
     /// message. A reply that does not fit is asked for again; then the turn fails.
     #[schema(value_type = Option<Object>)]
-    reply_schema: Option<Value>,
+    reply_schema: Option<Map<String, Value>>,
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
@@ -222,10 +222,11 @@ pub(super) async fn post_message(
             broker.agent_id(&caller.user, &target).await?.to_string()
         }
     };
+    let reply_schema = new.reply_schema.map(Value::Object);
     let command = PostMessage {
         target,
         session,
-        content: with_schema(new.content.0, new.reply_schema.as_ref()),
+        content: with_schema(new.content.0, reply_schema.as_ref()),
         model: new.model,
         queue: new.queue.map(QueueOverride::from).unwrap_or_default(),
         priority: new.priority,
@@ -236,7 +237,7 @@ pub(super) async fn post_message(
     let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
     let message = accepted_message(posted, &stream, session, outcome).labelled(labels);
-    let message = message.with_data(broker, new.reply_schema).await;
+    let message = message.with_data(broker, reply_schema).await;
     Ok((status, axum::Json(message)))
 }
 

@@ -23,7 +23,7 @@ use domain::path::FetchStrategy;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Bytes of what is sought.
@@ -45,7 +45,7 @@ pub(super) struct RoutedMessage {
     /// answer. It holds for the replies of models that the user sees, in the turn that hears the
     /// message. A reply that does not fit is asked for again; then the turn fails.
     #[schema(value_type = Option<Object>)]
-    reply_schema: Option<Value>,
+    reply_schema: Option<Map<String, Value>>,
     /// Treatment of the message while the agent is busy. Fields that are left out are taken from
     /// the session, then from the host's configuration.
     queue: Option<QueueBody>,
@@ -191,7 +191,8 @@ pub(super) async fn post(
     let patience = wait.patience()?;
     let to = address(message.to)?;
     let level = to.level();
-    let content = with_schema(message.content.0, message.reply_schema.as_ref());
+    let reply_schema = message.reply_schema.map(Value::Object);
+    let content = with_schema(message.content.0, reply_schema.as_ref());
     let labels = MessageLabels(message.labels);
     let broker = api.command()?;
     let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
@@ -225,10 +226,7 @@ pub(super) async fn post(
         Routed::Accepted(accepted) => {
             let (status, outcome) = awaited(&api, &caller, &accepted.said, patience).await?;
             let mut routed = routed_to(accepted, level, labels, outcome);
-            routed.accepted = routed
-                .accepted
-                .with_data(broker, message.reply_schema)
-                .await;
+            routed.accepted = routed.accepted.with_data(broker, reply_schema).await;
             (status, axum::Json(routed)).into_response()
         }
         Routed::Unclear(several) => (
