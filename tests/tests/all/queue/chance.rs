@@ -61,11 +61,15 @@ pub(super) fn part_of(chance: &mut Chance) -> String {
         .collect()
 }
 
-/// An agent whose turns hear messages while they wait, then wait without hearing any, then reply.
-pub(super) fn busy() -> Value {
+/// Milliseconds for which the turns of most tests hear no message.
+pub(super) const DEAF_MS: u64 = 8;
+
+/// An agent whose turns hear messages while they wait, then wait without hearing any for so many
+/// milliseconds, then reply.
+pub(super) fn busy(deaf_ms: u64) -> Value {
     let script = json!({ "steps": [
         { "start": [{ "key": "a", "timer": 12 }], "hear": true },
-        { "start": [{ "key": "b", "timer": 8 }], "until": "all" },
+        { "start": [{ "key": "b", "timer": deaf_ms }], "until": "all" },
     ] });
     // Words that arrive at a turn's end make it go on: a limit would end it sooner or later.
     json!({

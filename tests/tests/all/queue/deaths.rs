@@ -1,7 +1,7 @@
 //! Messages in any mode to a process that is killed again and again.
 
 use super::super::crash::{open, rest};
-use super::chance::{Chance, busy, manner};
+use super::chance::{Chance, DEAF_MS, busy, manner};
 use super::fates::check;
 use super::refinement::{Sent, refine};
 use super::said;
@@ -56,7 +56,7 @@ async fn deliver(
 /// order.
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_once() {
-    let folder = Folder::new(puppets(&json!([busy()])));
+    let folder = Folder::new(puppets(&json!([busy(DEAF_MS)])));
     folder.warm(&["puppet"]).await;
     let mut host = Some(folder.start(None).await.unwrap());
     let opened = host

@@ -2,7 +2,7 @@
 //! crashes. The broker does what the simplest correct queue allows. Every accepted message is dealt
 //! with once, in its order, or its sender learns the reason why not.
 
-use super::chance::{Chance, busy, part_of};
+use super::chance::{Chance, DEAF_MS, busy, part_of};
 use super::fates::check;
 use super::refinement::{Came, Sent, Standing, heard_texts, refine};
 use super::said;
@@ -51,13 +51,13 @@ struct Story {
 }
 
 impl Story {
-    async fn begin(seed: u64) -> Self {
+    async fn begin(seed: u64, deaf_ms: u64) -> Self {
         let mut setup = Setup {
             components: vec!["puppet"],
             ..Setup::default()
         };
         let caller = json!({ "agentId": "caller", "displayName": "Caller", "component": "puppet" });
-        setup.definitions = vec![busy(), caller];
+        setup.definitions = vec![busy(deaf_ms), caller];
         let world = World::new(setup).await;
         let one = world.open("busy").await;
         let other = world.open("busy").await;
@@ -400,7 +400,7 @@ async fn mirror(events: &[Recorded], all: &[(SessionId, Came)], folder: &Path) -
 
 async fn interleave(seed: u64) {
     let story = async {
-        let mut story = Story::begin(seed).await;
+        let mut story = Story::begin(seed, DEAF_MS).await;
         for number in 0..HAPPENINGS {
             story = Box::pin(story.happens(number)).await;
         }
@@ -434,7 +434,8 @@ fn places(events: &[Recorded], is: impl Fn(&Event) -> bool) -> Vec<usize> {
 /// A history in which anything was lost, doubled or moved is told apart from a true one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_history_with_something_lost_doubled_or_moved_is_told_apart_from_a_true_one() {
-    let mut story = Story::begin(7).await;
+    // The first turn goes on until the last message is in the queue.
+    let mut story = Story::begin(7, 1_500).await;
     let session = story.talks[0].session;
     for (number, queue) in [
         "steer",
