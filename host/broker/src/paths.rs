@@ -89,8 +89,15 @@ impl PathSettings {
             .model_of(kind, definition)
             .into_iter()
             .chain(of_heartbeats);
-        let standing = if definition.model.as_deref().is_some_and(leads) {
+        let is_model = |name: &str| {
+            let route = gateway.resolve(Some(name));
+            route.is_ok_and(|route| route.alias == alias)
+        };
+        let own = definition.model.as_deref();
+        let standing = if own.is_some_and(is_model) {
             Standing::Own
+        } else if own.is_some_and(leads) {
+            Standing::OwnFallback
         } else if of_roles.any(leads) {
             Standing::OfRole
         } else if gateway

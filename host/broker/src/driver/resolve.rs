@@ -351,7 +351,7 @@ impl SessionContext {
             .definition(&started.definition)
             .map(|definition| then.settings.paths.named(gateway, kind, definition, alias));
         let is_chosen =
-            |model: &NamedModel<'_>| matches!(model.standing, Standing::Own | Standing::OfRole);
+            |model: &NamedModel<'_>| !matches!(model.standing, Standing::Default | Standing::Other);
         let model = chosen_then
             .filter(is_chosen)
             .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));

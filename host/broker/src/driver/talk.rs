@@ -344,7 +344,7 @@ impl SessionContext {
             }
         };
         // Another session of its own would be led without what narrows this one.
-        if agent.id == scope.agent.agent.id && !scope.driving.run.started.permissions.are_all() {
+        if agent.id == scope.agent.agent.id && self.is_narrower_than_path(scope) {
             let denied = Denied {
                 rule: Rule::Permissions,
                 what: agent.definition.0.clone(),

@@ -64,7 +64,7 @@ impl SessionContext {
         let is_narrowed = started.depth > 0
             || started.spawn_depth > 0
             || !started.denies.is_empty()
-            || !started.permissions.are_all();
+            || self.is_narrower_than_path(scope);
         // Those of this step are not among the run's yet.
         let taken = scope.driving.run.claimed.iter();
         let taken: Vec<InputId> = taken.chain(&scope.intake.claimed).copied().collect();
@@ -88,6 +88,16 @@ impl SessionContext {
             }
             Err(wrong) => Ok(failed(TRIGGER_INVALID, wrong.to_string())),
         }
+    }
+
+    /// Returns whether the turn is permitted less than every turn of its agent at its path is.
+    pub(super) fn is_narrower_than_path(&self, scope: &Scope<'_>) -> bool {
+        let started = &scope.driving.run.started;
+        let agent = scope.agent;
+        let path = &agent.agent.path;
+        let paths = &self.served.settings.paths;
+        let of_path = paths.permissions(&started.user_id, path, agent.kind, scope.definition);
+        !started.permissions.beyond(&of_path).are_all()
     }
 
     /// Returns whether all inputs are a user's own words: neither those of a trigger, of another

@@ -82,15 +82,21 @@ impl Permissions {
         *self == Self::default()
     }
 
+    /// Returns those of them that are not among others.
+    #[must_use]
+    pub fn beyond(&self, others: &Self) -> Self {
+        let others: Vec<Self> = others.each().map(Self::alone).collect();
+        let each = self.each().map(Self::alone);
+        each.filter(|one| !others.contains(one))
+            .fold(Self::default(), |all, one| all.both(&one))
+    }
+
     /// Returns the permissions of both: each of them counts, and counts once.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         let mut each: Vec<Self> = Vec::new();
         for one in self.each().chain(others.each()) {
-            let one = Self {
-                and: Vec::new(),
-                ..one.clone()
-            };
+            let one = one.alone();
             if !one.are_all() && !each.contains(&one) {
                 each.push(one);
             }
@@ -125,6 +131,14 @@ impl Permissions {
         self.each()
             .filter_map(|one| one.models.as_ref())
             .all(|list| list.matches(alias))
+    }
+
+    /// These, without the others that count as well.
+    fn alone(&self) -> Self {
+        Self {
+            and: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Each of them, these first.

@@ -12,8 +12,10 @@ use crate::agents::definition::Definition;
 /// The reason for which an agent may have a model, as far as the configuration has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Its definition has it as its `model`, or it is a fallback of that.
+    /// Its definition has it as its `model`.
     Own,
+    /// It is a fallback of the model of its definition.
+    OwnFallback,
     /// The operator chose it for the role of the agent, or it is a fallback of that.
     OfRole,
     /// It is the host's default model.
@@ -38,15 +40,15 @@ impl Caller<'_> {
     ///
     /// It always may be by the model of its definition and its fallbacks, and by that of its role.
     /// Its `modelAllowlist` says which others; without one, the default model is the only other. A
-    /// program needs its exact name in the definition. Permissions of persona and path have to
-    /// allow each of them.
+    /// program needs its exact name in the definition, also where it is a fallback. Permissions of
+    /// persona and path have to allow each of them.
     ///
     /// # Errors
     /// The rule that decided.
     pub fn may_be_answered_by(&self, model: NamedModel<'_>) -> Result<(), Denied> {
         let agent = self.agent;
         let is_chosen = match model.standing {
-            Standing::Own | Standing::OfRole => true,
+            Standing::Own | Standing::OwnFallback | Standing::OfRole => true,
             Standing::Default => agent.model_allowlist.is_none() || agent.model.is_none(),
             Standing::Other => false,
         };
@@ -138,6 +140,7 @@ mod tests {
         for (list, model, expected) in [
             // Without a list: its own, its role's and the default, and no other.
             (json!(null), with(FAST, Standing::Own), Ok(())),
+            (json!(null), with(FAST, Standing::OwnFallback), Ok(())),
             (json!(null), with(FAST, Standing::OfRole), Ok(())),
             (json!(null), with(FAST, Standing::Default), Ok(())),
             (json!(null), FAST, refused),
@@ -147,8 +150,19 @@ mod tests {
             (json!(["slow"]), FAST, refused),
             (json!([]), with(FAST, Standing::Own), Ok(())),
             (json!([]), with(FAST, Standing::Default), refused),
-            // A program is named, and no pattern, role or default is a name.
+            // A program is named, and no pattern, fallback, role or default is a name.
             (json!(["coder-a"]), CODER, Ok(())),
+            (
+                json!(["coder-a"]),
+                with(CODER, Standing::OwnFallback),
+                Ok(()),
+            ),
+            (json!(null), with(CODER, Standing::OwnFallback), refused),
+            (
+                json!(["coder-*"]),
+                with(CODER, Standing::OwnFallback),
+                refused,
+            ),
             (json!(null), with(CODER, Standing::Own), Ok(())),
             (json!(["*"]), CODER, refused),
             (json!(["coder-*"]), CODER, refused),
@@ -198,10 +212,15 @@ mod tests {
             alias: "other",
             ..FAST
         };
+        let own_fallback = NamedModel {
+            standing: Standing::OwnFallback,
+            ..CODER
+        };
         for (permissions, model, expected) in [
             (&all, other, Ok(())),
             (&narrow, other, Err(Rule::Permissions)),
             (&all, CODER, Err(Rule::ModelAllowlist)),
+            (&all, own_fallback, Err(Rule::ModelAllowlist)),
         ] {
             let caller = Caller {
                 agent: &agent,

@@ -704,6 +704,10 @@ fn what_two_permit_is_what_both_permit_and_each_counts_once() {
         (reads.clone(), reads.clone(), both.clone())
     );
     assert!(all.both(&all).are_all());
+    // What a path gives is told from what narrows a turn besides.
+    for (of_path, besides) in [(&all, &both), (&bare, &reads), (&both, &all)] {
+        assert_eq!(&both.beyond(of_path), besides);
+    }
     let stored = serde_json::to_value(&both).unwrap();
     assert_eq!(serde_json::from_value::<Permissions>(stored).unwrap(), both);
     // An agent has what its own lists and all of them let through.

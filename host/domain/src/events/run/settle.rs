@@ -133,8 +133,8 @@ impl Ended {
     fn is_untrusted(&self, operation: &Operation) -> bool {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
-            // The reason why a tool failed is in the tool's own words.
-            Self::Failed(failure) => {
+            // The reason why a tool failed, or what cut it off, is in the tool's own words.
+            Self::Failed(failure) | Self::Unknown(failure) => {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
             Self::Replied(reply) => reply.untrusted,
@@ -143,8 +143,7 @@ impl Ended {
             | Self::Denied
             | Self::TimedOut
             | Self::Unanswered
-            | Self::Cancelled
-            | Self::Unknown(_) => false,
+            | Self::Cancelled => false,
         }
     }
 }
