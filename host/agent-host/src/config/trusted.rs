@@ -3,8 +3,8 @@
 //!
 //! They are one list, made from every key of the configuration: whoever adds a key says here
 //! whether it names such a place. No component and no program of a provider writes to one, and
-//! none reads what is secret. What a program of a provider is started from has a check of its own
-//! (`programs/writers.rs`), which lets it write to its home.
+//! none reads what is secret. What a program of a provider is started from, and its home, have a
+//! check of their own (`programs/writers.rs`), which lets it write to its home.
 
 use super::directories::Reached;
 use super::document::{Config, Loaded};
