@@ -3,8 +3,8 @@
 //!
 //! They are one list, made from every key of the configuration: whoever adds a key says here
 //! whether it names such a place. No component and no program of a provider writes to one, and
-//! none reads what is secret. What a program of a provider is started from has a check of its own
-//! (`programs/writers.rs`), which lets it write to its home.
+//! none reads what is secret. What a program of a provider is started from, and its home, have a
+//! check of their own (`programs/writers.rs`), which lets it write to its home.
 
 use super::directories::Reached;
 use super::document::{Config, Loaded};
@@ -186,9 +186,16 @@ fn of_secrets(loaded: &Loaded, secrets: &BTreeMap<String, SecretSource>, search:
                 });
             }
             SecretSource::Command(words) => {
-                for file in named_by(loaded, words) {
-                    search.look(Kind::Secret, &file, || {
-                        format!("a file of the command that says the secret `{name}`")
+                for place in named_by(loaded, words) {
+                    // Where the configuration lies, others have folders beside it.
+                    let is_around = Reached::by(&loaded.file).is_in(&Reached::by(&place));
+                    let (kind, what) = match place.is_dir() {
+                        true if is_around => (Kind::Secret, "folder"),
+                        true => (Kind::SecretWhole, "folder"),
+                        false => (Kind::Secret, "file"),
+                    };
+                    search.look(kind, &place, || {
+                        format!("a {what} of the command that says the secret `{name}`")
                     });
                 }
             }
@@ -197,8 +204,8 @@ fn of_secrets(loaded: &Loaded, secrets: &BTreeMap<String, SecretSource>, search:
     }
 }
 
-/// Returns the files that the words of a command name: its program, and every argument that is a
-/// file.
+/// Returns what the words of a command name: its program, and every argument that is a file or a
+/// folder, or has one behind a `=`, such as `--identity=key`.
 fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
     let by_name = words
         .first()
@@ -210,10 +217,14 @@ fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
             .map(|folder| folder.join(program))
             .find(|file| file.is_file())
     });
-    words
-        .iter()
-        .map(|word| loaded.resolve(Path::new(word)))
-        .filter(|file| file.is_file())
+    let parts = words.iter().flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        std::iter::once(word.as_str()).chain(value)
+    });
+    parts
+        .filter(|part| !part.is_empty())
+        .map(|part| loaded.resolve(Path::new(part)))
+        .filter(|place| place.is_file() || place.is_dir())
         .chain(searched)
         .collect()
 }

@@ -308,12 +308,23 @@ fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_componen
     for name in ["kit/bin/say", "kit/kept"] {
         std::fs::write(folder.path().join(name), "").unwrap();
     }
+    // A folder in which the granted one is.
+    std::fs::create_dir(folder.path().join("above")).unwrap();
+    std::fs::rename(folder.path().join("kit"), folder.path().join("above/kit")).unwrap();
+    std::os::unix::fs::symlink("above/kit", folder.path().join("kit")).unwrap();
     let file = folder.path().join("c.toml");
     for (words, expected) in [
         (r#"["./kit/bin/say"]"#, true),
         (r#"["sh", "kit/bin/say"]"#, true),
         (r#"["cat", "kit/kept"]"#, true),
-        (r#"["echo", "kit"]"#, false),
+        (r#"["cat", "--from=kit/kept"]"#, true),
+        (r#"["cat", "--from=kit"]"#, true),
+        (r#"["ls", "kit"]"#, true),
+        (r#"["ls", "kit/bin"]"#, true),
+        (r#"["ls", "--dir=above"]"#, true),
+        (r#"["ls", "--from="]"#, false),
+        (r#"["ls", "."]"#, false),
+        (r#"["echo", "word"]"#, false),
     ] {
         let text = format!(
             "[server]\ndataDir = \"/nowhere/data\"\n[secrets]\nkey = {{ command = {words} \
@@ -325,7 +336,7 @@ fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_componen
         let told = findings.iter().any(|found| {
             found
                 .message
-                .contains("a file of the command that says the secret `key`")
+                .contains(" of the command that says the secret `key`")
         });
         assert_eq!(told, expected, "{words}: {findings:?}");
     }

@@ -1,7 +1,9 @@
-//! Checks of who may write what a program is started from, and where it lives and works.
+//! Checks of who may write what a program is started from, and where it lives and works, and of
+//! who may read its home.
 //!
 //! A program is executed outside of the sandbox, with what is in its home. Whoever may write there
-//! decides what it does, and whoever may write around a folder can put a link in its place.
+//! decides what it does, and whoever may write around a folder can put a link in its place. The
+//! login of a program is in its home: whoever may read there can use its account.
 
 use crate::config::directories::Reached;
 use crate::config::document::Loaded;
@@ -12,8 +14,10 @@ use std::path::{Path, PathBuf};
 /// A use that a program makes of a file or folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is the program, is read by it, or is its home: nobody else writes there.
+    /// It is the program, or is read by it: nobody else writes there.
     Own,
+    /// It is its home, with its login: nobody else reads or writes there.
+    Home,
     /// It works there, and others may too.
     Work,
     /// It reads there as in a working folder, which it does not write.
@@ -29,34 +33,39 @@ struct Part<'a> {
     reached: Reached,
 }
 
-/// A folder that somebody may write.
-struct Written<'a> {
+/// A folder that somebody may read or write.
+struct Granted<'a> {
     /// The provider whose program that is; none for a component.
     provider: Option<&'a str>,
     key: String,
+    access: Access,
     path: PathBuf,
     reached: Reached,
 }
 
 /// Finds folders in which a component or another program may write what a program is started from,
-/// or through which one of its folders is reached.
+/// or through which one of its folders is reached, and those in which one may read its home.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let parts = parts(loaded);
-    let mut written = granted(loaded);
-    written.extend(of_programs(loaded));
-    for writer in written {
+    let mut granted = of_components(loaded);
+    granted.extend(of_programs(loaded));
+    for folder in granted {
         let mut others = parts
             .iter()
-            .filter(|part| writer.provider != Some(part.provider));
-        if let Some(part) = others.find(|part| part.is_open_to(&writer)) {
+            .filter(|part| folder.provider != Some(part.provider));
+        if let Some(part) = others.find(|part| part.is_open_to(&folder)) {
+            let (used, barred) = match folder.access {
+                Access::ReadOnly => ("read", "read"),
+                Access::ReadWrite => ("written", "change"),
+            };
             let message = format!(
-                "`{}` is written here, and it is, is in or holds `{}` of the program of \
-                 `providers.{}`, which nobody else may change; name a folder apart from it",
-                writer.path.display(),
+                "`{}` is {used} here, and it is, is in or holds `{}` of the program of \
+                 `providers.{}`, which nobody else may {barred}; name a folder apart from it",
+                folder.path.display(),
                 part.key,
                 part.provider
             );
-            findings.push(error(writer.key, message));
+            findings.push(error(folder.key, message));
         }
     }
 }
@@ -81,7 +90,7 @@ fn parts(loaded: &Loaded) -> Vec<Part<'_>> {
             });
         };
         add("path".to_owned(), Use::Own, &program.path);
-        add("home".to_owned(), Use::Own, &program.home);
+        add("home".to_owned(), Use::Home, &program.home);
         add("folder".to_owned(), work, &program.folder);
         for (index, folder) in program.read_folders.iter().enumerate() {
             add(format!("readFolders[{index}]"), Use::Own, folder);
@@ -90,19 +99,17 @@ fn parts(loaded: &Loaded) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the folders that components may write.
-fn granted(loaded: &Loaded) -> Vec<Written<'_>> {
+/// Returns the folders that components may read or write.
+fn of_components(loaded: &Loaded) -> Vec<Granted<'_>> {
     let mut granted = Vec::new();
     for (component, config) in &loaded.config.components {
         for (index, grant) in config.directories.iter().enumerate() {
-            if grant.access == Access::ReadOnly {
-                continue;
-            }
             // What is no path is told of by itself.
             if let Ok(pattern) = FolderPattern::parse(&loaded.resolve(&grant.path)) {
-                granted.push(Written {
+                granted.push(Granted {
                     provider: None,
                     key: format!("components.{component}.directories[{index}].path"),
+                    access: grant.access,
                     reached: Reached::by(&pattern.base),
                     path: pattern.base,
                 });
@@ -112,34 +119,48 @@ fn granted(loaded: &Loaded) -> Vec<Written<'_>> {
     granted
 }
 
-/// Returns the folders that programs may write.
-fn of_programs(loaded: &Loaded) -> Vec<Written<'_>> {
+/// Returns the folders that programs may read or write.
+fn of_programs(loaded: &Loaded) -> Vec<Granted<'_>> {
     let mut folders = Vec::new();
     for (provider, config) in &loaded.config.providers {
         let Some(program) = &config.program else {
             continue;
         };
-        let work = (!program.read_only).then_some(("folder", &program.folder));
-        for (field, folder) in work.into_iter().chain([("home", &program.home)]) {
+        let work = if program.read_only {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite
+        };
+        let mut add = |field: String, access, folder: &Path| {
             let path = loaded.resolve(folder);
-            folders.push(Written {
+            folders.push(Granted {
                 provider: Some(provider),
                 key: format!("providers.{provider}.program.{field}"),
+                access,
                 reached: Reached::by(&path),
                 path,
             });
+        };
+        add("folder".to_owned(), work, &program.folder);
+        add("home".to_owned(), Access::ReadWrite, &program.home);
+        for (index, folder) in program.read_folders.iter().enumerate() {
+            add(format!("readFolders[{index}]"), Access::ReadOnly, folder);
         }
     }
     folders
 }
 
 impl Part<'_> {
-    /// Returns whether somebody who writes there may change it, or what it is reached through.
-    fn is_open_to(&self, writer: &Written<'_>) -> bool {
-        let is_within = self.reached.is_in(&writer.reached);
-        let is_around = writer.reached.is_in(&self.reached);
+    /// Returns whether somebody who has a folder may change it or what it is reached through, or
+    /// may read it though it is secret.
+    fn is_open_to(&self, folder: &Granted<'_>) -> bool {
+        if folder.access == Access::ReadOnly && self.used != Use::Home {
+            return false;
+        }
+        let is_within = self.reached.is_in(&folder.reached);
+        let is_around = folder.reached.is_in(&self.reached);
         match self.used {
-            Use::Own => is_within || is_around,
+            Use::Own | Use::Home => is_within || is_around,
             // The same folder may be worked in by several.
             Use::Work => is_within != is_around,
             Use::Look => is_within && !is_around,
@@ -153,8 +174,8 @@ mod tests {
     use crate::config::finding::Severity;
     use crate::config::load;
 
-    /// Returns the keys of the errors that tell of two who write, in a folder with all that is
-    /// named here, a program `p` in it, and more of the configuration.
+    /// Returns the keys of the errors that tell of somebody who reads or writes what is another's,
+    /// in a folder with all that is named here, a program `p` in it, and more of the configuration.
     fn told(more: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for made in ["tools", "homes", "work/in", "other", "plugins"] {
@@ -173,7 +194,7 @@ mod tests {
         let findings = check(&load(&file, []).unwrap()).into_iter();
         findings
             .filter(|found| found.severity == Severity::Error)
-            .filter(|found| found.message.contains("which nobody else may change"))
+            .filter(|found| found.message.contains("which nobody else may "))
             .map(|found| found.key)
             .collect()
     }
@@ -194,10 +215,39 @@ mod tests {
         for (path, access) in [
             ("work", "read-write"),
             ("other", "read-write"),
-            ("homes", "read-only"),
+            ("tools", "read-only"),
         ] {
             assert!(told(&component(path, access)).is_empty(), "{path} {access}");
         }
+    }
+
+    #[test]
+    fn nobody_reads_the_home_of_a_program_with_its_login() {
+        for path in ["homes", "homes/a/home", "homes/{user}", "."] {
+            let told = told(&component(path, "read-only"));
+            assert_eq!(told, ["components.c.directories[0].path"], "{path}");
+        }
+        let other = |folder: &str, more: &str| {
+            format!(
+                "[providers.q]\nkind = \"codex-cli\"\nprogram = {{ path = \"tools/claude\", \
+                 folder = \"{folder}\", home = \"q\", {more} }}"
+            )
+        };
+        for folder in ["homes", "homes/a", "."] {
+            let keys = told(&other("other", &format!("readFolders = [\"{folder}\"]")));
+            assert!(
+                keys.contains(&"providers.q.program.readFolders[0]".to_owned()),
+                "{folder}: {keys:?}"
+            );
+        }
+        let keys = told(&other("homes/a", "readOnly = true"));
+        let both = ["providers.p.program.home", "providers.q.program.folder"];
+        assert_eq!(keys, both);
+        let apart = told(&other(
+            "other",
+            "readOnly = true, readFolders = [\"tools\"]",
+        ));
+        assert!(apart.is_empty(), "{apart:?}");
     }
 
     #[test]
