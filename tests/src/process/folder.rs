@@ -187,8 +187,8 @@ impl Folder {
         self.clock.as_ref().expect("a clock of its own")
     }
 
-    /// Puts compiled code of components and of the host's own triggers into the data folder, so that
-    /// a start compiles nothing. The code comes from the cache that all tests share.
+    /// Puts compiled code of components and of the host's own triggers into the data folder, so
+    /// that a start compiles nothing. The code comes from the cache that all tests share.
     ///
     /// # Panics
     /// When a component does not load or a file cannot be copied.
