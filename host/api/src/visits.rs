@@ -87,6 +87,8 @@ struct ChatBytes {
     counted: Instant,
     /// Those of each address, by the day of this process on which they came.
     of: HashMap<IpAddr, BTreeMap<u64, u64>>,
+    /// The first day whose bytes count.
+    since: u64,
 }
 
 impl ChatBytes {
@@ -96,6 +98,10 @@ impl ChatBytes {
 
     /// Forgets what addresses said on the days that count no longer.
     fn forget_before(&mut self, day: u64) {
+        if day == self.since {
+            return;
+        }
+        self.since = day;
         self.of.retain(|_, days| {
             *days = days.split_off(&day);
             !days.is_empty()
@@ -273,8 +279,21 @@ impl Visits {
         let since = visitors_bytes_since(now);
         let all = store.bytes_received(connector, since).await?;
         let mut said = self.said();
-        let of = said.remove(connector).map_or_else(HashMap::new, |it| it.of);
-        said.insert(connector.clone(), ChatBytes { all, counted, of });
+        match said.entry(connector.clone()) {
+            Entry::Occupied(mut chat) => {
+                let chat = chat.get_mut();
+                chat.all = all;
+                chat.counted = counted;
+            }
+            Entry::Vacant(place) => {
+                place.insert(ChatBytes {
+                    all,
+                    counted,
+                    of: HashMap::new(),
+                    since: 0,
+                });
+            }
+        }
         Ok(counted)
     }
 
@@ -475,9 +494,13 @@ mod tests {
 
         fn of(&self, from: IpAddr) -> (u64, u64) {
             let said = self.visits.said();
-            let chat = &said[&"site".parse().unwrap()];
+            let chat = &said[&site()];
             (chat.of_address(from), chat.all)
         }
+    }
+
+    fn site() -> ConnectorName {
+        "site".parse().unwrap()
     }
 
     fn addresses() -> [IpAddr; 2] {
@@ -514,21 +537,17 @@ mod tests {
         let chats = Chats::new();
         let [storm, other] = addresses();
         chats.say("a", storm).await.unwrap().keep();
-        {
-            let mut said = chats.visits.said();
-            let chat = said.get_mut(&"site".parse().unwrap()).unwrap();
-            chat.all = domain::connector::VISITORS_BYTES_MAX / 2;
-            *chat.of.get_mut(&storm).unwrap().get_mut(&0).unwrap() = chat.all;
+        let half = domain::connector::VISITORS_BYTES_MAX / 2;
+        if let Some(chat) = chats.visits.said().get_mut(&site()) {
+            chat.all = half;
+            chat.of.insert(storm, BTreeMap::from([(0, half)]));
         }
         assert_eq!(chats.say("b", storm).await.unwrap_err(), "VISITOR_LIMIT");
         chats.say("c", other).await.unwrap().keep();
         // Days later the store has nothing of it that counts, and neither has the address.
-        {
-            let mut said = chats.visits.said();
-            let chat = said.get_mut(&"site".parse().unwrap()).unwrap();
-            chat.forget_before(1);
-            chat.counted -= Duration::from_secs(BYTES_COUNTED_S);
-        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs((VISITORS_BYTES_DAYS + 1) * DAY_S)).await;
+        tokio::time::resume();
         chats.say("b", storm).await.unwrap().keep();
         let held = VISITOR_SAYING_BYTES + TEXT_BYTES as u64;
         assert_eq!(chats.of(storm), (held, held));
