@@ -86,7 +86,7 @@ fn what_is_granted_already_stays_and_is_not_wanted_again() {
 }
 
 #[test]
-fn a_shared_folder_is_wanted_for_each_user_unless_the_component_says_that_it_is_shared() {
+fn a_folder_that_users_share_is_wanted_for_each_unless_its_component_shares_it() {
     let grant: Grant = serde_json::from_value(json!({
         "directories": [{ "path": "/srv", "at": "/data/in", "access": "read-only" }],
     }))
