@@ -2,9 +2,9 @@
 //! them, each address and all together say, and how many event streams they follow.
 //!
 //! They are kept for this process, as those of users are (`quota.rs`). What is stored of a visitor
-//! is limited as what is stored of any user. What all visitors of a chat say in some days is limited
-//! too: an address may hold a part of what it leaves to all others, and what is refused costs
-//! nothing.
+//! is limited as what is stored of any user. What all visitors of a chat say in some days is
+//! limited too: an address may hold a part of what it leaves to all others, and what is refused
+//! costs nothing.
 
 use crate::problem::Problem;
 use crate::quota::{PerMinute, Rates};
@@ -160,8 +160,8 @@ impl Visits {
         })
     }
 
-    /// Notes that a place of a chat went to a visitor from an address, unless that is known, and the
-    /// place of whom it was, if it was somebody's.
+    /// Notes that a place of a chat went to a visitor from an address, unless that is known, and
+    /// the place of whom it was, if it was somebody's.
     pub(crate) fn place(&self, visitor: &ConnectorKey, from: IpAddr, gone: Option<&ConnectorKey>) {
         let mut places = self.places();
         if let Some(gone) = gone

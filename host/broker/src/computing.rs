@@ -152,8 +152,8 @@ impl Computing {
     }
 }
 
-/// Returns the beginning of the file in the boot that a file has the id of. Where boots have no ids,
-/// all of them count as the same.
+/// Returns the beginning of the file in the boot that a file has the id of. Where boots have no
+/// ids, all of them count as the same.
 fn head(boot: &Path) -> Vec<u8> {
     let boot = std::fs::read(boot).unwrap_or_default();
     let mut head = boot.trim_ascii().to_vec();

@@ -132,8 +132,8 @@ fn short(
     match highest_price(config, alias, model) {
         Err(unpriced) => {
             let message = format!(
-                "no {turns} gets an answer: `{unpriced}`{} has no price, and costs that are limited \
-                 have to be known; write `models.{unpriced}.price`",
+                "no {turns} gets an answer: `{unpriced}`{} has no price, and costs that are \
+                 limited have to be known; write `models.{unpriced}.price`",
                 match unpriced == *alias {
                     true => String::new(),
                     false => format!(", a fallback of `{alias}`,"),
@@ -143,8 +143,8 @@ fn short(
         }
         Ok(price) if max < price.at_most(call.prompt, call.reply) => {
             let message = format!(
-                "no {turns} gets an answer: one call of `{alias}`{} may cost {} millionths, with {} \
-                 tokens reserved for the reply; raise it, or lower `maxTokens` of the model or \
+                "no {turns} gets an answer: one call of `{alias}`{} may cost {} millionths, with \
+                 {} tokens reserved for the reply; raise it, or lower `maxTokens` of the model or \
                  `limits.reservedTokens`",
                 match model.fallbacks.is_empty() {
                     true => "",
@@ -282,7 +282,10 @@ mod tests {
     /// A limit that a dearer model takes at the first call is met when nobody looks.
     #[test]
     fn a_limit_below_the_reserve_of_any_model_that_may_answer_is_named() {
-        let price = |output: f64| json!({ "price": { "inputPerMillion": 0.0, "outputPerMillion": output } });
+        let price = |output: f64| {
+            let price = json!({ "inputPerMillion": 0.0, "outputPerMillion": output });
+            json!({ "price": price })
+        };
         let with = |model: Value, key: &str, value: Value| {
             let mut model = model;
             model[key] = value;

@@ -217,8 +217,8 @@ impl<T: PartialEq> Key<T> {
     }
 }
 
-/// The folders that are granted, and those that are wanted. Where users share one, and its component
-/// does not say that they should, none of them gets more of it than before: see [`folder_with`].
+/// The folders that are granted, and those that are wanted. Where users share one, and its
+/// component does not say that they should, none of them gets more of it: see [`folder_with`].
 fn folders(wanted: &[WantedFolder], granted: &[DirectoryGrant]) -> Vec<DirectoryGrant> {
     let mut all = granted.to_vec();
     for want in wanted {

@@ -28,8 +28,8 @@ const LEFT_FOR_EACH: u64 = 4;
 pub const VISITOR_SAYING_BYTES: u64 = 1 << 10;
 /// Visitors of a full chat who are looked at for one whose place can be given to another.
 pub const VISITORS_LOOKED_AT_MAX: usize = 10_000;
-/// Milliseconds of silence after which a visitor's place goes to somebody from an address with fewer
-/// places, before one that is in use does.
+/// Milliseconds of silence after which a visitor's place goes to somebody from an address with
+/// fewer places, before one that is in use does.
 const SHARED_AFTER_MS: u64 = 10 * 60_000;
 /// Milliseconds of silence after which a visitor's place may go to anybody: seven days.
 const FREE_AFTER_MS: u64 = 7 * 24 * 3_600_000;
