@@ -1,18 +1,21 @@
-//! Delegations that wait for room within the limits: whose turn may begin, and who is woken when
-//! another has ended.
+//! Delegations that wait for room within the limits, or for the calls before them: whose turn may
+//! begin, and who is woken when another has ended.
 //!
-//! All of it follows from what is stored: the inputs that wait, and the dispatches that are under
-//! way. So a restart changes nothing. Sessions whose input waits are looked at again then, as all
-//! that have work.
+//! All of it follows from what is stored: the inputs that wait, the dispatches that are under way,
+//! and the calls of the run that handed them over. So a restart changes nothing. Sessions whose
+//! input waits are looked at again then, as all that have work.
 
 use super::context::SessionContext;
 use super::error::DriverError;
+use super::fold::load_caller;
 use crate::core::Core;
-use domain::dispatch::held::HeldQueue;
-use domain::event::{InputAccepted, Source};
-use domain::id::{AgentId, InputId};
+use domain::event::{Event, InputAccepted, Source};
+use domain::id::{InputId, Stream};
+use domain::operation::ReplyTo;
+use domain::path::PathKind;
+use domain::run::recover::is_its_turn;
 use std::sync::Arc;
-use store::{AgentGuard, Guard, ReadError};
+use store::{AgentGuard, Guard};
 
 impl SessionContext {
     /// Returns the guards under which a turn may take these inputs up; none while they wait for
@@ -26,7 +29,8 @@ impl SessionContext {
             return Ok(Some(Vec::new()));
         };
         let Source::Dispatch {
-            reply_to: Some(_), ..
+            reply_to: Some(reply_to),
+            ..
         } = &input.source
         else {
             return Ok(Some(Vec::new()));
@@ -38,10 +42,13 @@ impl SessionContext {
         if overdue {
             return Ok(Some(Vec::new()));
         }
+        if reply_to.attached && !self.is_turn_of(*reply_to).await? {
+            return Ok(None);
+        }
         if !self.store().waits_for_room(input.input).await? {
             return Ok(Some(Vec::new()));
         }
-        let Some((tree, queue)) = held_beside(&self.core, input.input).await? else {
+        let Some((tree, queue)) = self.store().held_beside(input.input).await? else {
             return Ok(Some(Vec::new()));
         };
         if !queue.waiting.iter().any(|held| held.input == input.input) {
@@ -62,40 +69,40 @@ impl SessionContext {
             AgentGuard::RunDispatchesAtMost {
                 tree,
                 run: held.by_run,
-                max: max(limits.children_max_of(held.by_run, &queue)),
+                max: max(limits.children_max),
             }
             .into(),
         ]))
     }
-}
 
-/// Returns the delegations that wait for room in the tree of an input's, with those of their runs
-/// that make their calls one by one.
-async fn held_beside(
-    core: &Core,
-    input: InputId,
-) -> Result<Option<(AgentId, HeldQueue)>, ReadError> {
-    let Some((tree, mut queue)) = core.store.held_beside(input).await? else {
-        return Ok(None);
-    };
-    let catalogue = core.served().catalogue.clone();
-    for run in queue.open_by_run.keys() {
-        let Some(row) = core.store.run(*run).await? else {
-            continue;
+    /// Returns whether work may begin that a run waits for: where that run makes its calls one by
+    /// one, those before it have their outcomes. Only workers that were made for their work wait.
+    /// In the session of another agent, all that is said to it would wait behind.
+    async fn is_turn_of(&self, reply_to: ReplyTo) -> Result<bool, DriverError> {
+        let first = self.store().first_of(Stream::Run(reply_to.run)).await?;
+        let Some(Event::RunStarted(started)) = first.and_then(|recorded| recorded.event) else {
+            return Ok(true);
         };
-        let agent = core.store.agent(row.agent).await?;
-        let definition = agent.and_then(|row| catalogue.definition(&row.agent.definition).cloned());
-        if definition.is_some_and(|it| !it.enable_streaming) {
-            queue.one_by_one.insert(*run);
+        if self.core.serving.streams(&started) {
+            return Ok(true);
         }
+        let agent = match self.store().session(self.session).await? {
+            Some(row) => self.store().agent(row.agent).await?,
+            None => None,
+        };
+        let kind = agent.and_then(|row| row.agent.kind);
+        if !matches!(kind, Some(PathKind::Sub | PathKind::Search)) {
+            return Ok(true);
+        }
+        let caller = load_caller(self.store(), reply_to.run).await?;
+        Ok(caller.is_none_or(|run| is_its_turn(&run, reply_to.operation)))
     }
-    Ok(Some((tree, queue)))
 }
 
 /// Wakes the sessions for whose delegations there is room, now that one that counted against the
 /// same limits has ended.
 pub(crate) async fn wake_held(core: &Arc<Core>, ended: InputId) {
-    match held_beside(core, ended).await {
+    match core.store.held_beside(ended).await {
         Ok(Some((_, queue))) => {
             let next = core.limits().dispatch.next_held(&queue);
             next.iter().for_each(|held| core.wake(held.session));
