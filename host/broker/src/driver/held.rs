@@ -90,7 +90,7 @@ impl SessionContext {
             Some(row) => self.store().agent(row.agent).await?,
             None => None,
         };
-        let kind = agent.and_then(|row| row.agent.kind);
+        let kind = agent.map(|row| row.kind);
         if !matches!(kind, Some(PathKind::Sub | PathKind::Search)) {
             return Ok(true);
         }

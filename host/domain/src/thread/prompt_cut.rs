@@ -161,8 +161,8 @@ impl PromptCut {
             .collect()
     }
 
-    /// Returns the tokens that a summary of what is left out of a conversation may have: with it the
-    /// prompt is no longer than [`Self::tokens_after`].
+    /// Returns the tokens that a summary of what is left out of a conversation may have. With it
+    /// the prompt is no longer than [`Self::tokens_after`].
     #[must_use]
     pub fn summary_room(&self, messages: Vec<Message>, room: Room) -> u64 {
         let bare = Self {
@@ -414,9 +414,9 @@ impl Choice<'_> {
         }
     }
 
-    /// Returns the tokens of the prompt when more is left out: with a notice in the place of the one
-    /// so far, and all the room that a summary gets. That is half of what the summary stands for,
-    /// beside the former one, and less where the prompt would become no shorter.
+    /// Returns the tokens of the prompt when more is left out: with a notice in the place of the
+    /// one so far, and all the room that a summary gets. That is half of what the summary stands
+    /// for, beside the former one, and less where the prompt would become no shorter.
     fn total_without(&self, saved: Cost, room: Room) -> u64 {
         let gone = self.noticed.saturating_add(saved.shown);
         let bare = self
