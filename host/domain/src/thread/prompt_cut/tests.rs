@@ -326,7 +326,7 @@ fn pairs(messages: &[Message]) -> (Places, Places) {
     (made.collect(), answered.collect())
 }
 
-/// Whether a cut makes the prompt shorter if it changes it.
+/// Returns whether a cut makes the prompt shorter if it changes it.
 fn is_shorter(cut: &PromptCut, former: &PromptCut) -> bool {
     if cut.goes_beyond(former) {
         cut.tokens_after < cut.tokens_before
