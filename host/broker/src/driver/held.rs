@@ -9,10 +9,12 @@ use super::context::SessionContext;
 use super::error::DriverError;
 use super::fold::load_caller;
 use crate::core::Core;
+use domain::dispatch::held::HeldQueue;
 use domain::event::{Event, InputAccepted, Source};
-use domain::id::{InputId, Stream};
-use domain::operation::ReplyTo;
+use domain::id::{AgentId, InputId, RunId, Stream};
+use domain::operation::Performer;
 use domain::path::PathKind;
+use domain::run::Run;
 use domain::run::recover::is_its_turn;
 use std::sync::Arc;
 use store::{AgentGuard, Guard};
@@ -42,13 +44,17 @@ impl SessionContext {
         if overdue {
             return Ok(Some(Vec::new()));
         }
-        if reply_to.attached && !self.is_turn_of(*reply_to).await? {
+        if reply_to.attached
+            && let Some(caller) = one_by_one(&self.core, reply_to.run).await?
+            && !has_its_turn(&caller, input.input)
+            && self.is_of_worker().await?
+        {
             return Ok(None);
         }
         if !self.store().waits_for_room(input.input).await? {
             return Ok(Some(Vec::new()));
         }
-        let Some((tree, queue)) = self.store().held_beside(input.input).await? else {
+        let Some((tree, queue)) = held_beside(&self.core, input.input).await? else {
             return Ok(Some(Vec::new()));
         };
         if !queue.waiting.iter().any(|held| held.input == input.input) {
@@ -75,34 +81,60 @@ impl SessionContext {
         ]))
     }
 
-    /// Returns whether work may begin that a run waits for: where that run makes its calls one by
-    /// one, those before it have their outcomes. Only workers that were made for their work wait.
-    /// In the session of another agent, all that is said to it would wait behind.
-    async fn is_turn_of(&self, reply_to: ReplyTo) -> Result<bool, DriverError> {
-        let first = self.store().first_of(Stream::Run(reply_to.run)).await?;
-        let Some(Event::RunStarted(started)) = first.and_then(|recorded| recorded.event) else {
-            return Ok(true);
+    /// Returns whether the session is of a worker that was made for its work. In the session of
+    /// another agent, all that is said to it would wait behind work that waits for its turn.
+    async fn is_of_worker(&self) -> Result<bool, DriverError> {
+        let Some(row) = self.store().session(self.session).await? else {
+            return Ok(false);
         };
-        if self.core.serving.streams(&started) {
-            return Ok(true);
-        }
-        let agent = match self.store().session(self.session).await? {
-            Some(row) => self.store().agent(row.agent).await?,
-            None => None,
-        };
-        let kind = agent.map(|row| row.kind);
-        if !matches!(kind, Some(PathKind::Sub | PathKind::Search)) {
-            return Ok(true);
-        }
-        let caller = load_caller(self.store(), reply_to.run).await?;
-        Ok(caller.is_none_or(|run| is_its_turn(&run, reply_to.operation)))
+        let agent = self.store().agent(row.agent).await?;
+        Ok(agent.is_some_and(|row| matches!(row.kind, PathKind::Sub | PathKind::Search)))
     }
+}
+
+/// Returns a run that makes its calls one by one; none if it makes them side by side or was purged.
+async fn one_by_one(core: &Core, run: RunId) -> Result<Option<Run>, DriverError> {
+    let first = core.store.first_of(Stream::Run(run)).await?;
+    match first.and_then(|recorded| recorded.event) {
+        Some(Event::RunStarted(started)) if !core.serving.streams(&started) => {
+            load_caller(&core.store, run).await
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Returns whether the calls before the one that handed an input over have their outcomes.
+fn has_its_turn(run: &Run, input: InputId) -> bool {
+    let mut calls = run.open.values().map(|open| &open.operation);
+    let call = calls.find(
+        |call| matches!(&call.performer, Performer::Agent { input: its, .. } if *its == input),
+    );
+    call.is_none_or(|call| is_its_turn(run, call.id))
+}
+
+/// Returns the delegations that wait for room in the tree of an input's. Of a run that makes its
+/// calls one by one only the next one counts: another would hold the room, and wait for that.
+async fn held_beside(
+    core: &Core,
+    input: InputId,
+) -> Result<Option<(AgentId, HeldQueue)>, DriverError> {
+    let Some((tree, mut queue)) = core.store.held_beside(input).await? else {
+        return Ok(None);
+    };
+    for run in queue.open_by_run.keys() {
+        if let Some(caller) = one_by_one(core, *run).await? {
+            queue
+                .waiting
+                .retain(|held| held.by_run != *run || has_its_turn(&caller, held.input));
+        }
+    }
+    Ok(Some((tree, queue)))
 }
 
 /// Wakes the sessions for whose delegations there is room, now that one that counted against the
 /// same limits has ended.
 pub(crate) async fn wake_held(core: &Arc<Core>, ended: InputId) {
-    match core.store.held_beside(ended).await {
+    match held_beside(core, ended).await {
         Ok(Some((_, queue))) => {
             let next = core.limits().dispatch.next_held(&queue);
             next.iter().for_each(|held| core.wake(held.session));
