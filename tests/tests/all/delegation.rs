@@ -6,6 +6,7 @@ use broker::{By, PostMessage, PurgeOf, UploadFile};
 use domain::delegate::{CacheLimits, Priority};
 use domain::digest::Digest;
 use domain::event::Event;
+use domain::id::RunId;
 use domain::message::{Part, Role};
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -668,7 +669,7 @@ async fn without_streams_a_worker_begins_when_the_call_before_it_is_done() {
     assert!(!told.contains("LIMIT_REACHED"), "{told}");
     let all = store::EventFilter::default();
     let events = world.store().events(0, all, 1_000_000).await.unwrap();
-    let mut at_work = Vec::new();
+    let mut at_work: Vec<(RunId, RunId)> = Vec::new();
     let mut done = 0;
     for recorded in events {
         let run = recorded.subject.run;
