@@ -99,7 +99,7 @@ pub use read::{
     InputState, IntakeRow, KeptBucket, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow,
     OccasionRow, OccasionState, OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst,
     ProviderTrouble, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SaidBefore,
-    SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
+    SeenTurn, SentBefore, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
     TaskFilter, TaskRow, TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow,
     TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, UserSessionFilter,
     VisitorRow, WaitingDeliveries,

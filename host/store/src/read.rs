@@ -46,7 +46,7 @@ mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
-pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore};
+pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore, SentBefore};
 pub use buckets::KeptBucket;
 pub use clearance::Clearance;
 pub use connectors::{ConnectorRow, VisitorRow};

@@ -13,8 +13,8 @@ use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// Deliveries of a connector that are looked through for an id of its service.
-const LOOKED_THROUGH_MAX: usize = 10_000;
+/// Deliveries that are looked through for an id of their service.
+pub(super) const LOOKED_THROUGH_MAX: usize = 10_000;
 
 /// The state of a message to people outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
