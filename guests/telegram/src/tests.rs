@@ -68,7 +68,7 @@ fn read(update: &Value) -> Option<Incoming> {
 /// The words that the connector reads in a message of a person in their own chat.
 fn words(fields: &Value) -> String {
     match read(&with(42, fields)).map(|read| read.said) {
-        Some(Said::Text(text)) => text,
+        Some(Said::Text(text) | Said::Aside(text)) => text,
         other => panic!("{fields}: {other:?}"),
     }
 }

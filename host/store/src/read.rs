@@ -54,7 +54,7 @@ pub use conversations::UserSessionFilter;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use deliveries::{
-    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, WaitingDeliveries,
+    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, PieceUnderId, WaitingDeliveries,
 };
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};

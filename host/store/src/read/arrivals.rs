@@ -282,7 +282,7 @@ impl Store {
     }
 
     /// Returns the chat into which a message was sent, by the service's id of it: a chat itself, or
-    /// one below it. It looks among the latest [`LOOKED_THROUGH_MAX`].
+    /// one below it. It looks among the latest [`LOOKED_THROUGH_MAX`] of the connector.
     pub async fn sent_below(
         &self,
         chat: &ReplyRoute,
@@ -294,10 +294,10 @@ impl Store {
         self.read(move |sql| {
             // The sign after the slash is a zero.
             let text = "SELECT d.chat FROM deliveries d WHERE d.position IN (SELECT position FROM \
-                        deliveries WHERE connector = ?1 AND (chat = ?2 OR (chat > ?2 || '/' AND \
-                        chat < ?2 || '0')) ORDER BY position DESC LIMIT ?4) AND EXISTS (SELECT 1 \
-                        FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY d.position DESC \
-                        LIMIT 1";
+                        deliveries WHERE connector = ?1 ORDER BY position DESC LIMIT ?4) AND \
+                        (d.chat = ?2 OR (d.chat > ?2 || '/' AND d.chat < ?2 || '0')) AND EXISTS \
+                        (SELECT 1 FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY \
+                        d.position DESC LIMIT 1";
             let asked = params![connector, chat, id, rows(LOOKED_THROUGH_MAX)];
             sql.row(text, asked, |row| row.get(0))
         })
