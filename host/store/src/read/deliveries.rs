@@ -148,11 +148,9 @@ impl DeliveryRow {
     /// Notes that the service took a piece.
     pub fn take(&mut self, piece: u32, service_id: String) {
         self.lost.remove(&piece);
-        match usize::try_from(piece) {
-            Ok(place) if place < self.service_ids.len() => {
-                self.service_ids.splice(place..=place, [service_id]);
-            }
-            _ => self.service_ids.push(service_id),
+        match usize::try_from(piece).map(|place| self.service_ids.get_mut(place)) {
+            Ok(Some(taken)) => *taken = service_id,
+            Ok(None) | Err(_) => self.service_ids.push(service_id),
         }
     }
 }
