@@ -380,7 +380,7 @@ impl Incoming {
         }
     }
 
-    /// Returns whether words of others stand in it, which mark it as resting on content from outside.
+    /// Returns whether words of others stand in it, which mark it as content from outside.
     #[must_use]
     pub fn quotes_others(&self) -> bool {
         let mut trusts = self.quotations.iter().map(Quotation::trust);
