@@ -19,11 +19,12 @@ const QUOTA: [&str; 8] = [
     "arrearage",
 ];
 /// The same in words.
-const QUOTA_WORDS: [&str; 4] = [
+const QUOTA_WORDS: [&str; 5] = [
     "insufficient balance",
     "credit balance is too low",
     "used all available credits",
     "余额不足",
+    "欠费",
 ];
 /// Codes of a server that could not read what its model wrote. Another try may be better.
 const GARBLED: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
