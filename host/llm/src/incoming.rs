@@ -50,6 +50,7 @@ pub(crate) fn piece_of(event: &Event) -> Result<Piece, Broken> {
     }
 }
 
+/// Returns whether a text is an object of JSON.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
 }

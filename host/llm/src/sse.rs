@@ -124,14 +124,15 @@ impl Decoder {
         }
     }
 
-    /// Returns the last event of a stream that has ended without an empty line, if it is whole.
-    pub(crate) fn finish(mut self) -> Option<Event> {
+    /// Returns the last events of a stream that has ended without an empty line, if they are whole.
+    pub(crate) fn finish(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let line = std::mem::take(&mut self.line);
-        self.take_line(&line, &mut events).ok()?;
-        self.complete(&mut events);
-        let is_whole = |event: &Event| event.data.trim() == "[DONE]" || is_json(&event.data);
-        events.pop().filter(is_whole)
+        if self.take_line(&line, &mut events).is_ok() {
+            self.complete(&mut events);
+        }
+        events.retain(|event| event.data.trim() == "[DONE]" || is_json(&event.data));
+        events
     }
 }
 
@@ -204,7 +205,7 @@ mod tests {
         ] {
             let mut decoder = Decoder::default();
             decoder.push(text.as_bytes(), &mut Vec::new()).unwrap();
-            let last = decoder.finish().map(|event| event.data);
+            let last = decoder.finish().pop().map(|event| event.data);
             assert_eq!(last.as_deref(), data, "{text}");
         }
     }

@@ -366,8 +366,7 @@ impl Exchange<'_> {
                 None => match self.portion(&mut body, self.idle(), total > 0).await {
                     Ok(Portion::More(bytes)) => bytes,
                     Ok(Portion::End) => {
-                        let last = std::mem::take(&mut decoder).finish();
-                        let mut last = last.into_iter();
+                        let mut last = std::mem::take(&mut decoder).finish().into_iter();
                         break last
                             .try_for_each(|event| assembly.take(&surrogates.joined(event), feed))
                             .map_err(|broken| self.peer.broken(&broken));

@@ -61,7 +61,7 @@ impl Draft {
         let no = |problem| Broken::garbage(problem, body.to_string());
         let choices = body.get("choices").and_then(Value::as_array);
         let choice = choices
-            .and_then(|choices| choices.iter().find(is_first).or(choices.first()))
+            .and_then(|choices| choices.iter().find(|one| is_first(one)).or(choices.first()))
             .ok_or_else(|| no("it has no choice"))?;
         let message = choice
             .get("message")
@@ -96,7 +96,8 @@ impl Draft {
                 ));
             }
         };
-        let Some(choice) = choices.and_then(|choices| choices.iter().find(is_first)) else {
+        let Some(choice) = choices.and_then(|choices| choices.iter().find(|one| is_first(one)))
+        else {
             // Filters, timings, progress: nothing of the reply.
             if choices.is_none() && chunk.get("usage").is_none() {
                 self.strange.get_or_insert_with(|| chunk.to_string());
@@ -300,12 +301,11 @@ impl Draft {
             // Some servers give every piece an id of its own.
             _ => !piece.name.is_empty(),
         };
-        match (at_index().find(is_same), at_index().next()) {
+        let last = at_index().next();
+        match (at_index().find(is_same).or(last), last) {
             (Some((_, call)), Some(((_, last), _))) if is_other(call) => (index, last + 1),
             (Some((place, _)), _) => *place,
-            (None, Some(((_, last), call))) if is_other(call) => (index, last + 1),
-            (None, Some((place, _))) => *place,
-            (None, None) => (index, 0),
+            (None, _) => (index, 0),
         }
     }
 
@@ -445,7 +445,7 @@ fn thought_of(message: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Returns whether a choice is the first of several.
-fn is_first(choice: &&Value) -> bool {
+fn is_first(choice: &Value) -> bool {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
 }
 
