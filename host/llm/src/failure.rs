@@ -176,7 +176,7 @@ pub enum Failure {
         /// The thing that its own words are about.
         about: Refusal,
         /// The reason, in the host's words.
-        told: String,
+        told: Box<str>,
         /// Its own words, cleaned of keys and control characters, and cut; empty for none.
         said: Box<str>,
     },

@@ -67,7 +67,7 @@ impl Peer<'_> {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
             about: Problem::of_body(said).of_program(),
-            told: clean(told, self.key, CAUSE_CHARS_MAX),
+            told: clean(told, self.key, CAUSE_CHARS_MAX).into(),
             said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }

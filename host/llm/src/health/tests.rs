@@ -106,6 +106,14 @@ fn an_outage_has_its_cause_and_the_fault_of_one_request_is_none() {
             Some(Account),
         ),
         (
+            answered(403, "", "It reached its monthly spending limit."),
+            Some(Account),
+        ),
+        (
+            answered(400, "", "You have reached your specified API usage limits."),
+            Some(Account),
+        ),
+        (
             peer().reported(&json!({ "type": "insufficient_quota" })),
             Some(Account),
         ),

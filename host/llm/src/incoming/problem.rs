@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 /// Levels of a report that are looked at.
 const DEPTH_MAX: u32 = 8;
 
-/// Codes of an account that has nothing left: no pause helps.
-const QUOTA: [&str; 8] = [
+/// Codes of an account that has nothing left or is closed: no pause helps.
+const QUOTA: [&str; 10] = [
     "insufficient_quota",
     "exceeded_current_quota_error",
     "billing_hard_limit_reached",
@@ -20,13 +20,21 @@ const QUOTA: [&str; 8] = [
     "insufficient_balance",
     "insufficient_user_quota",
     "arrearage",
+    "account_deactivated",
+    "organization_restricted",
 ];
 /// Words of such an account, in small letters.
-const QUOTA_WORDS: [&str; 4] = [
+const QUOTA_WORDS: [&str; 10] = [
     "insufficient balance",
     "insufficient credit",
     "credit balance",
     "out of credits",
+    "available credits",
+    "spending limit",
+    "api usage limits",
+    "key limit exceeded",
+    "organization has been disabled",
+    "account is not active",
 ];
 /// Codes of credentials that do not count.
 const CREDENTIALS: [&str; 6] = [
