@@ -341,20 +341,21 @@ mod tests {
         };
         tokio::join!(waits, looks);
         assert!(computing.has(session(1)), "it goes on");
-        let mut yields = pin!(mark.while_polled(async {
-            let mut is_over = false;
-            poll_fn(|context| {
-                context.waker().wake_by_ref();
-                match std::mem::replace(&mut is_over, true) {
-                    true => std::task::Poll::Ready(()),
-                    false => std::task::Poll::Pending,
-                }
-            })
-            .await;
-        }));
-        assert!(futures::poll!(&mut yields).is_pending());
-        assert!(computing.has(session(1)));
-        drop(yields);
+        {
+            let mut yields = pin!(mark.while_polled(async {
+                let mut is_over = false;
+                poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    match std::mem::replace(&mut is_over, true) {
+                        true => std::task::Poll::Ready(()),
+                        false => std::task::Poll::Pending,
+                    }
+                })
+                .await;
+            }));
+            assert!(futures::poll!(&mut yields).is_pending());
+            assert!(computing.has(session(1)));
+        }
         let mut waits = pin!(mark.while_waiting(tokio::task::yield_now()));
         assert!(futures::poll!(&mut waits).is_pending());
         assert!(!computing.has(session(1)));
