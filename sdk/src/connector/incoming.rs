@@ -31,7 +31,7 @@ pub enum Said {
     Text(String),
     /// A button of a question was pressed: the value that the host gave the button.
     Button(String),
-    /// What are no new words of its sender's: an edit of a message, a reaction to one, one that
+    /// Anything but new words of its sender: an edit of a message, a reaction to one, one that
     /// cannot be read, each told in words. It answers no question, and is no command.
     Aside(String),
 }

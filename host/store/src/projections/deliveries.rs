@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TakenPiece {
-    /// As far as anybody knows, it arrived.
+    /// It arrived, as far as anybody knows.
     Arrived(String),
     /// It did not, as the service said later.
     Lost {

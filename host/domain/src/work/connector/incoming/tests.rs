@@ -29,7 +29,7 @@ fn file(name: &str) -> Attachment {
 
 fn text_of(incoming: &Incoming) -> &str {
     match &incoming.said {
-        Said::Text { text } => text,
+        Said::Text { text } | Said::Aside { text } => text,
         Said::Button { .. } => panic!("a button"),
     }
 }
