@@ -2,15 +2,20 @@
 //! them, each address and all together say, and how many event streams they follow.
 //!
 //! They are kept for this process, as those of users are (`quota.rs`). What is stored of a visitor
-//! is limited as what is stored of any user, and so is what is stored of all visitors of a chat.
+//! is limited as what is stored of any user. What all visitors of a chat say in some days is
+//! limited too: an address may hold a part of what it leaves to all others, and what is refused
+//! costs nothing.
 
 use crate::problem::Problem;
 use crate::quota::{PerMinute, Rates};
-use domain::connector::VISITORS_BYTES_MAX;
+use domain::connector::{
+    VISITOR_SAYING_BYTES, VISITORS_BYTES_DAYS, has_room, visitors_bytes_since,
+};
 use domain::path::{ConnectorKey, ConnectorName};
+use domain::time::Timestamp;
 use http::StatusCode;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,8 +44,10 @@ const SAYING_FROM_ADDRESS_KIB: PerMinute = PerMinute {
 };
 /// Places of visitors whose addresses are known at the same time, so that the list stays small.
 const PLACES_KNOWN_MAX: usize = 100_000;
-/// Seconds after which the bytes of a chat are counted again: some may have been purged.
+/// Seconds after which the bytes of a chat are counted again: some may be old or purged.
 const BYTES_COUNTED_S: u64 = 600;
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
 /// Event streams of one visitor at the same time.
 const STREAMS_OF_VISITOR_MAX: usize = 4;
 /// Seconds after which a visitor is asked to come back for a stream.
@@ -58,7 +65,10 @@ struct Shared {
     saying_from: Rates<IpAddr>,
     streams: Mutex<Streams>,
     places: Mutex<Places>,
-    stored: tokio::sync::Mutex<HashMap<ConnectorName, Stored>>,
+    said: Mutex<HashMap<ConnectorName, ChatBytes>>,
+    /// Held by whoever reads the store for `said`.
+    counting: tokio::sync::Mutex<()>,
+    began: Instant,
 }
 
 /// The addresses from which visitors came to their places.
@@ -69,11 +79,44 @@ struct Places {
     number: HashMap<(ConnectorName, IpAddr), usize>,
 }
 
-/// The bytes that are stored of a chat.
+/// The bytes that the visitors of a chat said in the last days.
 #[derive(Debug)]
-struct Stored {
-    bytes: u64,
+struct ChatBytes {
+    /// All of them: what the store has of them, and what was taken since.
+    all: u64,
     counted: Instant,
+    /// Those of each address, by the day of this process on which they came.
+    of: HashMap<IpAddr, BTreeMap<u64, u64>>,
+    /// The first day whose bytes count.
+    since: u64,
+}
+
+impl ChatBytes {
+    fn of_address(&self, address: IpAddr) -> u64 {
+        self.of.get(&address).map_or(0, |days| days.values().sum())
+    }
+
+    /// Forgets what addresses said on the days that count no longer.
+    fn forget_before(&mut self, day: u64) {
+        if day == self.since {
+            return;
+        }
+        self.since = day;
+        self.of.retain(|_, days| {
+            *days = days.split_off(&day);
+            !days.is_empty()
+        });
+    }
+}
+
+/// Something that a visitor says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Saying<'a> {
+    pub(crate) visitor: &'a ConnectorKey,
+    pub(crate) from: IpAddr,
+    /// Bytes of its text.
+    pub(crate) bytes: usize,
+    pub(crate) now: Timestamp,
 }
 
 /// The event streams of visitors.
@@ -92,7 +135,9 @@ impl Default for Visits {
             saying_from: Rates::new(SAYING_FROM_ADDRESS_KIB),
             streams: Mutex::default(),
             places: Mutex::default(),
-            stored: tokio::sync::Mutex::default(),
+            said: Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
+            began: Instant::now(),
         }))
     }
 }
@@ -104,18 +149,19 @@ impl Visits {
     /// 429: too many come from this address, or to this connector.
     pub(crate) fn come(&self, connector: &ConnectorName, from: IpAddr) -> Result<(), Problem> {
         let Self(shared) = self;
+        let from = network(from);
         shared
             .coming_from
-            .take(network(from))
+            .take(from)
             .map_err(|wait| limited("too many visitors come from your address", wait))?;
-        shared
-            .coming
-            .take(connector.clone())
-            .map_err(|wait| limited("too many visitors come here", wait))
+        shared.coming.take(connector.clone()).map_err(|wait| {
+            shared.coming_from.give_back(&from, 1);
+            limited("too many visitors come here", wait)
+        })
     }
 
-    /// Notes that a place of a chat went to a visitor from an address, and the place of whom it
-    /// was, if it was somebody's.
+    /// Notes that a place of a chat went to a visitor from an address, unless that is known, and
+    /// the place of whom it was, if it was somebody's.
     pub(crate) fn place(&self, visitor: &ConnectorKey, from: IpAddr, gone: Option<&ConnectorKey>) {
         let mut places = self.places();
         if let Some(gone) = gone
@@ -128,7 +174,7 @@ impl Visits {
                 number.remove();
             }
         }
-        if places.of.len() < PLACES_KNOWN_MAX {
+        if places.of.len() < PLACES_KNOWN_MAX && !places.of.contains_key(visitor) {
             let address = network(from);
             places.of.insert(visitor.clone(), address);
             let of_address = (visitor.connector().clone(), address);
@@ -165,42 +211,95 @@ impl Visits {
         taken.map_err(|wait| limited("that are too many messages in a minute", wait))
     }
 
-    /// Counts the bytes of a message: those that come from an address, and those that are stored of
-    /// all visitors of the chat.
+    /// Counts the bytes of what a visitor says: those that come from an address in a minute, and
+    /// those that visitors of the chat said in the last days. They are given back when the result
+    /// is dropped, unless it is kept. After a restart, it is noted from where the visitor comes.
     ///
     /// # Errors
     /// 429: there were too many; the store cannot be read.
     pub(crate) async fn say_bytes(
         &self,
         store: &Store,
-        visitor: &ConnectorKey,
-        from: IpAddr,
-        bytes: usize,
-    ) -> Result<(), Problem> {
+        saying: Saying<'_>,
+    ) -> Result<SaidShare, Problem> {
         let Self(shared) = self;
-        let kib = u32::try_from(bytes.div_ceil(1_024)).unwrap_or(u32::MAX);
-        let taken = shared.saying_from.take_many(network(from), kib);
+        let connector = saying.visitor.connector();
+        let from = network(saying.from);
+        let kib = u32::try_from(saying.bytes.div_ceil(1_024)).unwrap_or(u32::MAX);
+        let counted = self.count(store, connector, saying.now).await?;
+        let taken = shared.saying_from.take_many(from, kib);
         taken.map_err(|wait| limited("too much is said from your address", wait))?;
-        let connector = visitor.connector();
-        let mut stored = shared.stored.lock().await;
-        let counted = Duration::from_secs(BYTES_COUNTED_S);
-        let known = stored
-            .get(connector)
-            .is_some_and(|it| it.counted.elapsed() < counted);
-        if !known {
-            let bytes = store.bytes_of_connector(connector).await?;
-            let counted = Instant::now();
-            stored.insert(connector.clone(), Stored { bytes, counted });
-        }
-        if let Some(stored) = stored.get_mut(connector) {
-            if stored.bytes + bytes as u64 > VISITORS_BYTES_MAX {
-                let wait = counted.saturating_sub(stored.counted.elapsed());
-                let detail = "this chat holds as much as it may; its operator can purge some";
+        let day = shared.began.elapsed().as_secs() / DAY_S;
+        let mut share = SaidShare {
+            visits: self.clone(),
+            connector: connector.clone(),
+            from,
+            kib,
+            bytes: 0,
+            day,
+            counted,
+        };
+        let bytes = VISITOR_SAYING_BYTES.saturating_add(saying.bytes as u64);
+        let mut said = self.said();
+        if let Some(chat) = said.get_mut(connector) {
+            chat.forget_before(day.saturating_sub(VISITORS_BYTES_DAYS));
+            if !has_room(chat.of_address(from), chat.all, bytes) {
+                let recount = Duration::from_secs(BYTES_COUNTED_S);
+                let wait = recount.saturating_sub(chat.counted.elapsed());
+                drop(said);
+                let detail = "your address has its share of what this chat takes in some days";
                 return Err(limited(detail, wait));
             }
-            stored.bytes += bytes as u64;
+            chat.all += bytes;
+            *chat.of.entry(from).or_default().entry(day).or_default() += bytes;
+            share.bytes = bytes;
         }
-        Ok(())
+        drop(said);
+        self.place(saying.visitor, saying.from, None);
+        Ok(share)
+    }
+
+    /// Counts the bytes of a chat in the store, unless that was done a moment ago. Returns when it
+    /// was done.
+    async fn count(
+        &self,
+        store: &Store,
+        connector: &ConnectorName,
+        now: Timestamp,
+    ) -> Result<Instant, Problem> {
+        let Self(shared) = self;
+        let _alone = shared.counting.lock().await;
+        let known = self.said().get(connector).map(|chat| chat.counted);
+        if let Some(counted) = known
+            && counted.elapsed() < Duration::from_secs(BYTES_COUNTED_S)
+        {
+            return Ok(counted);
+        }
+        let counted = Instant::now();
+        let since = visitors_bytes_since(now);
+        let all = store.bytes_received(connector, since).await?;
+        let mut said = self.said();
+        match said.entry(connector.clone()) {
+            Entry::Occupied(mut chat) => {
+                let chat = chat.get_mut();
+                chat.all = all;
+                chat.counted = counted;
+            }
+            Entry::Vacant(place) => {
+                place.insert(ChatBytes {
+                    all,
+                    counted,
+                    of: HashMap::new(),
+                    since: 0,
+                });
+            }
+        }
+        Ok(counted)
+    }
+
+    fn said(&self) -> MutexGuard<'_, HashMap<ConnectorName, ChatBytes>> {
+        let Self(shared) = self;
+        shared.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an event stream of a visitor, which is given back when the result is dropped. All of
@@ -232,6 +331,48 @@ impl Visits {
             visits: self.clone(),
             visitor: visitor.clone(),
         })
+    }
+}
+
+/// The bytes of something that a visitor says; given back when it is dropped: unless it is kept,
+/// nothing was said.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct SaidShare {
+    visits: Visits,
+    connector: ConnectorName,
+    from: IpAddr,
+    kib: u32,
+    bytes: u64,
+    day: u64,
+    /// The time at which the bytes of the chat were counted to which these were added.
+    counted: Instant,
+}
+
+impl SaidShare {
+    /// Counts them for good.
+    pub(crate) fn keep(mut self) {
+        self.kib = 0;
+        self.bytes = 0;
+    }
+}
+
+impl Drop for SaidShare {
+    fn drop(&mut self) {
+        let Visits(shared) = &self.visits;
+        shared.saying_from.give_back(&self.from, self.kib);
+        let mut said = self.visits.said();
+        let Some(chat) = said.get_mut(&self.connector) else {
+            return;
+        };
+        // Another count has not found them.
+        if chat.counted == self.counted {
+            chat.all = chat.all.saturating_sub(self.bytes);
+        }
+        let days = chat.of.get_mut(&self.from);
+        if let Some(held) = days.and_then(|days| days.get_mut(&self.day)) {
+            *held = held.saturating_sub(self.bytes);
+        }
     }
 }
 
@@ -319,21 +460,107 @@ mod tests {
         assert_eq!(visits.places_of(&site, many), 0);
     }
 
+    const TEXT_BYTES: usize = 64 << 10;
+
+    /// Chats of a store that has nothing of them.
+    struct Chats {
+        _folder: tempfile::TempDir,
+        store: Store,
+        visits: Visits,
+    }
+
+    impl Chats {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::open(folder.path(), store::Options::default()).unwrap();
+            Self {
+                _folder: folder,
+                store,
+                visits: Visits::default(),
+            }
+        }
+
+        /// A visitor from an address says a long text.
+        async fn say(&self, visitor: &str, from: IpAddr) -> Result<SaidShare, &'static str> {
+            let saying = Saying {
+                visitor: &key(visitor),
+                from,
+                bytes: TEXT_BYTES,
+                now: Timestamp(0),
+            };
+            let said = self.visits.say_bytes(&self.store, saying).await;
+            said.map_err(|problem| problem.code)
+        }
+
+        fn of(&self, from: IpAddr) -> (u64, u64) {
+            let said = self.visits.said();
+            let chat = &said[&site()];
+            (chat.of_address(from), chat.all)
+        }
+    }
+
+    fn site() -> ConnectorName {
+        "site".parse().unwrap()
+    }
+
+    fn addresses() -> [IpAddr; 2] {
+        [1, 2].map(|last| [192, 0, 2, last].into())
+    }
+
     #[tokio::test]
     async fn an_address_says_a_limited_number_of_bytes_in_a_minute() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), store::Options::default()).unwrap();
-        let visits = Visits::default();
-        let [storm, other]: [IpAddr; 2] = [1, 2].map(|last| [192, 0, 2, last].into());
-        let say = async |id: &str, from| {
-            let said = visits.say_bytes(&store, &key(id), from, 64 << 10).await;
-            said.map_err(|problem| problem.code)
-        };
+        let chats = Chats::new();
+        let [storm, other] = addresses();
         for visitor in 0..16 {
-            assert_eq!(say(&visitor.to_string(), storm).await, Ok(()));
+            chats.say(&visitor.to_string(), storm).await.unwrap().keep();
         }
-        assert_eq!(say("new", storm).await, Err("VISITOR_LIMIT"));
-        assert_eq!(say("other", other).await, Ok(()));
+        assert_eq!(chats.say("new", storm).await.unwrap_err(), "VISITOR_LIMIT");
+        chats.say("other", other).await.unwrap().keep();
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_costs_neither_its_address_nor_its_chat_anything() {
+        let chats = Chats::new();
+        let [from, _] = addresses();
+        chats.say("a", from).await.unwrap().keep();
+        let before = chats.of(from);
+        assert_eq!(before.0, VISITOR_SAYING_BYTES + TEXT_BYTES as u64);
+        // More than the address may say in a minute: nothing of it was taken.
+        for _ in 0..100 {
+            drop(chats.say("a", from).await.unwrap());
+        }
+        assert_eq!(chats.of(from), before);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_has_its_share_of_a_chat_leaves_room_and_gets_it_back_by_time() {
+        let chats = Chats::new();
+        let [storm, other] = addresses();
+        chats.say("a", storm).await.unwrap().keep();
+        let half = domain::connector::VISITORS_BYTES_MAX / 2;
+        if let Some(chat) = chats.visits.said().get_mut(&site()) {
+            chat.all = half;
+            chat.of.insert(storm, BTreeMap::from([(0, half)]));
+        }
+        assert_eq!(chats.say("b", storm).await.unwrap_err(), "VISITOR_LIMIT");
+        chats.say("c", other).await.unwrap().keep();
+        // Days later the store has nothing of it that counts, and neither has the address.
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs((VISITORS_BYTES_DAYS + 1) * DAY_S)).await;
+        tokio::time::resume();
+        chats.say("b", storm).await.unwrap().keep();
+        let held = VISITOR_SAYING_BYTES + TEXT_BYTES as u64;
+        assert_eq!(chats.of(storm), (held, held));
+    }
+
+    #[tokio::test]
+    async fn the_address_of_a_visitor_is_known_again_when_they_say_something() {
+        let chats = Chats::new();
+        let [from, _] = addresses();
+        for visitor in ["a", "b", "b"] {
+            chats.say(visitor, from).await.unwrap().keep();
+        }
+        assert_eq!(chats.visits.places_beside(&key("a")), 2);
     }
 
     #[tokio::test(start_paused = true)]

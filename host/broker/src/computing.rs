@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Waker};
 use uuid::Uuid;
 
@@ -37,8 +37,8 @@ pub(crate) struct Computing(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// None where the file cannot be written.
-    file: Option<File>,
+    /// None until the file is begun anew, and where it cannot be written.
+    file: OnceLock<File>,
     slots: Mutex<Slots>,
 }
 
@@ -50,50 +50,55 @@ struct Slots {
 }
 
 impl Computing {
-    /// Begins a file anew, and returns the sessions that the last process computed for as it ended:
-    /// none after another boot.
-    pub(crate) fn begin(folder: &Path) -> (Self, BTreeSet<SessionId>) {
-        Self::in_boot(folder, Path::new(BOOT)).unwrap_or_else(|error| {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "it cannot be noted what the host computes for: work that ends the process is not \
-                 found"
-            );
-            (Self::default(), BTreeSet::new())
-        })
+    /// Returns the sessions that the last process computed for as it ended: none after another
+    /// boot. They stay in the file until [`Self::renew`].
+    pub(crate) fn left(folder: &Path) -> BTreeSet<SessionId> {
+        Self::left_in(folder, &head(Path::new(BOOT)))
     }
 
-    fn in_boot(folder: &Path, boot: &Path) -> io::Result<(Self, BTreeSet<SessionId>)> {
-        // Where boots have no ids, all of them count as the same.
-        let boot = std::fs::read(boot).unwrap_or_default();
-        let mut head: Vec<u8> = boot.trim_ascii().to_vec();
-        head.resize(HEAD_BYTES, 0);
-        let path = folder.join(FILE);
-        let written = std::fs::read(&path).unwrap_or_default();
-        let left = written
-            .strip_prefix(head.as_slice())
+    fn left_in(folder: &Path, head: &[u8]) -> BTreeSet<SessionId> {
+        let written = std::fs::read(folder.join(FILE)).unwrap_or_default();
+        written
+            .strip_prefix(head)
             .unwrap_or_default()
             .as_chunks::<SLOT_BYTES>()
             .0
             .iter()
             .filter(|slot| **slot != [0; SLOT_BYTES])
             .map(|slot| SessionId(Uuid::from_bytes(*slot)))
-            .collect();
+            .collect()
+    }
+
+    /// Begins the file anew with what is computed for now. Until then nothing is written, so that a
+    /// process that ends before it has noted what the last one left leaves that to the next.
+    pub(crate) fn renew(&self, folder: &Path) {
+        if let Err(error) = self.renew_in(folder, head(Path::new(BOOT))) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be noted what the host computes for: work that ends the process is not \
+                 found"
+            );
+        }
+    }
+
+    fn renew_in(&self, folder: &Path, mut head: Vec<u8>) -> io::Result<()> {
         let mut options = File::options();
         let file = options
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .open(path)?;
+            .open(folder.join(FILE))?;
         // All of it now, so that a full disk takes the slots later.
         head.resize(HEAD_BYTES + SLOT_BYTES * SLOTS_MAX, 0);
         file.write_all_at(&head, 0)?;
-        let inner = Inner {
-            file: Some(file),
-            slots: Mutex::default(),
-        };
-        Ok((Self(Arc::new(inner)), left))
+        let file = self.0.file.get_or_init(|| file);
+        for (slot, of) in self.slots().of.iter().enumerate() {
+            if let Some(session) = of {
+                write(file, slot, session.0.as_bytes());
+            }
+        }
+        Ok(())
     }
 
     /// Notes that a session is computed for, until the mark is dropped.
@@ -113,26 +118,23 @@ impl Computing {
     }
 
     fn take(&self, session: SessionId) -> Option<usize> {
-        let slot = {
-            let mut slots = self.slots();
-            let slot = match slots.free.pop() {
-                Some(slot) => slot,
-                None if slots.of.len() < SLOTS_MAX => {
-                    slots.of.push(None);
-                    slots.of.len() - 1
-                }
-                None => return None,
-            };
-            *slots.of.get_mut(slot)? = Some(session);
-            slot
+        let mut slots = self.slots();
+        let slot = match slots.free.pop() {
+            Some(slot) => slot,
+            None if slots.of.len() < SLOTS_MAX => {
+                slots.of.push(None);
+                slots.of.len() - 1
+            }
+            None => return None,
         };
+        *slots.of.get_mut(slot)? = Some(session);
         self.write(slot, session.0.as_bytes());
         Some(slot)
     }
 
     fn give_back(&self, slot: usize) {
-        self.write(slot, &[0; SLOT_BYTES]);
         let mut slots = self.slots();
+        self.write(slot, &[0; SLOT_BYTES]);
         if let Some(of) = slots.of.get_mut(slot) {
             *of = None;
         }
@@ -140,18 +142,30 @@ impl Computing {
     }
 
     fn write(&self, slot: usize, bytes: &[u8; SLOT_BYTES]) {
-        let Some(file) = &self.0.file else {
-            return;
-        };
-        let at = HEAD_BYTES + slot * SLOT_BYTES;
-        // A disk that refuses this is told of by the store. Nobody is blamed wrongly for good: the
-        // work of a slot that stays taken is not alone at each end.
-        let _ = file.write_all_at(bytes, u64::try_from(at).unwrap_or(u64::MAX));
+        if let Some(file) = self.0.file.get() {
+            write(file, slot, bytes);
+        }
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the beginning of the file in the boot that a file has the id of. Where boots have no
+/// ids, all of them count as the same.
+fn head(boot: &Path) -> Vec<u8> {
+    let boot = std::fs::read(boot).unwrap_or_default();
+    let mut head = boot.trim_ascii().to_vec();
+    head.resize(HEAD_BYTES, 0);
+    head
+}
+
+fn write(file: &File, slot: usize, bytes: &[u8; SLOT_BYTES]) {
+    let at = HEAD_BYTES + slot * SLOT_BYTES;
+    // A disk that refuses this is told of by the store. Nobody is blamed wrongly for good: the work
+    // of a slot that stays taken is not alone at each end.
+    let _ = file.write_all_at(bytes, u64::try_from(at).unwrap_or(u64::MAX));
 }
 
 /// The note that a session is computed for. It ends when this is dropped.
@@ -185,6 +199,15 @@ impl Computes {
         .await;
         self.set();
         done
+    }
+
+    /// Waits for something that others hold, such as a place. It is not noted as computing
+    /// meanwhile.
+    pub(crate) async fn while_waiting<F: Future>(&self, waits: F) -> F::Output {
+        self.clear();
+        let came = waits.await;
+        self.set();
+        came
     }
 
     fn set(&self) {
@@ -243,7 +266,10 @@ mod tests {
     fn begin(folder: &Path, boot: &str) -> (Computing, BTreeSet<SessionId>) {
         let name = folder.join("boot");
         std::fs::write(&name, format!("{boot}\n")).unwrap();
-        Computing::in_boot(folder, &name).unwrap()
+        let left = Computing::left_in(folder, &head(&name));
+        let computing = Computing::default();
+        computing.renew_in(folder, head(&name)).unwrap();
+        (computing, left)
     }
 
     #[test]
@@ -268,6 +294,23 @@ mod tests {
         drop(kept);
         std::fs::write(folder.path().join(FILE), "a").unwrap();
         assert_eq!(begin(folder.path(), "a").1, BTreeSet::new());
+    }
+
+    #[test]
+    fn what_a_process_left_stays_until_the_next_has_noted_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let boot = folder.path().join("boot");
+        let (computing, _) = begin(folder.path(), "a");
+        let _last = computing.enter(session(1));
+        let next = Computing::default();
+        let now = next.enter(session(2));
+        assert!(next.has(session(2)));
+        // It ends here: another one finds what it found.
+        assert_eq!(left(folder.path(), "a"), BTreeSet::from([session(1)]));
+        next.renew_in(folder.path(), head(&boot)).unwrap();
+        assert_eq!(left(folder.path(), "a"), BTreeSet::from([session(2)]));
+        drop(now);
+        assert_eq!(left(folder.path(), "a"), BTreeSet::new());
     }
 
     #[test]
@@ -298,18 +341,25 @@ mod tests {
         };
         tokio::join!(waits, looks);
         assert!(computing.has(session(1)), "it goes on");
-        let mut yields = pin!(mark.while_polled(async {
-            let mut is_over = false;
-            poll_fn(|context| {
-                context.waker().wake_by_ref();
-                match std::mem::replace(&mut is_over, true) {
-                    true => std::task::Poll::Ready(()),
-                    false => std::task::Poll::Pending,
-                }
-            })
-            .await;
-        }));
-        assert!(futures::poll!(&mut yields).is_pending());
+        {
+            let mut yields = pin!(mark.while_polled(async {
+                let mut is_over = false;
+                poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    match std::mem::replace(&mut is_over, true) {
+                        true => std::task::Poll::Ready(()),
+                        false => std::task::Poll::Pending,
+                    }
+                })
+                .await;
+            }));
+            assert!(futures::poll!(&mut yields).is_pending());
+            assert!(computing.has(session(1)));
+        }
+        let mut waits = pin!(mark.while_waiting(tokio::task::yield_now()));
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert!(!computing.has(session(1)));
+        waits.await;
         assert!(computing.has(session(1)));
     }
 }

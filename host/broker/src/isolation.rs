@@ -28,7 +28,8 @@ const BATCH_MAX: usize = 64;
 
 /// Notes whom the last end of the process makes suspect, and puts all suspects into quarantine.
 /// Returns the groups in which they are resumed. `computed` are the sessions that were computed for
-/// as it ended, none where the end blames nobody.
+/// as it ended, none where the end blames nobody. What the host computes for is noted from here on,
+/// in place of what it computed for then: that is in the store now.
 pub(crate) async fn begin(
     core: &Core,
     computed: &BTreeSet<SessionId>,
@@ -45,13 +46,18 @@ pub(crate) async fn begin(
     asked.retain(|session| before.contains_key(session) || computed.contains(session));
     let found = find(core, &asked).await;
     let after = suspected(&before, &found, computed);
-    if after != before
-        && let Err(error) = core.store.note_suspicions(after.clone()).await
-    {
-        tracing::warn!(
+    store::point("broker.suspicions.before");
+    let noted = match after == before {
+        true => Ok(()),
+        false => core.store.note_suspicions(after.clone()).await,
+    };
+    match noted {
+        Ok(()) => core.computing.renew(core.store.folder()),
+        // The next start is to find what this one found.
+        Err(error) => tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "it cannot be noted which sessions may have ended the host"
-        );
+            "it cannot be noted which sessions may have ended the host, nor what it computes for"
+        ),
     }
     let groups = groups(&after);
     for session in groups.iter().flatten() {

@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::journal::Context;
 use domain::event::{Event, ProviderTroubled};
 use domain::id::Stream;
-use domain::trouble::{ServiceTrouble, TroubleRecord};
-use llm::{Gateway, Standing};
+use domain::trouble::{FAILURES_TOLD, ServiceTrouble, TroubleRecord};
+use llm::{Gateway, Outage, OutageCause};
 use std::collections::HashMap;
 use store::{Commit, CommitError, Expected, ReadError, Store};
 use tokio::sync::Mutex;
@@ -56,9 +56,12 @@ async fn compare(
     };
     for (provider, standing) in gateway.standings() {
         let record = known.entry(provider.to_owned()).or_default();
-        let told = match trouble(&standing) {
+        let told = match &standing.outage {
             None => record.succeeded(),
-            Some(trouble) => record.failed(standing.failures, trouble),
+            Some(outage) if outage.cause.is_certain() => {
+                record.failed(FAILURES_TOLD, trouble(outage))
+            }
+            Some(outage) => record.failed(standing.failures, trouble(outage)),
         };
         if let Some(trouble) = told {
             put_on_record(store, clock, provider, trouble).await?;
@@ -75,14 +78,19 @@ async fn on_record(store: &Store) -> Result<HashMap<String, TroubleRecord>, Read
         .collect())
 }
 
-fn trouble(standing: &Standing) -> Option<ServiceTrouble> {
-    let failure = standing.failure.as_ref()?;
-    let reason = format!("{}: {}", failure.code, failure.message);
-    Some(if standing.is_unauthorised {
-        ServiceTrouble::Unauthorised { reason }
-    } else {
-        ServiceTrouble::Failing { reason }
-    })
+fn trouble(outage: &Outage) -> ServiceTrouble {
+    let cause = outage.cause.as_str();
+    let failure = &outage.failure;
+    let reason = format!("{cause}: {}: {}", failure.code, failure.message);
+    match outage.cause {
+        OutageCause::Credentials => ServiceTrouble::Unauthorised { reason },
+        OutageCause::Account
+        | OutageCause::Model
+        | OutageCause::Refusing
+        | OutageCause::Unreachable
+        | OutageCause::Failing
+        | OutageCause::Program => ServiceTrouble::Failing { reason },
+    }
 }
 
 async fn put_on_record(

@@ -83,7 +83,7 @@ impl Broker {
         let made = parts.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
         let none = Catalogue::default();
         let catalogue = parts.catalogue.with_all_made(&made, &none);
-        let (computing, computed) = Computing::begin(parts.store.folder());
+        let computed = Computing::left(parts.store.folder());
         let core = Core::new(
             CoreParts {
                 store: parts.store,
@@ -95,7 +95,7 @@ impl Broker {
                     gateway: parts.gateway,
                 },
                 clock: parts.clock,
-                computing,
+                computing: Computing::default(),
             },
             port,
         );

@@ -58,6 +58,21 @@ impl fmt::Display for Reason {
     }
 }
 
+/// The thing that a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The host's credentials, which do not count.
+    Credentials,
+    /// The host's account, which has nothing left or is not paid for.
+    Account,
+    /// The model, which is not there or not open to the account.
+    Model,
+    /// The one request: what it says, or how.
+    Request,
+    /// Unknown: neither status nor words tell.
+    Unclear,
+}
+
 /// The failure of a call. Where several models were tried, this is about the one that was asked
 /// for; the attempts tell the rest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +114,8 @@ pub enum Failure {
         model: String,
         /// The HTTP status; 0 when it said so inside a reply.
         status: u16,
+        /// The thing that it is about.
+        about: Refusal,
         /// Its message.
         #[source]
         cause: Option<Cause>,
@@ -156,8 +173,10 @@ pub enum Failure {
         provider: String,
         /// The provider's name of the model.
         model: String,
+        /// The thing that its own words are about.
+        about: Refusal,
         /// The reason, in the host's words.
-        told: String,
+        told: Box<str>,
         /// Its own words, cleaned of keys and control characters, and cut; empty for none.
         said: Box<str>,
     },
@@ -250,11 +269,12 @@ impl Failure {
             Self::Refused {
                 provider,
                 status,
+                about,
                 cause,
                 ..
             } => {
                 let said = cause.iter().map(ToString::to_string);
-                let told: Vec<String> = said.chain(way_out(provider, *status)).collect();
+                let told: Vec<String> = said.chain(way_out(provider, *about, *status)).collect();
                 match told.as_slice() {
                     [] => self.to_string(),
                     told => format!("{self}: {}", told.join("; ")),
@@ -274,18 +294,17 @@ impl Failure {
     }
 }
 
-/// Returns what the operator does about a refusal with a status; none where the provider's words
-/// alone can tell.
-fn way_out(provider: &str, status: u16) -> Option<String> {
-    match status {
-        401 | 403 => Some(format!(
+/// Returns what the operator does about a refusal; none where the provider's words alone can tell.
+fn way_out(provider: &str, about: Refusal, status: u16) -> Option<String> {
+    match (about, status) {
+        (Refusal::Credentials, _) | (Refusal::Unclear, 403) => Some(format!(
             "check the key that `apiKeyFile` or `apiKeyEnv` of `providers.{provider}` names"
         )),
-        402 => Some("add credit at the provider".to_owned()),
-        404 => Some(format!(
+        (Refusal::Account, _) => Some("add credit at the provider".to_owned()),
+        (Refusal::Model, _) => Some(format!(
             "check the name with `agent-host model check`, and `providers.{provider}.baseUrl`"
         )),
-        _ => None,
+        (Refusal::Unclear | Refusal::Request, _) => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! whoever looks at models, never on the way of a turn: it is kept for a while, and one request
 //! serves all who want it at the same time.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason, Refusal};
 use crate::gate::{lock, millis};
 use egress::awake::Instant;
 use std::collections::HashMap;
@@ -216,50 +216,95 @@ impl KeptList {
     }
 }
 
-/// The standing of a provider after its last call.
+/// The cause of failures that an operator would call an outage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutageCause {
+    /// The host's credentials do not count.
+    Credentials,
+    /// The host's account has nothing left or is not paid for.
+    Account,
+    /// A model is asked for that is not there or not open to the account.
+    Model,
+    /// The provider refuses calls, and does not say why.
+    Refusing,
+    /// The provider cannot be reached.
+    Unreachable,
+    /// The provider does not answer, or nothing that can be used.
+    Failing,
+    /// The program in a model's place is missing, or fails.
+    Program,
+}
+
+impl OutageCause {
+    /// Returns the cause of a failure; none if the failure is the call's own or one of its rate.
+    fn of(failure: &Failure) -> Option<Self> {
+        match failure {
+            Failure::Refused { about, .. } | Failure::ProgramFailed { about, .. } => match about {
+                Refusal::Credentials => Some(Self::Credentials),
+                Refusal::Account => Some(Self::Account),
+                Refusal::Model => Some(Self::Model),
+                Refusal::Request => None,
+                Refusal::Unclear if matches!(failure, Failure::ProgramFailed { .. }) => {
+                    Some(Self::Program)
+                }
+                Refusal::Unclear => Some(Self::Refusing),
+            },
+            Failure::Unavailable {
+                reason: Reason::Connect | Reason::Broken,
+                ..
+            }
+            | Failure::Barred { .. } => Some(Self::Unreachable),
+            Failure::Unavailable { .. } | Failure::Garbage { .. } => Some(Self::Failing),
+            Failure::CutOff { .. } => Some(Self::Program),
+            Failure::RateLimited { .. }
+            | Failure::TooLong { .. }
+            | Failure::Unaffordable { .. }
+            | Failure::UnknownModel(_) => None,
+        }
+    }
+
+    /// Returns whether one failure proves it: the next call would fail for the same cause.
+    #[must_use]
+    pub fn is_certain(self) -> bool {
+        match self {
+            Self::Credentials | Self::Account => true,
+            Self::Model | Self::Refusing | Self::Unreachable | Self::Failing | Self::Program => {
+                false
+            }
+        }
+    }
+
+    /// The cause in words for an operator.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Credentials => "the credentials do not count",
+            Self::Account => "the account has nothing left or is not paid for",
+            Self::Model => "the model is not there or not open to the account",
+            Self::Refusing => "calls are refused without a known reason",
+            Self::Unreachable => "it cannot be reached",
+            Self::Failing => "no usable answer comes",
+            Self::Program => "its program is missing or fails",
+        }
+    }
+}
+
+/// The last of failures in a row, and its cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// The cause.
+    pub cause: OutageCause,
+    /// The failure.
+    pub failure: ShownFailure,
+}
+
+/// The standing of a provider after its calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// Failures in a row that are the provider's, or that concern the host's account with it.
     pub failures: u32,
-    /// The last failure of these; none if the last call went well.
-    pub failure: Option<ShownFailure>,
-    /// True if the host's credentials do not count.
-    pub is_unauthorised: bool,
-}
-
-impl Standing {
-    /// Notes the outcome of one more call. A failure that is the call's own says nothing of the
-    /// provider, nor does a limit on the rate of calls.
-    fn note(&mut self, failure: Option<&Failure>, shown: Option<&ShownFailure>) {
-        match failure {
-            None => *self = Self::default(),
-            Some(
-                Failure::Unavailable { .. }
-                | Failure::Barred { .. }
-                | Failure::CutOff { .. }
-                | Failure::Garbage { .. },
-            ) => {
-                self.failures = self.failures.saturating_add(1);
-                self.failure = shown.cloned();
-                self.is_unauthorised = false;
-            }
-            Some(Failure::Refused {
-                status: 401..=403, ..
-            }) => {
-                self.failures = self.failures.saturating_add(1);
-                self.failure = shown.cloned();
-                self.is_unauthorised = true;
-            }
-            Some(
-                Failure::Refused { .. }
-                | Failure::RateLimited { .. }
-                | Failure::ProgramFailed { .. }
-                | Failure::TooLong { .. }
-                | Failure::Unaffordable { .. }
-                | Failure::UnknownModel(_),
-            ) => {}
-        }
-    }
+    /// The last of these failures; none if the last call that tells of the provider went well.
+    pub outage: Option<Outage>,
 }
 
 /// All that is remembered of a provider's health. It begins anew with the process.
@@ -283,16 +328,32 @@ impl HealthRecord {
             by: SeenBy::Call,
             failure: failure.map(ShownFailure::of_call),
         };
-        lock(&self.standing)
-            .get_or_insert_default()
-            .note(failure, sight.failure.as_ref());
+        self.note(failure);
         let shown = sight.failure.clone();
         *lock(&self.last) = Some(sight.clone());
         let before = lock(&self.models).insert(model.to_owned(), sight);
         before.is_none_or(|before| before.failure != shown)
     }
 
-    /// Returns the provider's standing; none before a call.
+    /// Notes what a call tells of the provider. A failure that is the call's own tells nothing, nor
+    /// does a limit on the rate of calls.
+    fn note(&self, failure: Option<&Failure>) {
+        let mut standing = lock(&self.standing);
+        let Some(failure) = failure else {
+            *standing = Some(Standing::default());
+            return;
+        };
+        if let Some(cause) = OutageCause::of(failure) {
+            let standing = standing.get_or_insert_default();
+            standing.failures = standing.failures.saturating_add(1);
+            standing.outage = Some(Outage {
+                cause,
+                failure: ShownFailure::of_call(failure),
+            });
+        }
+    }
+
+    /// Returns the provider's standing; none before a call that tells of it.
     pub(crate) fn standing(&self) -> Option<Standing> {
         lock(&self.standing).clone()
     }
@@ -334,80 +395,4 @@ impl HealthRecord {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::failure::Reason;
-    use crate::peer::Peer;
-    use std::time::Duration;
-
-    fn peer() -> Peer<'static> {
-        Peer {
-            provider: "p",
-            model: "m",
-            key: None,
-        }
-    }
-
-    #[test]
-    fn a_failure_says_whether_its_provider_is_there() {
-        for (failure, state) in [
-            (peer().unavailable(Reason::Connect, ""), HealthState::Down),
-            (peer().garbage("no JSON", ""), HealthState::Down),
-            (peer().refused(401, "bad key"), HealthState::Refusing),
-            (peer().rate_limited(None, ""), HealthState::Refusing),
-            (peer().too_long(""), HealthState::Up),
-        ] {
-            let record = HealthRecord::default();
-            record.called("m", Some(&failure));
-            let health = record.of_provider().unwrap();
-            assert_eq!(health.state, state, "{failure}");
-            assert_eq!(record.of_model("m").unwrap().failure, health.failure);
-            assert_eq!(record.of_model("other"), None);
-        }
-    }
-
-    #[test]
-    fn only_what_is_the_providers_or_the_accounts_counts_against_a_provider() {
-        let record = HealthRecord::default();
-        assert_eq!(record.standing(), None);
-        let told = |failure: Option<Failure>| {
-            let is_news = record.called("m", failure.as_ref());
-            let standing = record.standing().unwrap();
-            (standing.failures, standing.is_unauthorised, is_news)
-        };
-        let down = || Some(peer().unavailable(Reason::Connect, ""));
-        assert_eq!(told(down()), (1, false, true));
-        assert_eq!(told(down()), (2, false, false));
-        assert_eq!(told(Some(peer().too_long(""))), (2, false, true));
-        assert_eq!(told(Some(peer().refused(400, ""))), (2, false, true));
-        assert_eq!(told(Some(peer().rate_limited(None, ""))), (2, false, true));
-        assert_eq!(told(Some(peer().refused(401, ""))), (3, true, true));
-        assert_eq!(told(None), (0, false, true));
-    }
-
-    #[test]
-    fn a_list_serves_those_who_waited_for_it_and_others_for_its_lifetime() {
-        let at = Instant::now();
-        let good = KeptList { at, list: Ok(None) };
-        let bad = KeptList {
-            at,
-            list: Err(ShownFailure::of_list(&peer().refused(401, ""))),
-        };
-        for (list, freshness, after_ms, serves) in [
-            (&good, Freshness::Kept, 0, true),
-            (&good, Freshness::Kept, LIST_LIFETIME_MS - 1, true),
-            (&good, Freshness::Kept, LIST_LIFETIME_MS, false),
-            (&bad, Freshness::Kept, FAILED_LIST_LIFETIME_MS - 1, true),
-            (&bad, Freshness::Kept, FAILED_LIST_LIFETIME_MS, false),
-            (&good, Freshness::Anew, LIST_REFRESH_MS_MIN - 1, true),
-            (&good, Freshness::Anew, LIST_REFRESH_MS_MIN, false),
-        ] {
-            let asked = at + Duration::from_millis(after_ms);
-            assert_eq!(
-                list.serves(freshness, asked),
-                serves,
-                "{freshness:?} {after_ms}"
-            );
-        }
-    }
-}
+mod tests;

@@ -58,11 +58,11 @@ pub use config::{
 };
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;
-pub use failure::{Cause, Failure, Reason, UnknownModel};
+pub use failure::{Cause, Failure, Reason, Refusal, UnknownModel};
 pub use gateway::{Completion, ConfiguredModel, ConfiguredProvider, Gateway, ResolvedModel};
 pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
-    ModelList, SeenBy, ShownFailure, Standing,
+    ModelList, Outage, OutageCause, SeenBy, ShownFailure, Standing,
 };
 pub use retry::retry_after_ms;
 pub use trail::{ProgramNote, Trail};

@@ -1,7 +1,7 @@
 //! Interpretation of a provider's errors. They are put on record without what does not belong
 //! there.
 
-use crate::failure::{Cause, Failure, Reason};
+use crate::failure::{Cause, Failure, Reason, Refusal};
 use crate::incoming::{Kind, Problem};
 use crate::key::{ApiKey, clean};
 use crate::provider::Broken;
@@ -41,11 +41,12 @@ impl Peer<'_> {
         }
     }
 
-    pub(crate) fn refused(&self, status: u16, cause: &str) -> Failure {
+    pub(crate) fn refused(&self, status: u16, about: Refusal, cause: &str) -> Failure {
         Failure::Refused {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
             status,
+            about,
             cause: self.cause(cause),
         }
     }
@@ -65,7 +66,8 @@ impl Peer<'_> {
         Failure::ProgramFailed {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
-            told: clean(told, self.key, CAUSE_CHARS_MAX),
+            about: Problem::of_body(said).of_program(),
+            told: clean(told, self.key, CAUSE_CHARS_MAX).into(),
             said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }
@@ -102,9 +104,13 @@ impl Peer<'_> {
                     cause: self.cause(&source.to_string()),
                 },
             ),
-            EgressError::Refused(_)
-            | EgressError::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
-                (Stage::Unsent, self.refused(0, &error.detail()))
+            EgressError::Refused(_) => {
+                let refused = self.refused(0, Refusal::Unclear, &error.detail());
+                (Stage::Unsent, refused)
+            }
+            EgressError::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
+                let refused = self.refused(0, Refusal::Request, &error.detail());
+                (Stage::Unsent, refused)
             }
             EgressError::Busy
             | EgressError::Unreachable(_)
@@ -151,7 +157,7 @@ impl Peer<'_> {
             Kind::TooLong => self.too_long(said),
             Kind::RateLimited => self.rate_limited(retry_after_ms, said),
             Kind::Overloaded => self.unavailable(Reason::Overloaded(status), said),
-            Kind::Refused => self.refused(status, said),
+            Kind::Refused(about) => self.refused(status, about, said),
             Kind::Garbled => self.garbage("the server cannot read what its model wrote", said),
         }
     }
@@ -203,10 +209,11 @@ mod tests {
             assert_eq!(report(status, said), format!("{refused} {status}: {told}"));
         }
         assert_eq!(
-            peer().refused(401, "").report(),
+            peer().refused(401, Refusal::Credentials, "").report(),
             format!("{refused} 401: {key}")
         );
-        assert_eq!(peer().refused(400, "").report(), format!("{refused} 400"));
+        let own = peer().refused(400, Refusal::Request, "");
+        assert_eq!(own.report(), format!("{refused} 400"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
-pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore};
+pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore, SentBefore};
 pub use buckets::KeptBucket;
 pub use clearance::Clearance;
 pub use connectors::{ConnectorRow, VisitorRow};
@@ -54,7 +54,7 @@ pub use conversations::UserSessionFilter;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use deliveries::{
-    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, WaitingDeliveries,
+    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, PieceUnderId, WaitingDeliveries,
 };
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};

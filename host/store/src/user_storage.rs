@@ -2,14 +2,17 @@
 //! that stores or erases them.
 //!
 //! A user's are the payloads of the events that they caused, the content that came with them and
-//! was not there before, and the replies that are remembered under their keys. Work of agents is
-//! not counted here: limits of turns bound it. A key's are those of its user's that came with it;
+//! was not there before, and the replies that are remembered under their keys. So is what tools
+//! leave between the segments of their calls in the user's sessions. Other work of agents is not
+//! counted here: limits of turns bound it. A key's are those of its user's that came with it;
 //! each says so by the number of the key.
 
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
 use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, int};
+use domain::event::Event;
+use domain::id::SessionId;
 use domain::key::KeyId;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -63,6 +66,24 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
     })
 }
 
+/// Returns what the tools of sessions left between the segments of their calls, with its bytes,
+/// unless a user caused the event.
+pub(crate) fn left(appends: &[PreparedAppend]) -> Vec<(SessionId, u64)> {
+    let events = appends.iter().flat_map(|append| &append.events);
+    let left = events.filter(|event| {
+        matches!(event.recorded.event, Some(Event::OperationContinued(_)))
+            && !event.recorded.actor.starts_with(USER)
+    });
+    left.filter_map(|event| Some((event.recorded.subject.session?, event.payload.len() as u64)))
+        .collect()
+}
+
+/// Returns the user of a session; none if there is no such session. Its row outlives a purge.
+pub(crate) fn user_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<String>> {
+    let text = "SELECT user_id FROM sessions WHERE id = ?1";
+    sql.row(text, [session.to_string()], |row| row.get(0))
+}
+
 /// Returns the number of a key, which it gets when something comes with it first.
 pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<i64> {
     if let Some(number) = read_number(sql, key)? {
@@ -101,8 +122,10 @@ fn read_erased(row: &Row<'_>) -> rusqlite::Result<Erased> {
 
 /// Counts the payload of an event that is about to be erased.
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
-    let text = "SELECT actor, length(payload), brought_with FROM events WHERE position = ?1 AND \
-                payload IS NOT NULL";
+    let text = "SELECT CASE WHEN kind = 'operation.continued.v1' AND actor NOT LIKE 'user:%' THEN \
+                coalesce((SELECT 'user:' || user_id FROM sessions WHERE sessions.id = \
+                events.session), actor) ELSE actor END, length(payload), brought_with FROM events \
+                WHERE position = ?1 AND payload IS NOT NULL";
     let gone = sql.row(text, [int(position)], read_erased)?;
     take_all(sql, gone.as_slice())
 }
@@ -169,8 +192,8 @@ pub(crate) fn stored_bytes_with_query(key: &KeyId) -> Query<'_> {
 }
 
 impl crate::Store {
-    /// The bytes that a user has brought and that are still there: payloads of their events, and
-    /// content that came with them first.
+    /// The bytes that a user has brought and that are still there: payloads of their events,
+    /// content that came with them first, and what tools left in their sessions.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
         self.point_read(move |sql| sql.ask(&stored_bytes_query(&user))?.number())

@@ -5,6 +5,8 @@ use agent_host_tests::{Setup, World};
 use broker::{By, PostMessage, PurgeOf, UploadFile};
 use domain::delegate::{CacheLimits, Priority};
 use domain::digest::Digest;
+use domain::event::Event;
+use domain::id::RunId;
 use domain::message::{Part, Role};
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -643,4 +645,50 @@ async fn what_was_read_beside_a_write_is_read_again() {
     );
     // The agent, the write and two reads.
     assert_eq!(world.runs().await.len(), 4, "{told:?}");
+}
+
+/// In the turn that a user began, and in that of a worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_streams_a_worker_begins_when_the_call_before_it_is_done() {
+    let mut setup = worker_that(&json!([{ "start": [{ "key": "t", "timer": 100 }] }]));
+    setup.limits.dispatch.call_depth_max = 2;
+    for definition in setup.definitions.iter_mut().take(2) {
+        definition["enableStreaming"] = json!(false);
+    }
+    let world = World::new(setup).await;
+    let none = json!({});
+    let two = [delegate("a", &none), delegate("b", &none)];
+    let inner = json!({ "steps": [{ "until": "all", "start": two }] }).to_string();
+    let three = [
+        json!({ "key": "o", "agent": "other", "text": inner }),
+        delegate("a", &none),
+        delegate("b", &none),
+    ];
+    let steps = json!([{ "until": "all", "start": three }]);
+    let told = world.play(steps).await.join("\n");
+    assert!(!told.contains("LIMIT_REACHED"), "{told}");
+    let all = store::EventFilter::default();
+    let events = world.store().events(0, all, 1_000_000).await.unwrap();
+    let mut at_work: Vec<(RunId, RunId)> = Vec::new();
+    let mut done = 0;
+    for recorded in events {
+        let run = recorded.subject.run;
+        match recorded.event {
+            Some(Event::RunStarted(started)) => {
+                let Some(reply_to) = started.reply_to else {
+                    continue;
+                };
+                let beside = at_work.iter().any(|(_, caller)| *caller == reply_to.run);
+                assert!(!beside, "two workers of one turn at once: {told}");
+                at_work.push((started.run, reply_to.run));
+            }
+            Some(Event::RunEnded(_)) => {
+                let before = at_work.len();
+                at_work.retain(|(worker, _)| Some(*worker) != run);
+                done += before - at_work.len();
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(done, 5, "{told}");
 }

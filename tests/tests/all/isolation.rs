@@ -185,3 +185,22 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     assert_eq!(list, json!([]));
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+/// What the last process computed for is known to the next one until it has noted it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_is_killed_before_it_notes_whom_it_suspects_forgets_no_suspicion() {
+    let folder = folder().await;
+    let deadly = Some((PERFORMING_DIES_ON, "deadly"));
+    let mut host = folder.start_in(&[], deadly).await.unwrap();
+    let session = chat(&host, &calls("idle", &json!({ "deadly": true }))).await;
+    host.died(PATIENCE).await.expect("an end over its call");
+    host = folder.start_in(&[], deadly).await.unwrap();
+    host.died(PATIENCE).await.expect("another end");
+    let killed = folder.start(Some("broker.suspicions.before:1")).await;
+    assert!(killed.is_err(), "it dies as it starts");
+    host = folder.start(None).await.unwrap();
+    let why = quarantined(&host, &session).await;
+    assert_eq!(why["why"], "suspected", "{why}");
+    assert!(answered(&host, &session).await.contains("t parts"));
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

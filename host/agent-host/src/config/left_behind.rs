@@ -47,21 +47,10 @@ pub(crate) fn left_behind(
             message,
         ))
     });
-    let folders = after
-        .config
-        .components
-        .iter()
-        .flat_map(|(name, component)| {
-            let grant = component.grant(name, after.folder());
-            let before = before.and_then(|before| before.get(name));
-            let left = grant.directories.iter().filter_map(|folder| match before {
-                Some(before) => folder_left(&before.directories, folder),
-                None => files_of_nobody(folder),
-            });
-            let key = format!("components.{name}.directories");
-            left.map(|message| warning(key.clone(), message))
-                .collect::<Vec<_>>()
-        });
+    let folders = match before {
+        Some(before) => folders_left(before, after),
+        None => folders_of_nobody(after),
+    };
     buckets.chain(folders).collect()
 }
 
@@ -105,25 +94,74 @@ fn unreached(kept: &KeptBucket, now: Option<&[BucketGrant]>) -> Option<String> {
     })
 }
 
-/// Returns what a folder that is granted at the place of another leaves behind; none where both are
-/// the same, or the one before is empty.
-fn folder_left(before: &[DirectoryGrant], now: &DirectoryGrant) -> Option<String> {
-    let was = before.iter().find(|folder| folder.at == now.at)?;
-    if was.path == now.path {
-        return None;
-    }
-    let pattern = FolderPattern::parse(&was.path).ok()?;
-    let entries = entries(&pattern.base, |_| true);
-    (entries > 0).then(|| {
-        format!(
-            "{} of `{}` stay behind: what a tool sees at `{}` is `{}` from now on; move what is \
-             to be found there",
-            count(entries, "entry"),
-            was.path.display(),
-            now.at,
-            now.path.display(),
-        )
-    })
+/// Returns what folders that were granted before leave behind. Where another grant leads to a
+/// folder, of whichever component, nothing of it does.
+fn folders_left(before: &Grants, after: &Loaded) -> Vec<Finding> {
+    let components = &after.config.components;
+    let granted = components
+        .iter()
+        .map(|(name, component)| (name.as_str(), component.grant(name, after.folder())));
+    let granted: BTreeMap<&str, Grant> = granted.collect();
+    let is_led_to = |was: &DirectoryGrant| {
+        let mut folders = granted.values().flat_map(|grant| &grant.directories);
+        folders.any(|folder| folder.path == was.path)
+    };
+    let before = before.iter().flat_map(|(component, grant)| {
+        let folders = grant.directories.iter();
+        folders.map(move |was| (component, was))
+    });
+    let left = before.filter_map(|(component, was)| {
+        let now = granted.get(component.as_str());
+        let instead = now.and_then(|now| now.directories.iter().find(|it| it.at == was.at));
+        // What a tool sees at the place is something else, even if the folder is elsewhere too.
+        let is_found = match instead {
+            Some(instead) => instead.path == was.path,
+            None => is_led_to(was),
+        };
+        let pattern = FolderPattern::parse(&was.path).ok()?;
+        let number = entries(&pattern.base, |_| true);
+        if is_found || number == 0 {
+            return None;
+        }
+        let why = match (instead, now) {
+            (Some(instead), _) => format!(
+                "what a tool sees at `{}` is `{}` from now on; move what is to be found there",
+                was.at,
+                instead.path.display()
+            ),
+            (None, Some(_)) => format!(
+                "`{component}` is granted no folder at `{}` any more; grant it as before, or move \
+                 what is to be found elsewhere",
+                was.at
+            ),
+            (None, None) => format!(
+                "no entry of `components` is called `{component}`; grant the folder to another, or \
+                 move what is to be found elsewhere"
+            ),
+        };
+        let message = format!(
+            "{} of `{}` stay behind: {why}",
+            count(number, "entry"),
+            was.path.display()
+        );
+        let key = format!("components.{component}.directories");
+        Some(warning(key, message))
+    });
+    left.collect()
+}
+
+/// Returns the files of a configuration's folders that lie where each user has one.
+fn folders_of_nobody(after: &Loaded) -> Vec<Finding> {
+    let components = after.config.components.iter();
+    let found = components.flat_map(|(name, component)| {
+        let grant = component.grant(name, after.folder());
+        let files = grant.directories.iter().filter_map(files_of_nobody);
+        let key = format!("components.{name}.directories");
+        files
+            .map(|message| warning(key.clone(), message))
+            .collect::<Vec<_>>()
+    });
+    found.collect()
 }
 
 /// Returns the files that lie where each user has a folder, and so belong to nobody.
@@ -239,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_another_path_or_a_folder_for_each_user_leaves_behind_are_told() {
+    fn files_that_another_path_or_no_grant_any_more_leaves_behind_are_told() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("exports/bob")).unwrap();
         let granted = |path: &str| {
@@ -261,6 +299,49 @@ mod tests {
             );
         }
         assert!(left_behind(Some(&before), &granted("exports"), &[]).is_empty());
+        for (after, told) in [
+            (
+                json!({ "files": {} }),
+                Some("no folder at `/exports` any more"),
+            ),
+            (
+                json!({}),
+                Some("no entry of `components` is called `files`"),
+            ),
+            (
+                json!({ "files": { "directories": [
+                    { "path": "elsewhere", "at": "/other", "access": "read-only" },
+                ] } }),
+                Some("no folder at `/exports` any more"),
+            ),
+            // The same folder at another place, and for a component of another name.
+            (
+                json!({ "files": { "directories": [
+                    { "path": "exports", "at": "/other", "access": "read-only" },
+                ] } }),
+                None,
+            ),
+            (
+                json!({ "documents": { "path": "d.wasm", "directories": [
+                    { "path": "exports", "at": "/exports", "access": "read-only" },
+                ] } }),
+                None,
+            ),
+        ] {
+            let file = dir.path().join("c.json");
+            std::fs::write(&file, json!({ "components": after }).to_string()).unwrap();
+            let found = left_behind(Some(&before), &load(&file, []).unwrap(), &[]);
+            assert_eq!(
+                found.len(),
+                usize::from(told.is_some()),
+                "{after}: {found:?}"
+            );
+            let told = told.unwrap_or_default();
+            assert!(
+                found.iter().all(|it| it.message.contains(told)),
+                "{found:?}"
+            );
+        }
         let found = left_behind(None, &owned, &[]);
         assert!(found[0].message.contains("1 file in"), "{found:?}");
     }

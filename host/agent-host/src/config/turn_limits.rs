@@ -1,69 +1,178 @@
 //! Limits of turns that are below what one call of a model reserves: no turn of such an agent would
-//! ever get an answer.
+//! ever get an answer by that model.
+//!
+//! Each model that an agent may be answered by counts: its own, those of its roles, those that a
+//! message may name, and with each of them its fallbacks.
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
 use domain::compaction::text_tokens;
 use domain::definition::Definition;
+use domain::delegate::Target;
+use domain::path::ModelRole;
 use domain::price::Price;
 use llm::ModelConfig;
+use std::collections::BTreeSet;
 
-/// Finds agents whose limits leave nothing for the first call of their model.
+/// The component of agents that remember for others.
+const MEMORY: &str = "memory";
+
+/// Finds agents whose limits leave nothing for the first call of a model that they may be answered
+/// by.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     for (index, definition) in config.definitions().iter().enumerate() {
         if definition.program().is_some() {
             continue;
         }
-        let named = match &definition.model {
-            Some(name) => config.model(name),
-            None => config.model_by_default(),
-        };
-        let Some((alias, model)) = named else {
-            continue;
-        };
-        let call = LeastCall::of(config, definition, model);
-        let key = |limit: &str| format!("agents[{index}].limits.{limit}");
-        // Other components may ask for shorter replies than are reserved.
-        let is_sure = matches!(definition.driver(), "assistant" | "worker" | "coder");
-        let short_of = |key: String, message: String| match is_sure {
-            true => error(key, message),
-            false => warning(key, message),
-        };
-        let limits = &definition.limits;
-        if limits.tokens_max < call.tokens() {
-            let message = format!(
-                "no turn gets an answer: one call of `{alias}` takes {} tokens at least, {} of them \
-                 reserved for the reply; raise it, or lower `maxTokens` of the model or \
-                 `limits.reservedTokens`",
-                call.tokens(),
-                call.reply
-            );
-            findings.push(short_of(key("tokensMax"), message));
-        }
-        let Some(max) = limits.cost_micros_max else {
-            continue;
-        };
-        match price(model) {
-            None => {
-                let message = format!(
-                    "no turn gets an answer: `{alias}` has no price, and costs that are limited \
-                     have to be known; write `models.{alias}.price`"
-                );
-                findings.push(warning(key("costMicrosMax"), message));
-            }
-            Some(price) if max < price.at_most(call.prompt, call.reply) => {
-                let message = format!(
-                    "no turn gets an answer: one call of `{alias}` may cost {} millionths, with {} \
-                     tokens reserved for the reply; raise it, or lower `maxTokens` of the model or \
-                     `limits.reservedTokens`",
-                    price.at_most(call.prompt, call.reply),
-                    call.reply
-                );
-                findings.push(short_of(key("costMicrosMax"), message));
-            }
-            Some(_) => {}
+        for usable in usable(config, definition) {
+            findings.extend(short(config, (index, definition), &usable));
         }
     }
+}
+
+/// A model that an agent may be answered by.
+struct Usable<'a> {
+    alias: &'a str,
+    model: &'a ModelConfig,
+    /// The turns that it answers.
+    turns: String,
+    /// True if it answers the turns of the agent where nobody names another.
+    is_usual: bool,
+}
+
+/// Returns the models that an agent may be answered by, each once: its own first.
+fn usable<'a>(config: &'a Config, definition: &Definition) -> Vec<Usable<'a>> {
+    let own = match &definition.model {
+        Some(name) => config.model(name),
+        None => config.model_by_default(),
+    };
+    let of_role = |role: ModelRole| {
+        let name = config.roles.get(&role)?.model.as_ref()?;
+        config.model(name).filter(|_| has_role(definition, role))
+    };
+    // Where people talk with agents by another model, its own may answer none of its turns.
+    let is_usual = of_role(ModelRole::User).is_none_or(|of_role| Some(of_role) == own);
+    let own = own.map(|found| (found, "turn".to_owned(), is_usual));
+    let of_roles = ModelRole::ALL.into_iter().filter_map(|role| {
+        let turns = format!("turn in the role `{role}`");
+        Some((of_role(role)?, turns, false))
+    });
+    let by_default = config.model_by_default().map(|(alias, _)| alias);
+    let may_name = |alias: &str| match &definition.model_allowlist {
+        Some(_) if config.is_program(alias) => definition.lists_model(alias),
+        Some(list) => list.matches(alias),
+        None => by_default == Some(alias),
+    };
+    let named = config.models.iter().filter(|(alias, _)| may_name(alias));
+    let named = named.map(|(alias, model)| {
+        let turns = format!("turn that names `{alias}`");
+        ((alias.as_str(), model), turns, false)
+    });
+    let mut seen = BTreeSet::new();
+    own.into_iter()
+        .chain(of_roles)
+        .chain(named)
+        .filter(|((alias, _), ..)| seen.insert(*alias))
+        .map(|((alias, model), turns, is_usual)| Usable {
+            alias,
+            model,
+            turns,
+            is_usual,
+        })
+        .collect()
+}
+
+/// Returns whether an agent of a definition may have a role.
+fn has_role(definition: &Definition, role: ModelRole) -> bool {
+    match role {
+        ModelRole::User | ModelRole::Subagent | ModelRole::Task | ModelRole::Heartbeat => true,
+        ModelRole::Research | ModelRole::Code => {
+            let target = Target::from_word(&definition.agent_id.0).and_then(Target::model_role);
+            definition.model.is_none() && target == Some(role)
+        }
+        ModelRole::Memory | ModelRole::MemorySearch => definition.driver() == MEMORY,
+    }
+}
+
+/// Finds the limits of an agent that leave nothing for a call of a model.
+fn short(
+    config: &Config,
+    (index, definition): (usize, &Definition),
+    usable: &Usable<'_>,
+) -> Vec<Finding> {
+    let Usable {
+        alias,
+        model,
+        turns,
+        is_usual,
+    } = usable;
+    let mut findings = Vec::new();
+    let call = LeastCall::of(config, definition, model);
+    let key = |limit: &str| format!("agents[{index}].limits.{limit}");
+    // Other components may ask for shorter replies than are reserved.
+    let is_sure = *is_usual && matches!(definition.driver(), "assistant" | "worker" | "coder");
+    let short_of = |key: String, message: String| match is_sure {
+        true => error(key, message),
+        false => warning(key, message),
+    };
+    let limits = &definition.limits;
+    if limits.tokens_max < call.tokens() {
+        let message = format!(
+            "no {turns} gets an answer: one call of `{alias}` takes {} tokens at least, {} of them \
+             reserved for the reply; raise it, or lower `maxTokens` of the model or \
+             `limits.reservedTokens`",
+            call.tokens(),
+            call.reply
+        );
+        findings.push(short_of(key("tokensMax"), message));
+    }
+    let Some(max) = limits.cost_micros_max else {
+        return findings;
+    };
+    match highest_price(config, alias, model) {
+        Err(unpriced) => {
+            let message = format!(
+                "no {turns} gets an answer: `{unpriced}`{} has no price, and costs that are \
+                 limited have to be known; write `models.{unpriced}.price`",
+                match unpriced == *alias {
+                    true => String::new(),
+                    false => format!(", a fallback of `{alias}`,"),
+                }
+            );
+            findings.push(warning(key("costMicrosMax"), message));
+        }
+        Ok(price) if max < price.at_most(call.prompt, call.reply) => {
+            let message = format!(
+                "no {turns} gets an answer: one call of `{alias}`{} may cost {} millionths, with \
+                 {} tokens reserved for the reply; raise it, or lower `maxTokens` of the model or \
+                 `limits.reservedTokens`",
+                match model.fallbacks.is_empty() {
+                    true => "",
+                    false => ", or of a fallback,",
+                },
+                price.at_most(call.prompt, call.reply),
+                call.reply
+            );
+            findings.push(short_of(key("costMicrosMax"), message));
+        }
+        Ok(_) => {}
+    }
+    findings
+}
+
+/// Returns the highest price of a model and its fallbacks, whichever of them answers, or the alias
+/// of the one that has none.
+fn highest_price<'a>(
+    config: &'a Config,
+    alias: &'a str,
+    model: &'a ModelConfig,
+) -> Result<Price, &'a str> {
+    let known = |alias: &'a String| Some((alias.as_str(), config.models.get(alias)?));
+    let mut fallbacks = model.fallbacks.iter().filter_map(known);
+    let own = price(model).ok_or(alias)?;
+    fallbacks.try_fold(own, |highest, (alias, model)| {
+        Ok(highest.or_dearer(price(model).ok_or(alias)?))
+    })
 }
 
 /// The least that a call of a model reserves, in tokens.
@@ -102,22 +211,28 @@ fn price(model: &ModelConfig) -> Option<Price> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::config::{Config, Severity};
+    use crate::config::{Config, Finding, Severity};
     use serde_json::{Value, json};
 
     fn found(limits: &Value, model: &Value) -> Vec<(Severity, String)> {
-        let mut priced = json!({ "provider": "p", "model": "m" });
-        let fields = priced.as_object_mut().unwrap();
-        fields.extend(model.as_object().unwrap().clone());
-        let config: Config = serde_json::from_value(json!({
+        let config = json!({
             "agents": [{ "agentId": "a", "displayName": "A", "limits": limits }],
-            "models": { "m": priced },
-        }))
-        .unwrap();
+            "models": { "m": model },
+        });
+        let told = told(config).into_iter();
+        told.map(|it| (it.severity, it.key)).collect()
+    }
+
+    /// Checks a configuration, all of whose models have a provider.
+    fn told(mut config: Value) -> Vec<Finding> {
+        for (_, model) in config["models"].as_object_mut().unwrap() {
+            model["provider"] = json!("p");
+            model["model"] = json!("m");
+        }
+        let config: Config = serde_json::from_value(config).unwrap();
         let mut findings = Vec::new();
         check(&config, &mut findings);
-        let told = findings.into_iter().map(|it| (it.severity, it.key));
-        told.collect()
+        findings
     }
 
     #[test]
@@ -162,5 +277,118 @@ mod tests {
             let found = found(&limits, model);
             assert_eq!(found, Vec::from_iter(expected), "{limits} {model}");
         }
+    }
+
+    /// A limit that a dearer model takes at the first call is met when nobody looks.
+    #[test]
+    fn a_limit_below_the_reserve_of_any_model_that_may_answer_is_named() {
+        let price = |output: f64| {
+            let price = json!({ "inputPerMillion": 0.0, "outputPerMillion": output });
+            json!({ "price": price })
+        };
+        let with = |model: Value, key: &str, value: Value| {
+            let mut model = model;
+            model[key] = value;
+            model
+        };
+        let models = json!({
+            "cheap": price(1.0),
+            "dear": price(100.0),
+            "falls": with(price(1.0), "fallbacks", json!(["cheap", "dear"])),
+            "free": with(price(1.0), "fallbacks", json!(["unpriced"])),
+            "unpriced": {},
+        });
+        for (agent, roles, expected) in [
+            (json!({ "model": "cheap" }), json!({}), None),
+            (
+                json!({ "model": "falls" }),
+                json!({}),
+                Some((Severity::Error, "one call of `falls`, or of a fallback,")),
+            ),
+            (
+                json!({ "model": "free" }),
+                json!({}),
+                Some((
+                    Severity::Warning,
+                    "`unpriced`, a fallback of `free`, has no price",
+                )),
+            ),
+            (
+                json!({ "model": "cheap" }),
+                json!({ "user": "dear" }),
+                Some((
+                    Severity::Warning,
+                    "no turn in the role `user` gets an answer: one call of `dear`",
+                )),
+            ),
+            (
+                json!({ "model": "cheap" }),
+                json!({ "heartbeat": { "model": "falls" } }),
+                Some((Severity::Warning, "no turn in the role `heartbeat`")),
+            ),
+            (json!({ "model": "cheap" }), json!({ "code": "dear" }), None),
+            (
+                json!({ "model": "cheap" }),
+                json!({ "memory": "dear" }),
+                None,
+            ),
+            (
+                json!({ "model": "dear" }),
+                json!({ "user": "cheap" }),
+                Some((
+                    Severity::Warning,
+                    "no turn gets an answer: one call of `dear`",
+                )),
+            ),
+            (
+                json!({ "model": "cheap", "modelAllowlist": ["de*"] }),
+                json!({}),
+                Some((
+                    Severity::Warning,
+                    "no turn that names `dear` gets an answer",
+                )),
+            ),
+            (
+                json!({ "model": "cheap", "modelAllowlist": ["cheap"] }),
+                json!({}),
+                None,
+            ),
+        ] {
+            let mut whole = json!({
+                "agentId": "a", "displayName": "A", "limits": { "costMicrosMax": 100_000 },
+            });
+            let keys = agent.as_object().unwrap().clone();
+            whole.as_object_mut().unwrap().extend(keys);
+            let config = json!({
+                "agents": [whole], "models": models, "roles": roles, "defaultModel": "cheap",
+            });
+            let found = told(config);
+            assert_eq!(
+                found.len(),
+                usize::from(expected.is_some()),
+                "{agent} {roles}: {found:?}"
+            );
+            if let (Some((severity, message)), [finding]) = (expected, found.as_slice()) {
+                assert_eq!(finding.severity, severity, "{finding:?}");
+                assert!(finding.message.contains(message), "{finding:?}");
+                assert_eq!(finding.key, "agents[0].limits.costMicrosMax");
+            }
+        }
+    }
+
+    /// Whoever writes a message may name the default model.
+    #[test]
+    fn a_limit_below_the_reserve_of_the_default_model_is_named_beside_the_agents_own() {
+        let config = json!({
+            "agents": [{
+                "agentId": "a", "displayName": "A", "model": "short",
+                "limits": { "tokensMax": 2_000 },
+            }],
+            "models": { "short": { "maxTokens": 100 }, "long": {} },
+            "defaultModel": "long",
+        });
+        let [found] = told(config).try_into().unwrap();
+        assert_eq!(found.severity, Severity::Warning);
+        assert!(found.message.contains("that names `long`"), "{found:?}");
     }
 }

@@ -50,7 +50,7 @@ impl<K: Eq + Hash> Rates<K> {
     /// Lets several more of a holder happen together, or returns how long to wait instead.
     pub(crate) fn take_many(&self, holder: K, number: u32) -> Result<(), Duration> {
         let now = Instant::now();
-        let interval = Duration::from_secs(60) / self.allowed.max.max(1);
+        let interval = self.interval();
         let burst = interval * self.allowed.at_once;
         let mut kept = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         kept.forget_idle(now);
@@ -58,6 +58,18 @@ impl<K: Eq + Hash> Rates<K> {
             .entry(holder)
             .or_default()
             .take(now, interval * number, burst)
+    }
+
+    /// Undoes what was let happen and did not.
+    pub(crate) fn give_back(&self, holder: &K, number: u32) {
+        let mut kept = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rate) = kept.rates.get_mut(holder) {
+            rate.give_back(self.interval() * number);
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_secs(60) / self.allowed.max.max(1)
     }
 }
 
@@ -89,6 +101,10 @@ mod tests {
         assert_eq!(rates.take("alice"), Err(Duration::from_secs(1)));
         assert_eq!(rates.take("bob"), Ok(()));
         tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(rates.take("alice"), Ok(()));
+        assert!(rates.take("alice").is_err());
+        rates.give_back(&"alice", 1);
+        rates.give_back(&"carol", 1);
         assert_eq!(rates.take("alice"), Ok(()));
         assert!(rates.take("alice").is_err());
     }

@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use crate::server::Connected;
 use crate::state::Api;
 use crate::stream::visitor::{VisitorRequest, follow_chat};
+use crate::visits::Saying;
 use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::middleware;
@@ -22,6 +23,7 @@ use domain::path::ConnectorKey;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -78,8 +80,9 @@ struct NewVisitor {
 /// Makes a visitor of a chat, with a token of their own.
 ///
 /// It needs no credential. Visitors are limited in number, and in how many come in a minute. In a
-/// full chat, a new visitor gets the place of one who never said anything, or nothing for long:
-/// that one is not known any more (401 at what they do next), and comes again as a new visitor.
+/// full chat, a new visitor gets the place of one who never said anything, or nothing for long, or
+/// whose address has more places than others: that one is not known any more (401 at what they do
+/// next), and comes again as a new visitor.
 #[utoipa::path(
     post, path = "/chat/{connector}/visitors", tag = "chat",
     operation_id = "createVisitor",
@@ -218,12 +221,9 @@ async fn say(
         return Err(Problem::invalid_field("/text", detail));
     }
     let id = message_id(&visitor, message.id)?;
-    let store = api.broker()?.store();
     let from = connected.peer.ip();
-    api.visits()
-        .say_bytes(store, &visitor.key, from, text.len())
-        .await?;
-    taken(&api, &visitor, id, Said::Text { text }).await
+    let said = Said::Text { text };
+    taken(&api, &visitor, Word { id, from, said }).await
 }
 
 /// Takes the answer of a visitor to a question that has choices.
@@ -243,6 +243,7 @@ async fn say(
 async fn answer(
     State(api): State<Api>,
     InPath(connector): InPath<String>,
+    Extension(connected): Extension<Connected>,
     request: Request,
 ) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
     let (parts, body) = request.into_parts();
@@ -258,7 +259,9 @@ async fn answer(
         return Err(Problem::invalid_field("/value", detail));
     }
     let id = message_id(&visitor, id)?;
-    taken(&api, &visitor, id, Said::Button { value }).await
+    let from = connected.peer.ip();
+    let said = Said::Button { value };
+    taken(&api, &visitor, Word { id, from, said }).await
 }
 
 /// Query that selects a part of a chat.
@@ -346,13 +349,35 @@ fn message_id(visitor: &Visitor, given: Option<String>) -> Result<String, Proble
     Ok(Digest::of_parts(&parts).hex())
 }
 
-/// Hands what a visitor says to the connector, which stores it before this returns.
+/// Something that a visitor says.
+struct Word {
+    /// The id under which it is taken once.
+    id: String,
+    /// The address that it comes from.
+    from: IpAddr,
+    said: Said,
+}
+
+/// Hands what a visitor says to the connector, which stores it before this returns. Its bytes count
+/// if it is taken now, and not if it is refused or was taken before.
 async fn taken(
     api: &Api,
     visitor: &Visitor,
-    id: String,
-    said: Said,
+    word: Word,
 ) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+    let Word { id, from, said } = word;
+    let broker = api.command()?;
+    let now = broker.clock().now();
+    let saying = Saying {
+        visitor: &visitor.key,
+        from,
+        bytes: match &said {
+            Said::Text { text } => text.len(),
+            Said::Button { value } => value.len(),
+        },
+        now,
+    };
+    let share = api.visits().say_bytes(broker.store(), saying).await?;
     let incoming = Incoming {
         id: id.clone(),
         sender: visitor.id().to_owned(),
@@ -362,10 +387,13 @@ async fn taken(
         said,
         quotations: Vec::new(),
         attachments: Vec::new(),
-        sent_at: api.command()?.clock().now(),
+        sent_at: now,
     };
     let connectors = api.commanded_edge()?.connectors();
     let accepted = connectors.accept(visitor.key.connector(), incoming).await?;
+    if !accepted.replayed {
+        share.keep();
+    }
     let view = VisitorSaid {
         arrival_id: accepted.arrival.to_string(),
         message_id: id,

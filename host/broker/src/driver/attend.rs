@@ -36,6 +36,14 @@ impl Driver {
             looked_at.retain(|(operation, next)| {
                 !matches!(next, Next::Perform { .. }) || is_its_turn(run, *operation)
             });
+            // Work that was handed over waits for its turn in its own session.
+            for open in run.open.values() {
+                if let Performer::Agent { session, .. } = &open.operation.performer
+                    && is_its_turn(run, open.operation.id)
+                {
+                    self.context.core.wake(*session);
+                }
+            }
         }
         for (operation, next) in looked_at {
             match next {

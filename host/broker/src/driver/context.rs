@@ -10,7 +10,6 @@ use crate::catalogue::CHAT;
 use crate::core::{Core, Limits};
 use crate::serving::Served;
 use domain::agent::Agent;
-use domain::dispatch::DispatchLimits;
 use domain::event::InputAccepted;
 use domain::id::{InputId, SessionId};
 use domain::run::Run;
@@ -70,17 +69,6 @@ impl SessionContext {
     pub(super) fn limits_of(&self, scope: &Scope<'_>) -> Limits {
         let started = &scope.driving.run.started;
         self.core.serving.limits_of_run(started)
-    }
-
-    /// Returns the limits on what a run hands over. One that makes its calls one by one has one
-    /// dispatch open, if others can wait for room: those of a turn that is waited for cannot.
-    pub(super) fn dispatch_limits_of(&self, scope: &Scope<'_>) -> DispatchLimits {
-        let started = &scope.driving.run.started;
-        let mut limits = self.limits_of(scope).dispatch;
-        if started.depth == 0 && !self.core.serving.streams(started) {
-            limits.children_max = limits.children_max.min(1);
-        }
-        limits
     }
 
     /// Wakes sessions that a commit gave something to do.

@@ -171,7 +171,7 @@ impl SessionContext {
         let handed_over = &scope.handed_over;
         let tree = handed_over.tree;
         let more = scope.handed;
-        let limits = self.dispatch_limits_of(scope);
+        let limits = self.limits_of(scope).dispatch;
         let started = &scope.driving.run.started;
         let state = DispatchState {
             depth: Depth {

@@ -1,8 +1,9 @@
 //! Command lines over an agent's skills: as far as the results of a line's calls go, it is carried
 //! out anew.
 
+use crate::computing::Computes;
 use crate::core::Core;
-use crate::performance::lines::carried_out;
+use crate::performance::lines::{Line, carried_out};
 use crate::performance::result::{CameTo, Performed};
 use domain::event::RunStarted;
 use domain::message::Part;
@@ -23,6 +24,7 @@ pub(crate) struct Command<'a> {
     pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
     pub(crate) command: &'a str,
+    pub(crate) computes: &'a Computes,
 }
 
 impl Command<'_> {
@@ -39,7 +41,12 @@ impl Command<'_> {
             }
         }
         let untrusted = self.open.called.iter().any(|called| called.untrusted);
-        match carried_out(self.started, self.command.to_owned(), skills, answered).await {
+        let line = Line {
+            command: self.command.to_owned(),
+            skills,
+            answered,
+        };
+        match carried_out(self.started, line, self.computes).await {
             Ok(Came::Call(wanted)) => Performed::came(CameTo::Call(wanted)),
             Ok(Came::Done(output)) => Performed::ended(Ended::Gave {
                 parts: vec![Part::text(output.shown())],

@@ -2,10 +2,11 @@
 //!
 //! Users take turns at the places, and no user has all of them.
 
+use crate::computing::Computes;
 use domain::event::RunStarted;
 use domain::skill::SkillSet;
 use domain::step::Failure;
-use llm::fair_semaphore::{FairSemaphore, Party, Section};
+use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section};
 use shell::{Answered, Came, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -28,16 +29,28 @@ impl Drop for Waiting {
     }
 }
 
+/// A command line, with what it finds.
+pub(super) struct Line {
+    pub(super) command: String,
+    pub(super) skills: Arc<SkillSet>,
+    /// The results of its calls so far.
+    pub(super) answered: Vec<Answered>,
+}
+
 /// Carries a line out, as far as the results of its calls go. It stops when nobody waits for it any
-/// more, and when it has worked too long.
+/// more, and when it has worked too long. While it waits for a place, nothing is computed.
 pub(super) async fn carried_out(
     started: &RunStarted,
-    command: String,
-    skills: Arc<SkillSet>,
-    answered: Vec<Answered>,
+    line: Line,
+    computes: &Computes,
 ) -> Result<Came, Failure> {
-    let work = move |stopped| shell::run(&command, &skills, &answered, stopped);
-    on_thread(&LINES, party(started), WORK_TIME_MAX, work).await
+    let work = move |stopped| shell::run(&line.command, &line.skills, &line.answered, stopped);
+    let permit = place(&LINES, party(started), computes).await;
+    on_thread(permit, WORK_TIME_MAX, work).await
+}
+
+async fn place(lines: &Arc<FairSemaphore>, party: Party, computes: &Computes) -> Permit {
+    computes.while_waiting(lines.enter(party)).await
 }
 
 /// Returns whose turn it is: the user's, in a section of their own.
@@ -51,8 +64,7 @@ fn party(started: &RunStarted) -> Party {
 }
 
 async fn on_thread<T: Send + 'static>(
-    lines: &Arc<FairSemaphore>,
-    party: Party,
+    permit: Permit,
     time_max: Duration,
     work: impl FnOnce(Stopped) -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -63,7 +75,6 @@ async fn on_thread<T: Send + 'static>(
             "the host failed while it carried the line out",
         )
     };
-    let permit = lines.enter(party).await;
     let is_over = Arc::new(AtomicBool::new(false));
     let _waiting = Waiting(Arc::clone(&is_over));
     let (done, came) = tokio::sync::oneshot::channel();
@@ -88,10 +99,13 @@ async fn on_thread<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES_MAX, LINES_OF_USER_MAX, Stopped, on_thread};
+    use super::{LINES_MAX, LINES_OF_USER_MAX, Stopped, on_thread, place};
+    use crate::computing::Computing;
     use domain::delegate::Priority;
-    use domain::id::AgentId;
+    use domain::id::{AgentId, SessionId};
+    use futures::poll;
     use llm::fair_semaphore::{FairSemaphore, Party, Section};
+    use std::pin::pin;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, mpsc};
     use std::time::Duration;
@@ -126,8 +140,7 @@ mod tests {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let line = on_thread(
-            &lines,
-            of("ada"),
+            lines.enter(of("ada")).await,
             Duration::from_secs(600),
             move |stopped| {
                 begin.send(()).unwrap();
@@ -147,12 +160,31 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_works_too_long_is_told_to_stop() {
         let lines = FairSemaphore::new(1);
-        let line = on_thread(&lines, of("ada"), Duration::from_millis(20), |stopped| {
-            until_stopped(&stopped);
-            "stopped"
-        });
+        let line = on_thread(
+            lines.enter(of("ada")).await,
+            Duration::from_millis(20),
+            |stopped| {
+                until_stopped(&stopped);
+                "stopped"
+            },
+        );
         let came = timeout(Duration::from_secs(30), line).await;
         assert!(matches!(came, Ok(Ok("stopped"))));
+    }
+
+    #[tokio::test]
+    async fn a_session_that_waits_for_the_place_of_a_line_is_not_computed_for() {
+        let lines = FairSemaphore::new(1);
+        let taken = lines.enter(of("mallory")).await;
+        let computing = Computing::default();
+        let session = SessionId(Uuid::nil());
+        let computes = computing.enter(session);
+        let mut waits = pin!(place(&lines, of("ada"), &computes));
+        assert!(poll!(&mut waits).is_pending());
+        assert!(!computing.has(session));
+        drop(taken);
+        let _place = timeout(Duration::from_secs(30), waits).await.unwrap();
+        assert!(computing.has(session), "the line is carried out");
     }
 
     #[tokio::test]
@@ -168,7 +200,12 @@ mod tests {
                     tell.send(()).unwrap();
                     until_stopped(&stopped);
                 };
-                on_thread(&lines, of("mallory"), Duration::from_secs(600), work).await
+                on_thread(
+                    lines.enter(of("mallory")).await,
+                    Duration::from_secs(600),
+                    work,
+                )
+                .await
             });
         }
         for _ in 0..LINES_OF_USER_MAX {
@@ -178,7 +215,10 @@ mod tests {
             }
         }
         for _ in 0..3 {
-            let line = on_thread(&lines, of("ada"), Duration::from_secs(600), |_| "hi");
+            let line = async {
+                let permit = lines.enter(of("ada")).await;
+                on_thread(permit, Duration::from_secs(600), |_| "hi").await
+            };
             let came = timeout(Duration::from_secs(30), line).await;
             assert!(matches!(came, Ok(Ok("hi"))), "{came:?}");
         }

@@ -183,7 +183,7 @@ impl Work {
                 };
                 recall(&self.core, &self.started, looked_for, *of).await
             }
-            Performer::Command { command } => self.command(command).await,
+            Performer::Command { command } => self.command(command, computes).await,
             Performer::External { .. } => computes.while_polled(self.delivery()).await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
@@ -197,12 +197,13 @@ impl Work {
         }
     }
 
-    async fn command(&self, command: &str) -> Performed {
+    async fn command(&self, command: &str, computes: &Computes) -> Performed {
         let command = Command {
             core: &self.core,
             started: &self.started,
             open: &self.open,
             command,
+            computes,
         };
         command.perform().await
     }

@@ -66,6 +66,7 @@ async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
     for cut in &cuts {
         assert!(is_due(cut.tokens_before, SMALL_WINDOW), "{cut:?}");
         assert!(cut.tokens_after < SMALL_WINDOW, "{cut:?}");
+        assert!(cut.tokens_after < cut.tokens_before, "{cut:?}");
     }
     for pair in cuts.windows(2) {
         assert!(pair[1].goes_beyond(&pair[0]), "{pair:?}");

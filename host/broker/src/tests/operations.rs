@@ -2,10 +2,13 @@
 //! what becomes of it after a crash.
 
 use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works};
-use crate::{By, Error, TurnOutcome};
+use crate::{By, Error, PostMessage, TurnOutcome};
+use domain::delegate::Priority;
 use domain::event::{Event, RunEnded};
 use domain::limits::{ALONE_ENDS_MAX, MEMO_BYTES_MAX, SEGMENTS_BYTES_MAX, SUSPECTED_ENDS_MIN};
+use domain::message::Part;
 use domain::operation::Progress;
+use domain::queue::QueueOverride;
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
@@ -32,6 +35,37 @@ async fn a_stop_while_a_model_is_asked_ends_the_turn_and_its_work() {
     assert_eq!(ended.stopped[0].outcome, OperationOutcome::Cancelled);
     host.undriven().await;
     assert_eq!(host.guest.news().len(), 1, "the agent is not asked again");
+}
+
+/// Only the reading of a chat into notes gives way to turns that somebody waits for.
+#[tokio::test]
+async fn a_message_of_the_lowest_priority_waits_for_no_turn_of_another_session() {
+    let host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    let session = host.open().await;
+    let asks = works([("ask", model())], &[]);
+    host.guest.steps([asks, replies("done")]);
+    let message = PostMessage {
+        target: target(),
+        session,
+        content: vec![Part::text("hello")],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: Some(Priority::Low),
+        user: UserId::local(),
+        idempotency_key: None,
+    };
+    host.broker.post_message(message).await.unwrap();
+    let store = host.broker.store();
+    let is = async || {
+        kinds(store, session)
+            .await
+            .contains(&"run.ended".to_owned())
+    };
+    host.until("the end of the other turn", is).await;
+    assert!(host.cancel().await, "the first turn still waits");
 }
 
 #[tokio::test]

@@ -28,8 +28,11 @@ pub const STUB_TOKENS_MIN: u64 = 250;
 const STUB_BYTES_MAX: usize = 320;
 /// The same of a message of the user.
 const STUB_OF_WORDS_BYTES_MAX: usize = 2_000;
-/// Tokens of the notice about what is left out, beside its summary.
-const NOTICE_TOKENS: u64 = 100;
+/// Tokens of the notice about what is left out at most, beside its summary.
+const NOTICE_TOKENS: u64 = 50;
+/// Tokens of a summary for which there is room, where it stands for hardly more and the prompt
+/// becomes shorter all the same.
+const SUMMARY_TOKENS_MIN: u64 = 64;
 /// Origin of that notice.
 pub const ORIGIN: &str = "host:cut";
 
@@ -158,6 +161,18 @@ impl PromptCut {
             .collect()
     }
 
+    /// Returns the tokens that a summary of what is left out of a conversation may have. With it
+    /// the prompt is no longer than [`Self::tokens_after`].
+    #[must_use]
+    pub fn summary_room(&self, messages: Vec<Message>, room: Room) -> u64 {
+        let bare = Self {
+            summary: None,
+            ..self.clone()
+        };
+        let tokens = room.around + estimated_tokens(&bare.apply(messages));
+        self.tokens_after.saturating_sub(tokens).min(room.summary)
+    }
+
     /// Returns it with a summary of all that is left out, at most as long as there is room for.
     /// Without a text, the summary so far stays.
     #[must_use]
@@ -261,11 +276,14 @@ struct Choice<'m> {
     /// The messages that are shown so far.
     shown: Vec<&'m Message>,
     total: u64,
+    /// Tokens of the notice so far.
+    noticed: u64,
     /// The place of the oldest reply that stays word for word.
     kept_from: MessageId,
 }
 
-/// Returns a cut that shows less than a former one, so that the conversation fits into its room.
+/// Returns a cut that shows less than a former one, so that the conversation fits into its room. It
+/// makes the prompt shorter, or leaves it as it is.
 ///
 /// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
 /// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
@@ -279,6 +297,10 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
         .filter(|message| !former.leaves_out(message))
         .collect();
     let before = room.around + estimated_tokens(&former.apply(messages.to_vec()));
+    let noticed = match messages.len() - shown.len() {
+        0 => 0,
+        left_out => tokens(&former.notice(left_out as u64)),
+    };
     let replies = shown
         .iter()
         .rev()
@@ -294,6 +316,7 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
             .unwrap_or_default(),
         shown,
         total: before,
+        noticed,
     };
     choice.stub(room.target, |choice, message| {
         message.answers.is_some() && place(message) < choice.kept_from
@@ -323,6 +346,15 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
     }
 }
 
+/// The tokens of some messages.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    /// The tokens that they have as they are.
+    whole: u64,
+    /// The tokens that they have as they are shown.
+    shown: u64,
+}
+
 impl Choice<'_> {
     /// Makes stubs of large messages, the oldest first, until the prompt has no more tokens than
     /// that.
@@ -347,47 +379,57 @@ impl Choice<'_> {
     }
 
     /// Leaves whole exchanges out, the oldest first, until the prompt has no more tokens than it is
-    /// to have.
+    /// to have. What would take fewer tokens than the notice in its place stays.
     fn leave_out(&mut self, room: Room) {
         if self.total <= room.target {
             return;
         }
-        let mut at_place: BTreeMap<MessageId, u64> = BTreeMap::new();
+        let mut at_place: BTreeMap<MessageId, Cost> = BTreeMap::new();
         for message in self.shown.iter().filter(|message| !stays(message)) {
-            let cost = if self.cut.stubs.contains(&message.id) {
+            let cost = at_place.entry(place(message)).or_default();
+            cost.whole += tokens(message);
+            cost.shown += if self.cut.stubs.contains(&message.id) {
                 tokens(&stub(message))
             } else {
                 tokens(message)
             };
-            *at_place.entry(place(message)).or_default() += cost;
         }
         let until = self
             .kept_from
             .min(self.first_open().unwrap_or(MessageId::MAX));
-        // The notice so far makes way for one with another summary.
-        let former = match (&self.cut.summary, self.cut.left_out_through) {
-            (_, 0) => 0,
-            (Some(summary), _) => NOTICE_TOKENS.min(self.total) + text_tokens(summary.len()),
-            (None, _) => NOTICE_TOKENS.min(self.total),
-        };
-        let notice = NOTICE_TOKENS
-            .saturating_add(room.summary)
-            .saturating_sub(former);
-        let with_notice = self.total.saturating_add(notice);
-        let mut saved = 0_u64;
+        let mut saved = Cost::default();
         let mut through = self.cut.left_out_through;
         for (place, cost) in at_place.range(..until) {
-            if with_notice.saturating_sub(saved) <= room.target {
+            if self.total_without(saved, room) <= room.target {
                 break;
             }
-            saved = saved.saturating_add(*cost);
+            saved.whole += cost.whole;
+            saved.shown += cost.shown;
             through = *place;
         }
-        // A notice in place of less than itself is no gain.
-        if saved >= NOTICE_TOKENS {
+        let total = self.total_without(saved, room);
+        if total < self.total {
             self.cut.left_out_through = through;
-            self.total = with_notice.saturating_sub(saved);
+            self.total = total;
         }
+    }
+
+    /// Returns the tokens of the prompt when more is left out: with a notice in the place of the
+    /// one so far, and all the room that a summary gets. That is half of what the summary stands
+    /// for, beside the former one, and less where the prompt would become no shorter.
+    fn total_without(&self, saved: Cost, room: Room) -> u64 {
+        let gone = self.noticed.saturating_add(saved.shown);
+        let bare = self
+            .total
+            .saturating_add(NOTICE_TOKENS)
+            .saturating_sub(gone);
+        let former = text_tokens(self.cut.summary.as_ref().map_or(0, String::len));
+        let worth = (saved.whole / 2)
+            .max(SUMMARY_TOKENS_MIN)
+            .saturating_add(former);
+        let gained = self.total.saturating_sub(bare.saturating_add(1));
+        // Without a new summary the former one stays.
+        bare.saturating_add(room.summary.min(worth).min(gained).max(former))
     }
 
     /// Returns the place of the first reply with a call that has no result yet. It stays: a later

@@ -2,13 +2,16 @@
 //! own.
 
 use super::overflow;
+use crate::failure::Refusal;
+use regex::RegexSet;
 use serde_json::Value;
+use std::sync::LazyLock;
 
 /// Levels of a report that are looked at.
 const DEPTH_MAX: u32 = 8;
 
-/// Codes of an account that has nothing left: no pause helps.
-const QUOTA: [&str; 8] = [
+/// Codes of an account that has nothing left or is closed: no pause helps.
+const QUOTA: [&str; 10] = [
     "insufficient_quota",
     "exceeded_current_quota_error",
     "billing_hard_limit_reached",
@@ -17,15 +20,68 @@ const QUOTA: [&str; 8] = [
     "insufficient_balance",
     "insufficient_user_quota",
     "arrearage",
+    "account_deactivated",
+    "organization_restricted",
 ];
-/// The same in words.
-const QUOTA_WORDS: [&str; 5] = [
+/// Words of such an account, in small letters.
+const QUOTA_WORDS: [&str; 12] = [
     "insufficient balance",
-    "credit balance is too low",
-    "used all available credits",
+    "insufficient credit",
+    "credit balance",
+    "out of credits",
+    "available credits",
+    "spending limit",
+    "api usage limits",
+    "key limit exceeded",
+    "organization has been disabled",
+    "account is not active",
     "余额不足",
     "欠费",
 ];
+/// Codes of credentials that do not count.
+const CREDENTIALS: [&str; 6] = [
+    "authentication_error",
+    "invalid_authentication_error",
+    "invalid_api_key",
+    "api_key_invalid",
+    "unauthenticated",
+    "unauthorized",
+];
+/// Codes of a model that is not there.
+const MODEL: [&str; 5] = [
+    "model_not_found",
+    "not_found_error",
+    "invalid_model",
+    "model_not_available",
+    "model_decommissioned",
+];
+/// Words of credentials that do not count, in small letters.
+static CREDENTIALS_WORDS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    RegexSet::new([
+        r"(invalid|incorrect|wrong|unknown|missing|expired|revoked|disabled|no|bad) (api[ -]?key|(access|auth[a-z]*|oauth) token|credentials?)",
+        r"(api[ -]?key|(access|auth[a-z]*|oauth) token|credentials?)[^.\n]{0,20} (not valid|invalid|incorrect|missing|expired|revoked|disabled|leaked|not authorized|required)",
+        r"not authenticated|unauthenticated|unauthorized|authentication (failed|error|required)",
+        r"not logged in|/login\b",
+    ])
+    .ok()
+});
+/// Words of a model that is not there, in small letters.
+static MODEL_WORDS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    RegexSet::new([
+        r"model[^.\n]{0,80} ((does )?not exist|not found|not available|decommissioned)",
+        r"not a valid model|(invalid|unknown|no such) model\b",
+    ])
+    .ok()
+});
+/// Codes and words of what a request says, and of what it asks of a model, in small letters.
+static REQUEST_WORDS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    RegexSet::new([
+        r"moderation|flagged|content[ _-]?(policy|filter|management)|guardrail",
+        r"safety|usage polic|harmful",
+        r"no endpoints found that",
+    ])
+    .ok()
+});
 /// Codes of a server that could not read what its model wrote. Another try may be better.
 const GARBLED: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
 /// Codes of a server that wants fewer calls.
@@ -78,7 +134,7 @@ pub(crate) enum Kind {
     /// The server cannot now.
     Overloaded,
     /// The server does not take the request, nor will it later.
-    Refused,
+    Refused(Refusal),
     /// The server could not read what its model wrote.
     Garbled,
 }
@@ -163,12 +219,12 @@ impl Problem {
 
     /// Returns what it means under an HTTP status; 0 for an error inside a reply.
     pub(crate) fn kind(&self, status: u16) -> Kind {
-        let has = |known: &[&str]| self.codes.iter().any(|code| known.contains(&code.as_str()));
-        let words = self.words.join("\n").to_lowercase();
-        if has(&QUOTA) || QUOTA_WORDS.iter().any(|known| words.contains(known)) {
-            return Kind::Refused;
+        let words = self.small_words();
+        let refused = || Kind::Refused(self.refusal(status, &words));
+        if self.is_of_account(&words) {
+            return refused();
         }
-        if has(&GARBLED) {
+        if self.has(&GARBLED) {
             return Kind::Garbled;
         }
         if overflow::is_told(status, &self.codes, &words) {
@@ -177,13 +233,71 @@ impl Problem {
         match status {
             429 => Kind::RateLimited,
             408 | 409 | 425 | 498 | 501.. => Kind::Overloaded,
-            _ if has(&RATE) => Kind::RateLimited,
-            401..=404 => Kind::Refused,
-            _ if has(&OVERLOADED) => Kind::Overloaded,
-            _ if has(&REFUSED) => Kind::Refused,
+            _ if self.has(&RATE) => Kind::RateLimited,
+            401..=404 => refused(),
+            _ if self.has(&OVERLOADED) => Kind::Overloaded,
+            _ if self.has(&REFUSED) => refused(),
             0 | 500 => Kind::Overloaded,
-            _ => Kind::Refused,
+            _ => refused(),
         }
+    }
+
+    /// Returns what it is about as the words of a program that gave no reply.
+    pub(crate) fn of_program(&self) -> Refusal {
+        match self.kind(0) {
+            Kind::TooLong => Refusal::Request,
+            Kind::RateLimited | Kind::Overloaded | Kind::Garbled | Kind::Refused(_) => self
+                .told_refusal(0, &self.small_words())
+                .unwrap_or(Refusal::Unclear),
+        }
+    }
+
+    /// Returns what a refusal under a status is about.
+    fn refusal(&self, status: u16, words: &str) -> Refusal {
+        let by_status = || match status {
+            404 => Refusal::Model,
+            // An address that is no model's, and a refusal without a reason.
+            300..=399 | 403 | 405 | 406 | 410 => Refusal::Unclear,
+            _ => Refusal::Request,
+        };
+        self.told_refusal(status, words).unwrap_or_else(by_status)
+    }
+
+    /// Returns what a refusal says that it is about; none if it does not say.
+    fn told_refusal(&self, status: u16, words: &str) -> Option<Refusal> {
+        let says = |known: &LazyLock<Option<RegexSet>>, text: &str| {
+            known.as_ref().is_some_and(|known| known.is_match(text))
+        };
+        let codes = self.codes.join("\n");
+        if status == 402 || self.is_of_account(words) {
+            Some(Refusal::Account)
+        } else if status == 401 || self.status == Some(401) {
+            Some(Refusal::Credentials)
+        } else if says(&REQUEST_WORDS, words) || says(&REQUEST_WORDS, &codes) {
+            Some(Refusal::Request)
+        } else if self.has(&CREDENTIALS) || says(&CREDENTIALS_WORDS, words) {
+            Some(Refusal::Credentials)
+        } else if self.has(&MODEL)
+            || says(&MODEL_WORDS, words)
+            || (status == 403 && words.contains("model"))
+        {
+            Some(Refusal::Model)
+        } else {
+            None
+        }
+    }
+
+    /// Returns whether the account has nothing left.
+    fn is_of_account(&self, words: &str) -> bool {
+        self.has(&QUOTA) || QUOTA_WORDS.iter().any(|known| words.contains(known))
+    }
+
+    fn has(&self, known: &[&str]) -> bool {
+        self.codes.iter().any(|code| known.contains(&code.as_str()))
+    }
+
+    fn small_words(&self) -> String {
+        self.words.join("\n").to_lowercase()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::config::Timeouts;
 use crate::delta::Feed;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, Refusal};
 use crate::key::ApiKey;
 use crate::outgoing;
 use crate::peer::Peer;
@@ -183,6 +183,7 @@ impl Exchange<'_> {
                 provider,
                 model,
                 status: 400 | 422,
+                about: Refusal::Request,
                 cause,
             } if u128::from(self.tokens) * 100 >= full => Failure::TooLong {
                 provider,

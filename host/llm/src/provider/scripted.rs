@@ -36,7 +36,7 @@ mod template;
 
 use crate::config::ConfigProblem;
 use crate::delta::Feed;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, Refusal};
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
@@ -307,7 +307,7 @@ fn failure(ask: &Ask<'_>, mode: Mode, failing: Failing) -> AttemptError {
     let failure: Failure = match failing {
         Failing::Unavailable => peer.unavailable(Reason::Scripted, ""),
         Failing::RateLimited => peer.rate_limited(None, "the rule file says so"),
-        Failing::Refused => peer.refused(0, "the rule file says so"),
+        Failing::Refused => peer.refused(0, Refusal::Request, "the rule file says so"),
         Failing::Garbage => peer.garbage("the rule file says so", ""),
         Failing::TooLong => peer.too_long("the rule file says so"),
         Failing::CutShort => peer.unavailable(Reason::CutShort, "the rule file says so"),

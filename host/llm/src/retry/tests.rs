@@ -1,6 +1,7 @@
 //! Tests of when a call is made again, and after how long.
 
 use super::*;
+use crate::failure::Refusal;
 
 fn limits() -> RetryLimits {
     RetryLimits {
@@ -139,6 +140,7 @@ fn what_cannot_pass_is_not_tried_again() {
         provider: String::new(),
         model: String::new(),
         status: 401,
+        about: Refusal::Credentials,
         cause: None,
     };
     assert_eq!(

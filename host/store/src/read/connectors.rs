@@ -1,7 +1,7 @@
 //! Reads of connector keys: the names by which services know the users.
 
 use super::ReadError;
-use crate::sql::{Columns, limit as rows};
+use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
 use domain::id::{ConnectorId, Stream};
 use domain::path::{ConnectorKey, ConnectorName};
@@ -63,13 +63,18 @@ impl Store {
         .await
     }
 
-    /// Returns the bytes of all that came over a connector and was not purged. The time grows with
-    /// their number.
-    pub async fn bytes_of_connector(&self, connector: &ConnectorName) -> Result<u64, ReadError> {
+    /// Returns the bytes of what people said over a connector since a time and was not erased. The
+    /// time that it takes grows with the number of the connector's events.
+    pub async fn bytes_received(
+        &self,
+        connector: &ConnectorName,
+        since: Timestamp,
+    ) -> Result<u64, ReadError> {
         let stream = Stream::Connector(ConnectorId::of_name(connector.as_str())).to_string();
         self.read(move |sql| {
-            let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1";
-            sql.number(text, [stream])
+            let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1 AND \
+                        kind = 'connector.received.v1' AND time >= ?2";
+            sql.number(text, params![stream, int(since.0)])
         })
         .await
     }

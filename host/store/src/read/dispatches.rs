@@ -9,8 +9,8 @@ use domain::dispatch::held::{Held, HeldQueue};
 use domain::dispatch::waits::Waits;
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use rusqlite::params;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 /// Waiting delegations that are read of one tree, at most: more than may wait.
 const HELD_MAX: usize = 1_000;
@@ -69,7 +69,6 @@ impl Store {
             let queue = HeldQueue {
                 open_in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
                 open_by_run,
-                one_by_one: HashSet::new(),
                 waiting,
             };
             Ok(Some((tree, queue)))

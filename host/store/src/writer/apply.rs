@@ -150,6 +150,13 @@ fn write(
     if let Some(brought) = brought {
         state.cache.bring(brought);
     }
+    for (session, bytes) in user_storage::left(appends) {
+        let user = user_storage::user_of(sql, session)?;
+        if let Some(user) = user {
+            let with = None;
+            state.cache.bring(Brought { user, with, bytes });
+        }
+    }
     Ok(Committed {
         first_position,
         last_position: state.head.position,

@@ -7,7 +7,9 @@ pub(super) mod tests;
 use crate::config::{ComponentConfig, Config, Loaded};
 use crate::invocation::quoted;
 use domain::egress::{EgressGrant, Host, Reach, classify};
-use domain::grant::{Access, BucketGrant, BucketScope, DirectoryGrant, FolderPattern, capability};
+use domain::grant::{
+    Access, BucketGrant, BucketScope, DirectoryGrant, FolderPattern, Owner, capability,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,9 @@ const SECRETS: &str = "secrets";
 pub(super) const APART: BucketScope = BucketScope::User;
 /// The comment on a folder that is an example.
 pub(super) const CHOOSE_A_FOLDER: &str = "choose the folder; `{user}` keeps users apart";
+
+/// The comment on what users share and read, of which each has one of their own to write in.
+pub(super) const NOW_APART: &str = "users write apart; what they share now stays behind";
 
 /// One key of a component's configuration, with its new value.
 #[derive(Debug, Clone, PartialEq)]
@@ -351,21 +356,70 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
         let value = json!([a_folder_at("/workspace", access)]);
         return Line::new("directories", value, false, Some(CHOOSE_A_FOLDER));
     }
-    let enough = granted.iter().any(|folder| folder.access >= access);
-    let raised = |(index, folder): (usize, &DirectoryGrant)| match index == 0 && !enough {
-        true => directory(&DirectoryGrant {
-            access,
-            ..folder.clone()
-        }),
-        false => directory(folder),
-    };
+    let mut all = granted.to_vec();
+    if !granted.iter().any(|folder| folder.access >= access) {
+        raise_one(&mut all, access);
+    }
     let choose = (granted.len() > 1).then_some("choose which of the folders may be written");
     Line::new(
         "directories",
-        granted.iter().enumerate().map(raised).collect(),
+        all.iter().map(directory).collect(),
         true,
-        choose,
+        stays_behind(granted, &all).or(choose),
     )
+}
+
+/// Gives one of the folders this access: one that a user has alone, if there is one.
+pub(super) fn raise_one(folders: &mut [DirectoryGrant], access: Access) {
+    let own = folders.iter().position(is_of_one_user);
+    if let Some(folder) = folders.get_mut(own.unwrap_or_default()) {
+        *folder = folder_with(folder, access);
+    }
+}
+
+/// Returns a folder with this access. Where users share it, and more is to be done in it than
+/// before, each gets one of their own in it: no line lets all of them write what all of them read.
+pub(super) fn folder_with(folder: &DirectoryGrant, access: Access) -> DirectoryGrant {
+    let is_apart = access <= folder.access || is_of_one_user(folder);
+    DirectoryGrant {
+        access,
+        path: match is_apart {
+            true => folder.path.clone(),
+            false => folder.path.join("{user}"),
+        },
+        ..folder.clone()
+    }
+}
+
+fn is_of_one_user(folder: &DirectoryGrant) -> bool {
+    let pattern = FolderPattern::parse(&folder.path);
+    pattern.is_ok_and(|pattern| {
+        let mut owners = pattern.owners();
+        owners.any(|owner| matches!(owner, Owner::User | Owner::Session))
+    })
+}
+
+/// Returns a bucket with this access, for each user if they shared it and more is to be done in it
+/// than before.
+pub(super) fn bucket_with(bucket: &BucketGrant, access: Access) -> BucketGrant {
+    let is_apart =
+        access <= bucket.access || matches!(bucket.scope, BucketScope::User | BucketScope::Session);
+    BucketGrant {
+        access,
+        scope: if is_apart { bucket.scope } else { APART },
+        ..bucket.clone()
+    }
+}
+
+/// Returns the comment on folders of which one is no longer what it was.
+pub(super) fn stays_behind(
+    before: &[DirectoryGrant],
+    now: &[DirectoryGrant],
+) -> Option<&'static str> {
+    let mut pairs = before.iter().zip(now);
+    pairs
+        .any(|(before, now)| before.path != now.path)
+        .then_some(NOW_APART)
 }
 
 /// Any folder at a place, in which each user has one.
@@ -406,9 +460,14 @@ pub(super) fn a_bucket(name: &str, access: Access) -> BucketGrant {
 /// The buckets that are granted, and these, each with the more of the two accesses.
 fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line {
     let mut all: Vec<BucketGrant> = granted.to_vec();
+    let mut choose = None;
     for (name, access) in missing {
         match all.iter_mut().find(|bucket| bucket.bucket == *name) {
-            Some(there) => there.access = there.access.max(*access),
+            Some(there) => {
+                let raised = bucket_with(there, there.access.max(*access));
+                choose = choose.or((raised.scope != there.scope).then_some(NOW_APART));
+                *there = raised;
+            }
             None => all.push(a_bucket(name, *access)),
         }
     }
@@ -416,7 +475,7 @@ fn buckets(granted: &[BucketGrant], missing: &BTreeMap<String, Access>) -> Line 
         "keyValue",
         all.iter().map(bucket).collect(),
         !granted.is_empty(),
-        None,
+        choose,
     )
 }
 

@@ -7,7 +7,8 @@ mod slots;
 mod tests;
 
 use super::lines::{
-    CHOOSE_A_FOLDER, Line, RefusedEntry, a_bucket, a_folder_at, bucket, directory, plain, requests,
+    CHOOSE_A_FOLDER, Line, NOW_APART, RefusedEntry, a_bucket, a_folder_at, bucket, bucket_with,
+    directory, folder_with, plain, raise_one, requests, stays_behind,
 };
 use crate::config::ComponentConfig;
 use domain::authority::Asked as AskedBy;
@@ -240,56 +241,53 @@ impl Needs {
         );
         lines.extend(self.network(config));
         if !self.buckets.is_empty() {
-            let least = self.buckets.iter().map(|(name, access)| {
-                let there = config
-                    .key_value
-                    .iter()
-                    .find(|bucket| bucket.bucket == *name);
-                bucket(&BucketGrant {
-                    access: *access,
-                    ..there.cloned().unwrap_or_else(|| a_bucket(name, *access))
-                })
-            });
-            lines.push(Line::new(
-                "keyValue",
-                least.collect(),
-                !config.key_value.is_empty(),
-                None,
-            ));
+            lines.push(self.key_value(&config.key_value));
         }
         lines.extend(self.environment.then(|| plain("environment", config)));
         lines.extend(self.secrets(config));
         lines
     }
 
+    /// The buckets that were needed, with no more access than that.
+    fn key_value(&self, granted: &[BucketGrant]) -> Line {
+        let mut choose = None;
+        let least = self.buckets.iter().map(|(name, access)| {
+            let there = granted.iter().find(|bucket| bucket.bucket == *name);
+            bucket(&there.map_or_else(
+                || a_bucket(name, *access),
+                |there| {
+                    let least = bucket_with(there, *access);
+                    choose = choose.or((least.scope != there.scope).then_some(NOW_APART));
+                    least
+                },
+            ))
+        });
+        let least = least.collect();
+        Line::new("keyValue", least, !granted.is_empty(), choose)
+    }
+
     /// The folders that are granted, with no more access than was needed, and one for each place
     /// where none is. The only folder is moved to where the calls look for one.
     fn folders(&self, granted: &[DirectoryGrant], access: Access) -> Line {
         if let ([folder], Some(at)) = (granted, self.places.moved()) {
-            let folder = folder.clone();
-            let moved = directory(&DirectoryGrant {
-                at,
-                access,
-                ..folder
-            });
-            let choose = Some("the calls opened nothing at the `at` that it had");
-            return Line::new("directories", json!([moved]), true, choose);
+            let least = folder_with(folder, access);
+            let choose = stays_behind(granted, std::slice::from_ref(&least))
+                .unwrap_or("the calls opened nothing at the `at` that it had");
+            let moved = directory(&DirectoryGrant { at, ..least });
+            return Line::new("directories", json!([moved]), true, Some(choose));
         }
         let new = self.places.missing();
         let is_writable = granted
             .iter()
             .any(|folder| folder.access == Access::ReadWrite);
-        let least = granted.iter().enumerate().map(|(index, folder)| {
-            let access = match access {
-                Access::ReadWrite if is_writable => folder.access,
-                Access::ReadWrite if index > 0 => Access::ReadOnly,
-                access => access,
-            };
-            directory(&DirectoryGrant {
-                access,
-                ..folder.clone()
-            })
-        });
+        let mut all = granted.to_vec();
+        match access {
+            Access::ReadWrite if is_writable => {}
+            Access::ReadWrite => raise_one(&mut all, access),
+            Access::ReadOnly => all.iter_mut().for_each(|folder| folder.access = access),
+        }
+        let behind = stays_behind(granted, &all);
+        let least = all.iter().map(directory);
         let added = new.iter().map(|at| a_folder_at(at, access));
         match (granted, new.as_slice()) {
             ([], []) => Line::new(
@@ -299,12 +297,12 @@ impl Needs {
                 Some(CHOOSE_A_FOLDER),
             ),
             ([], _) => Line::new("directories", added.collect(), false, Some(CHOOSE_A_FOLDER)),
-            ([_], []) => Line::new("directories", least.collect(), true, None),
+            ([_], []) => Line::new("directories", least.collect(), true, behind),
             (_, []) => Line::new(
                 "directories",
                 least.collect(),
                 true,
-                Some("leave out the folders that the calls do not use"),
+                behind.or(Some("leave out the folders that the calls do not use")),
             ),
             (_, _) => Line::new(
                 "directories",

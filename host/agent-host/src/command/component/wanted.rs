@@ -5,7 +5,8 @@
 mod tests;
 
 use super::lines::{
-    APART, Line, Missing, bucket, directory, private_addresses, requests, shared_by,
+    APART, Line, Missing, bucket, bucket_with, directory, folder_with, private_addresses, requests,
+    shared_by,
 };
 use crate::config::ComponentConfig;
 use domain::egress::{AddressRange, EgressGrant, Host, HostPattern, Method};
@@ -216,11 +217,16 @@ impl<T: PartialEq> Key<T> {
     }
 }
 
+/// The folders that are granted, and those that are wanted. Where users share one, and its
+/// component does not say that they should, none of them gets more of it: see [`folder_with`].
 fn folders(wanted: &[WantedFolder], granted: &[DirectoryGrant]) -> Vec<DirectoryGrant> {
     let mut all = granted.to_vec();
     for want in wanted {
         match all.iter_mut().find(|folder| folder.at == want.at) {
-            Some(there) => there.access = there.access.max(want.access),
+            Some(there) if want.scope == Some(BucketScope::Component) => {
+                there.access = there.access.max(want.access);
+            }
+            Some(there) => *there = folder_with(there, there.access.max(want.access)),
             None => {
                 let name = want.at.rsplit('/').next().unwrap_or_default();
                 let scope = want.scope.unwrap_or(APART);
@@ -283,7 +289,10 @@ fn buckets(wants: &Wants, granted: &[BucketGrant]) -> Vec<BucketGrant> {
     let mut all = granted.to_vec();
     for want in &wants.buckets {
         match all.iter_mut().find(|bucket| bucket.bucket == want.bucket) {
-            Some(there) => there.access = there.access.max(want.access),
+            Some(there) if want.scope == Some(BucketScope::Component) => {
+                there.access = there.access.max(want.access);
+            }
+            Some(there) => *there = bucket_with(there, there.access.max(want.access)),
             None => all.push(BucketGrant {
                 scope: want.scope.unwrap_or(APART),
                 ..BucketGrant::new(&want.bucket, want.access)

@@ -30,8 +30,6 @@ const TOLERANCE_PART: u64 = 20;
 /// Bytes of material that are reserved as a token: half as many as usual, so that a summary is
 /// hardly ever dearer than what is reserved for it.
 const RESERVED_TOKEN_BYTES: u64 = 2;
-/// Tokens that a summary may have at least, where it stands for hardly more.
-const SUMMARY_TOKENS_MIN: u64 = 64;
 /// The code of a prompt that is too long for its model even when it is cut, as gateways have it.
 const TOO_LONG: &str = "model-prompt-too-long";
 
@@ -158,16 +156,19 @@ impl Model<'_> {
         }
         let left_out = cut.newly_left_out(&draw.cut, &source.said);
         let room = Room {
-            summary: room.summary.min(summary_tokens_max(&draw.cut, &left_out)),
+            summary: cut.summary_room(source.said.clone(), room),
             ..room
         };
         if !left_out.is_empty()
+            && room.summary > 0
             && let Some(summary) = self
                 .summary_of_cut(&draw.cut, &left_out, room, trail)
                 .await?
         {
             cut = cut.summarised(&summary, room.summary);
         }
+        let shown = estimated_tokens(&cut.apply(source.said.clone()));
+        cut.tokens_after = room.around.saturating_add(shown);
         self.attempts.record_cut(&cut).await;
         tracing::info!(
             session.id = %self.started.session, run.id = %self.started.run,
@@ -287,14 +288,6 @@ impl Model<'_> {
             cost_micros,
         })
     }
-}
-
-/// Returns the most tokens of a summary: half of those that it stands for, beside a former one.
-fn summary_tokens_max(former: &PromptCut, left_out: &[Message]) -> u64 {
-    let so_far = former.summary.as_ref().map_or(0, String::len);
-    (estimated_tokens(left_out) / 2)
-        .max(SUMMARY_TOKENS_MIN)
-        .saturating_add(text_tokens(so_far))
 }
 
 /// Returns the request for a summary of some material.

@@ -52,7 +52,8 @@ impl llm::Trail for Trail<'_> {
 
 impl Model<'_> {
     /// Lets the turns go first that somebody waits for, if this one is the least urgent and nobody
-    /// waits for it: the reading of a chat into notes.
+    /// waits for it: the reading of a chat into notes. The priority of a user's message counts in
+    /// its queue alone, so that its turn does not wait here, however low that is.
     pub(super) async fn give_way(&self) {
         if self.started.priority > Priority::Low || self.started.reply_to.is_some() {
             return;

@@ -148,9 +148,10 @@ impl Source {
         )
     }
 
-    /// Returns whether the input may join an open run. Only messages do, and of those not a late
-    /// reply or a reminder that comes of a turn with less authority than its agent has: a run that
-    /// began without those limits would act on it without them.
+    /// Returns whether the input may join an open run, in which it stays a message of its own, with
+    /// its speaker and its mark. Only messages do, and of those no late reply and no reminder that
+    /// comes of a turn with any limit on its authority. A run that began without that limit would
+    /// act on it without.
     #[must_use]
     pub fn may_join(&self) -> bool {
         match self {

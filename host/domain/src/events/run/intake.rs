@@ -201,8 +201,8 @@ impl Taking {
         }
     }
 
-    /// Takes in collected inputs: each speaker's words in a row as one message. The first says what
-    /// was dropped before.
+    /// Takes in collected inputs: each speaker's words in a row as one message, those with the mark
+    /// apart from those without. The first says what was dropped before.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
         let drafts: Vec<&Draft> = inputs
             .iter()
@@ -210,7 +210,11 @@ impl Taking {
             .collect();
         let mut overflow = run.started.overflow.as_ref();
         let mut said = Vec::new();
-        for drafts in drafts.chunk_by(|one, next| one.said_by() == next.said_by()) {
+        let is_one = |one: &&Draft, next: &&Draft| {
+            (one.role, one.untrusted) == (next.role, next.untrusted)
+                && one.said_by() == next.said_by()
+        };
+        for drafts in drafts.chunk_by(is_one) {
             let Some(last) = drafts.last() else { continue };
             let texts: Vec<String> = drafts.iter().map(|draft| text_of(&draft.parts)).collect();
             let texts = texts.iter().map(String::as_str);
@@ -222,7 +226,6 @@ impl Taking {
             parts.extend(others.cloned());
             said.push(self.place(Draft {
                 parts,
-                untrusted: drafts.iter().any(|draft| draft.untrusted),
                 ..(*last).clone()
             }));
         }

@@ -155,6 +155,43 @@ fn whole_exchanges_go_when_stubs_are_not_enough_and_the_users_words_stay() {
 }
 
 #[test]
+fn nothing_is_left_out_for_a_notice_that_is_longer() {
+    let none = PromptCut::default();
+    let cut = extended(&none, &turn(3, 100), room(10, 20));
+    assert!(!cut.goes_beyond(&none), "{cut:?}");
+    assert_eq!(cut.tokens_after, cut.tokens_before);
+    let many = PromptCut {
+        summary: Some("s".repeat(400)),
+        ..none
+    };
+    let told = tokens(&many.notice(u64::MAX));
+    assert!(told <= NOTICE_TOKENS + 100, "{told}");
+}
+
+/// Four exchanges of 60 tokens each, of which two may go: hardly more than a notice and a summary.
+#[test]
+fn a_small_prompt_that_was_refused_is_cut_and_shorter_with_the_longest_summary() {
+    let messages = turn(4, 200);
+    let none = PromptCut::default();
+    let before = estimated_tokens(&messages);
+    let refused = Room::of(100_000, 1_000, 0).after_refusal(before);
+    for summary in [0, refused.summary, 2_000] {
+        let room = Room { summary, ..refused };
+        let cut = extended(&none, &messages, room);
+        assert_eq!(cut.left_out_through, 4, "{cut:?}");
+        assert!(cut.tokens_after < before, "{cut:?}");
+        let longest = cut.summary_room(messages.clone(), room);
+        assert!(longest <= summary, "{longest}");
+        let told = cut.clone().summarised(&"s".repeat(8_000), longest);
+        let shown = estimated_tokens(&told.apply(messages.clone()));
+        assert!(shown <= cut.tokens_after, "{shown}: {cut:?}");
+        let again = room.after_refusal(cut.tokens_after);
+        let harder = extended(&cut, &messages, again);
+        assert!(!harder.goes_beyond(&cut), "nothing else may go");
+    }
+}
+
+#[test]
 fn a_call_without_a_result_is_never_left_out() {
     let mut messages = turn(10, 400);
     messages.remove(4);
@@ -289,6 +326,15 @@ fn pairs(messages: &[Message]) -> (Places, Places) {
     (made.collect(), answered.collect())
 }
 
+/// Returns whether a cut makes the prompt shorter if it changes it.
+fn is_shorter(cut: &PromptCut, former: &PromptCut) -> bool {
+    if cut.goes_beyond(former) {
+        cut.tokens_after < cut.tokens_before
+    } else {
+        cut.tokens_after == cut.tokens_before
+    }
+}
+
 proptest! {
     #[test]
     fn a_cut_never_parts_a_call_from_its_result_and_keeps_what_must_stay(
@@ -320,6 +366,7 @@ proptest! {
         }
         // The estimate is not below what is shown.
         prop_assert!(estimated_tokens(&shown) <= cut.tokens_after);
+        prop_assert!(is_shorter(&cut, &PromptCut::default()), "{cut:?}");
         // Nothing is cut without need.
         if estimated_tokens(&messages) <= room.target {
             prop_assert!(!cut.goes_beyond(&PromptCut::default()));
@@ -332,15 +379,18 @@ proptest! {
         more in proptest::collection::vec(piece(), 0..10),
         target in 0_u64..10_000,
         harder in 0_u64..10_000,
+        summary in 0_usize..200,
     ) {
         let before = conversation(&pieces);
         let all: Vec<Piece> = pieces.iter().chain(&more).cloned().collect();
         let after = conversation(&all);
-        let former = extended(&PromptCut::default(), &before, room(target, target));
+        let former = extended(&PromptCut::default(), &before, room(target, target))
+            .summarised(&"s".repeat(summary), 50);
         let harder = target.min(harder);
         let cut = extended(&former, &after, room(harder, harder));
         prop_assert!(cut.stubs.is_superset(&former.stubs));
         prop_assert!(cut.left_out_through >= former.left_out_through);
+        prop_assert!(is_shorter(&cut, &former), "{cut:?}");
         let shown = arrange(cut.apply(after.clone()));
         let (made, answered) = pairs(&shown);
         prop_assert_eq!(made, answered);

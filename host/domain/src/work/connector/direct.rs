@@ -18,13 +18,18 @@ const VISITORS_DEFAULT: u32 = 10_000;
 /// Visitors of one chat at most.
 const VISITORS_MAX: u32 = 1_000_000;
 
-/// Bytes of what is stored of all visitors of one chat together. With more, it takes nothing until
-/// some of it is purged.
+/// Bytes of what the visitors of one chat say together in [`VISITORS_BYTES_DAYS`].
 pub const VISITORS_BYTES_MAX: u64 = 256 << 20;
+/// Days after which what a visitor said leaves its share of the bytes to others.
+pub const VISITORS_BYTES_DAYS: u64 = 7;
+/// Bytes left to all others for each that an address holds of them.
+const LEFT_FOR_EACH: u64 = 4;
+/// Bytes that count for each thing that a visitor says, beside its text: about what its event has.
+pub const VISITOR_SAYING_BYTES: u64 = 1 << 10;
 /// Visitors of a full chat who are looked at for one whose place can be given to another.
 pub const VISITORS_LOOKED_AT_MAX: usize = 10_000;
-/// Milliseconds of silence after which a visitor's place may go to somebody from an address with
-/// fewer places.
+/// Milliseconds of silence after which a visitor's place goes to somebody from an address with
+/// fewer places, before one that is in use does.
 const SHARED_AFTER_MS: u64 = 10 * 60_000;
 /// Milliseconds of silence after which a visitor's place may go to anybody: seven days.
 const FREE_AFTER_MS: u64 = 7 * 24 * 3_600_000;
@@ -44,9 +49,10 @@ pub struct VisitorPlace {
 /// places; none if each is in use.
 ///
 /// A place of which no use was made goes first, then one that was not used for a while and whose
-/// address has more than one place above the other's, then one that was not used for long. Of
-/// several it is one of the address with the most places, and of those the one that was left alone
-/// for the longest time.
+/// address has more than one place above the other's, then one that was not used for long. At last
+/// it is one in use whose address has more than one place above the other's: nobody holds more than
+/// a fair share by saying a word now and then. Of several it is one of the address with the most
+/// places, and of those the one that was left alone for the longest time.
 #[must_use]
 pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -> Option<usize> {
     let silent_ms = |place: &VisitorPlace| {
@@ -57,17 +63,38 @@ pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -
         let silent_ms = silent_ms(place);
         let has_more = place.of_address > of_newcomer + 1;
         if place.active_at.is_none() {
-            Some(2)
+            Some(3)
         } else if has_more && silent_ms >= SHARED_AFTER_MS {
+            Some(2)
+        } else if silent_ms >= FREE_AFTER_MS {
             Some(1)
         } else {
-            (silent_ms >= FREE_AFTER_MS).then_some(0)
+            has_more.then_some(0)
         }
     };
     let ranked = places.iter().enumerate().filter_map(|(index, place)| {
         Some(((order(place)?, place.of_address, silent_ms(place)), index))
     });
     ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index)
+}
+
+/// Returns whether a chat takes so many bytes more from an address, of what the address and all of
+/// them together said in the last [`VISITORS_BYTES_DAYS`].
+///
+/// An address may hold a part of what is left to all others then ([`LEFT_FOR_EACH`]): a fifth of
+/// the whole while it is alone. So where some hold all that they may, one that holds nothing is
+/// heard.
+#[must_use]
+pub const fn has_room(of_address: u64, of_all: u64, bytes: u64) -> bool {
+    let left = VISITORS_BYTES_MAX.saturating_sub(of_all.saturating_add(bytes));
+    let held = of_address.saturating_add(bytes);
+    held.saturating_mul(LEFT_FOR_EACH) <= left
+}
+
+/// Returns the time since which what visitors said counts.
+#[must_use]
+pub const fn visitors_bytes_since(now: Timestamp) -> Timestamp {
+    Timestamp(now.0.saturating_sub(VISITORS_BYTES_DAYS * 24 * 3_600_000))
 }
 
 /// The `configuration` of a chat for web pages.
@@ -199,7 +226,8 @@ mod tests {
                 Some(0),
             ),
             (vec![silent(SHARED_AFTER_MS, 4)], 3, None),
-            (vec![silent(SHARED_AFTER_MS - 1, 4)], 0, None),
+            // Those in use are left to an address that has as many, or one more.
+            (vec![silent(0, 4), silent(9, 4)], 3, None),
             // Then those that were not used for long.
             (
                 vec![silent(FREE_AFTER_MS, 1), silent(FREE_AFTER_MS + 1, 1)],
@@ -207,6 +235,23 @@ mod tests {
                 Some(1),
             ),
             (vec![silent(FREE_AFTER_MS - 1, 1)], 0, None),
+            // Then those in use, of the address that holds most.
+            (vec![silent(0, 4)], 2, Some(0)),
+            (
+                vec![
+                    silent(99, 3),
+                    silent(1, 4),
+                    silent(9, 4),
+                    silent(FREE_AFTER_MS - 1, 1),
+                ],
+                0,
+                Some(2),
+            ),
+            (
+                vec![silent(99, 4), silent(SHARED_AFTER_MS, 3), silent(0, 1)],
+                0,
+                Some(1),
+            ),
         ] {
             assert_eq!(
                 given_back(&places, of_newcomer, now),
@@ -214,6 +259,53 @@ mod tests {
                 "{places:?}"
             );
         }
+    }
+
+    /// Each of them says a word every nine minutes.
+    #[test]
+    fn an_address_with_all_places_keeps_no_more_of_them_than_its_share_when_others_come() {
+        let now = Timestamp(FREE_AFTER_MS * 10);
+        let (storm, visitors_max) = (0, 12);
+        let mut of_places = vec![storm; visitors_max];
+        for newcomer in 1..=8_usize {
+            let count = |address| of_places.iter().filter(|it| **it == address).count();
+            let places: Vec<VisitorPlace> = (0..)
+                .zip(&of_places)
+                .map(|(index, address)| VisitorPlace {
+                    bound_at: Timestamp(0),
+                    active_at: Some(Timestamp(now.0 - 9 * 60_000 + index)),
+                    of_address: count(*address),
+                })
+                .collect();
+            // Two of each of the four addresses come.
+            let address = newcomer.div_ceil(2);
+            let index = given_back(&places, count(address), now).expect("a place");
+            assert_eq!(of_places[index], storm, "the {newcomer}th");
+            of_places[index] = address;
+        }
+        assert_eq!(of_places.iter().filter(|it| **it == storm).count(), 4);
+    }
+
+    #[test]
+    fn addresses_that_hold_all_they_may_leave_room_to_one_that_holds_nothing() {
+        for addresses in [1, 2, 3, 20] {
+            let mut held = vec![0; addresses];
+            // One after the other says as much as is taken.
+            while let Some(index) =
+                (0..addresses).find(|it| has_room(held[*it], held.iter().sum(), 64 << 10))
+            {
+                held[index] += 64 << 10;
+            }
+            let all: u64 = held.iter().sum();
+            assert!(all < VISITORS_BYTES_MAX, "{addresses}: {all}");
+            assert!(has_room(0, all, 64 << 10), "{addresses}: {all}");
+            let largest = held.into_iter().max().unwrap_or_default();
+            assert!(largest <= VISITORS_BYTES_MAX / 5, "{addresses}: {largest}");
+        }
+        assert!(has_room(0, 0, VISITORS_BYTES_MAX / 5));
+        assert!(!has_room(1, 1, VISITORS_BYTES_MAX / 5));
+        assert!(!has_room(0, VISITORS_BYTES_MAX, 1));
+        assert!(!has_room(0, u64::MAX, 1));
     }
 
     fn read(configuration: &Value) -> Result<DirectSpec, DirectSpecError> {

@@ -7,7 +7,7 @@
 use super::{CODE, Depth, DispatchLimits, DispatchState, Edge, with_limit};
 use crate::values::id::{InputId, RunId, SessionId};
 use crate::work::step::Failure;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The admission of a delegation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,6 @@ pub struct HeldQueue {
     pub open_in_tree: u64,
     /// Dispatches that are under way of the runs of those that wait.
     pub open_by_run: HashMap<RunId, u64>,
-    /// Runs of agents that make their calls one by one.
-    pub one_by_one: HashSet<RunId>,
     /// The delegations that wait: the most urgent first, and of equally urgent ones the oldest.
     pub waiting: Vec<Held>,
 }
@@ -83,16 +81,6 @@ impl DispatchLimits {
         )
     }
 
-    /// Returns the number of dispatches of one run that are under way at most.
-    #[must_use]
-    pub fn children_max_of(&self, run: RunId, queue: &HeldQueue) -> u32 {
-        if queue.one_by_one.contains(&run) {
-            self.children_max.min(1)
-        } else {
-            self.children_max
-        }
-    }
-
     /// Returns those that wait and for which there is room now, in order.
     #[must_use]
     pub fn next_held(&self, queue: &HeldQueue) -> Vec<Held> {
@@ -104,7 +92,7 @@ impl DispatchLimits {
             if in_tree >= u64::from(self.tree_dispatches_max) {
                 break;
             }
-            if *of_run < u64::from(self.children_max_of(held.by_run, queue)) {
+            if *of_run < u64::from(self.children_max) {
                 *of_run += 1;
                 in_tree += 1;
                 next.push(*held);
@@ -219,7 +207,6 @@ mod tests {
                 .iter()
                 .map(|(run, open)| (RunId(Uuid::from_u128(*run)), *open))
                 .collect(),
-            one_by_one: HashSet::new(),
             waiting: waiting.to_vec(),
         };
         let waiting = [held(1, 7), held(2, 7), held(3, 8), held(4, 7)];
@@ -236,13 +223,5 @@ mod tests {
             assert_eq!(next, expected, "{open_in_tree} {open_by_run:?}");
         }
         assert_eq!(limits().next_held(&HeldQueue::default()), []);
-        // Those of a run that makes its calls one by one begin one by one.
-        let one_by_one = HeldQueue {
-            one_by_one: HashSet::from([RunId(Uuid::from_u128(7))]),
-            ..queue(0, &[], &waiting)
-        };
-        let next = limits().next_held(&one_by_one);
-        let next: Vec<u128> = next.iter().map(|held| held.input.0.as_u128()).collect();
-        assert_eq!(next, [1, 3]);
     }
 }

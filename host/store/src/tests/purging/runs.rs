@@ -3,19 +3,20 @@
 use super::super::blobs::part;
 use super::super::buckets::{place, written};
 use super::super::sample::{
-    NOON, Sample, accepted, begin, commit, input, message, noise, run, run_ended, run_started,
-    session, stepped, timer,
+    NOON, Sample, accepted, ada, begin, commit, input, message, new, noise, run, run_ended,
+    run_started, session, stepped, timer,
 };
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
-use super::{begun, deleted, erase_all, finished, is_sound};
-use crate::Piece;
+use super::{begun, deleted, erase_all, finished, is_sound, purged};
 use crate::sql::Columns;
+use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
-use domain::event::{Event, Source};
+use domain::event::{Event, NewEvent, Source, Subject};
 use domain::grant::BucketScope;
 use domain::id::{Stream, TurnId};
 use domain::message::{Message, Role};
 use domain::operation::{Continuation, Pause};
+use domain::user::UserId;
 use rusqlite::Connection;
 
 fn piece() -> Piece {
@@ -244,4 +245,43 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
     }
     finished(&sample.store, 1).await;
     is_sound(&sample).await;
+}
+
+/// A limit on what a user stores holds for what components leave, too. The session is of `local`,
+/// and ada caused all other events.
+#[tokio::test]
+async fn what_tools_leave_between_segments_is_the_users_until_it_is_purged() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let of_run = Stream::Run(run(1));
+    let started = run_started(run(1), 1, None, Vec::new());
+    sample.append(of_run, vec![started]).await;
+    let stored = async |user: UserId| sample.store.stored_bytes(&user).await.unwrap();
+    let of_ada = stored(ada()).await;
+    assert_eq!(stored(UserId::local()).await, 0);
+    let mut left = worked();
+    if let Event::OperationContinued(continuation) = &mut left {
+        continuation.state = vec![7; 10_000];
+    }
+    let left = NewEvent {
+        actor: "agent:assistant".to_owned(),
+        subject: Subject {
+            session: Some(session(1)),
+            run: Some(run(1)),
+            ..Subject::default()
+        },
+        ..new(left)
+    };
+    let commit = Commit::new().append(of_run, Expected::Any, vec![left]);
+    sample.store.commit(commit).await.unwrap();
+    let text = "SELECT length(payload) FROM events WHERE kind = 'operation.continued.v1'";
+    let connection = Connection::open(sample.database()).unwrap();
+    let payload = connection.query_row(text, [], |row| row.uint(0)).unwrap();
+    assert!(payload >= 10_000, "{payload} bytes");
+    assert_eq!(stored(UserId::local()).await, payload);
+    assert_eq!(stored(ada()).await, of_ada, "it is not of the other user");
+    let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
+    sample.append(of_run, vec![ended]).await;
+    purged(&sample, 1).await;
+    assert_eq!(stored(UserId::local()).await, 0, "it is given back");
 }

@@ -234,3 +234,27 @@ async fn a_message_that_was_refused_before_it_reached_a_session_goes_too() {
     assert_eq!(left(&sample).await, ["connector.arrivals.settled.v1"]);
     is_sound(&sample).await;
 }
+
+/// A place in a store that stays full for ever is closed to all who come.
+#[tokio::test]
+async fn what_people_said_counts_until_a_time_or_until_it_is_erased() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    append_at(&sample, of_stranger(NOBODY, 1), NOON).await;
+    let bytes = async |since| {
+        let received = sample.store.bytes_received(&telegram(), since).await;
+        received.unwrap()
+    };
+    let first = bytes(NOON).await;
+    let said = arrival(2, "somebody", &"a".repeat(1_000));
+    append_at(&sample, vec![received(vec![said], None, 1)], at(10)).await;
+    let second = bytes(at(10)).await;
+    assert!(first > 0 && second > 1_000, "{first} {second}");
+    assert_eq!(bytes(NOON).await, first + second, "what is sent counts not");
+    assert_eq!(bytes(at(11)).await, 0);
+    append_at(&sample, vec![settled(NOBODY, None)], at(10)).await;
+    sample.store.erase_strangers(at(10)).await.unwrap();
+    assert_eq!(bytes(NOON).await, second);
+    let other = "other".parse().unwrap();
+    assert_eq!(sample.store.bytes_received(&other, NOON).await.unwrap(), 0);
+}

@@ -89,7 +89,7 @@ fn the_lines_of_every_capability_are_read_by_the_parser_all_together() {
 fn what_a_key_grants_already_stays_as_it_is() {
     let keys = [
         r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only", keysMax = 5 }, { bucket = "b", access = "read-only" }]"#,
-        r#"directories = [{ path = "notes", at = "/n", access = "read-only", deny = ["x"] }]"#,
+        r#"directories = [{ path = "notes/{user}", at = "/n", access = "read-only", deny = ["x"] }]"#,
         r#"environment = { "A.B" = "a\"b" }"#,
     ];
     let config = granting(
@@ -98,10 +98,65 @@ fn what_a_key_grants_already_stays_as_it_is() {
     );
     let expected = [
         r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write", keysMax = 5 }, { bucket = "b", access = "read-only" }, { bucket = "new", scope = "user", access = "read-only" }]"#,
-        r#"directories = [{ path = "notes", at = "/n", access = "read-write", deny = ["x"] }]"#,
+        r#"directories = [{ path = "notes/{user}", at = "/n", access = "read-write", deny = ["x"] }]"#,
         keys[2],
     ];
     assert_eq!(config, parsed(&expected.join("\n")));
+}
+
+/// Who pastes a line has read what it grants, and not who else is in the folder.
+#[test]
+fn no_line_lets_all_users_write_what_they_share() {
+    let folder = |path: &str, access: &str| {
+        format!(r#"directories = [{{ path = "{path}", at = "/n", access = "{access}" }}]"#)
+    };
+    let bucket = |scope: &str, access: &str| {
+        format!(r#"keyValue = [{{ bucket = "b", scope = "{scope}", access = "{access}" }}]"#)
+    };
+    for (before, after) in [
+        (
+            folder("notes", "read-only"),
+            folder("notes/{user}", "read-write"),
+        ),
+        (
+            folder("notes/{agent}", "read-only"),
+            folder("notes/{agent}/{user}", "read-write"),
+        ),
+        (
+            folder("notes/{session}", "read-only"),
+            folder("notes/{session}", "read-write"),
+        ),
+        (folder("notes", "read-write"), folder("notes", "read-write")),
+        (
+            bucket("component", "read-only"),
+            bucket("user", "read-write"),
+        ),
+        (bucket("agent", "read-only"), bucket("user", "read-write")),
+        (
+            bucket("session", "read-only"),
+            bucket("session", "read-write"),
+        ),
+        (
+            bucket("component", "read-write"),
+            bucket("component", "read-write"),
+        ),
+    ] {
+        let missing = match before.starts_with("keyValue") {
+            true => "b.write",
+            false => "files.write",
+        };
+        let lines = Missing::of([missing]).lines(&parsed(&before));
+        let is_told = lines[0]
+            .text(true)
+            .ends_with("what they share now stays behind");
+        let was_shared = after.contains("user") && !before.contains("user");
+        assert_eq!(is_told, was_shared, "{before}");
+        assert_eq!(pasted(&[&before], &lines), parsed(&after), "{before}");
+    }
+    // Of several, it is the one that a user has alone.
+    let keys = r#"directories = [{ path = "notes", at = "/n", access = "read-only" }, { path = "own/{user}", at = "/o", access = "read-only" }]"#;
+    let after = r#"directories = [{ path = "notes", at = "/n", access = "read-only" }, { path = "own/{user}", at = "/o", access = "read-write" }]"#;
+    assert_eq!(granting(&[keys], &["files.write"]), parsed(after));
 }
 
 #[test]

@@ -94,6 +94,26 @@ fn what_is_granted_already_keeps_its_place_its_scope_and_its_limits() {
     );
 }
 
+#[test]
+fn what_users_share_and_calls_write_is_suggested_for_each_user() {
+    let keys = [
+        r#"directories = [{ path = "notes", at = "/n", access = "read-only", filesMax = 9 }]"#,
+        r#"keyValue = [{ bucket = "lists", access = "read-only" }]"#,
+    ];
+    let mut needs = Needs::default();
+    let decisions = [
+        decision("files.write", BoundaryVerdict::Refused),
+        decision("lists.write", BoundaryVerdict::Refused),
+    ];
+    needs.take(&decisions, &Traffic::default());
+    let expected = [
+        r#"directories = [{ path = "notes/{user}", at = "/n", access = "read-write", filesMax = 9 }]"#,
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write" }]"#,
+    ];
+    let lines = needs.lines(&parsed(&keys.join("\n")));
+    assert_eq!(pasted(&keys, &lines), parsed(&expected.join("\n")));
+}
+
 fn refused(needs: &Needs, granted: &str) -> Vec<String> {
     let entries = needs.refused_entries(&parsed(granted));
     entries.iter().map(|entry| entry.text(true)).collect()

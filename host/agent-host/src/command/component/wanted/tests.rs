@@ -85,6 +85,24 @@ fn what_is_granted_already_stays_and_is_not_wanted_again() {
     assert_eq!(texts(&lines), Vec::<String>::new());
 }
 
+#[test]
+fn a_folder_that_users_share_is_wanted_for_each_unless_its_component_shares_it() {
+    let grant: Grant = serde_json::from_value(json!({
+        "directories": [{ "path": "/srv", "at": "/data/in", "access": "read-only" }],
+    }))
+    .unwrap();
+    for (scope, path) in [(None, "/srv/{user}"), (Some("component"), "/srv")] {
+        let mut folder = json!({ "at": "/data/in", "access": "read-write", "reason": "keeps" });
+        if let Some(scope) = scope {
+            folder["scope"] = json!(scope);
+        }
+        let wanted = wants(&json!({ "folders": [folder] }));
+        let lines = of_wants(&wanted.wants, &as_config(&grant));
+        let expected = json!([{ "path": path, "at": "/data/in", "access": "read-write" }]);
+        assert_eq!(lines[0].value, expected);
+    }
+}
+
 fn wants(wants: &serde_json::Value) -> Manifest {
     let document = json!({ "manifest": 1, "wants": wants });
     Manifest::parse(document.to_string().as_bytes()).unwrap()

@@ -419,6 +419,9 @@ fn each_thing_that_is_told_has_an_id_of_its_own() {
     assert_eq!(ids.len(), count);
     assert_eq!(id(&all[0], "1"), id(&words(5, "another text"), "1"));
     assert_ne!(ids[0].piece_key(0), ids[0].piece_key(1));
+    let again = ids[0].piece_key_after(0, "w1");
+    assert!(again.starts_with(&ids[0].piece_key(0)) && again != ids[0].piece_key(0));
+    assert_ne!(again, ids[0].piece_key_after(0, "w2"));
 }
 
 #[test]

@@ -43,6 +43,62 @@ fn collected_inputs_become_one_message_for_each_speaker() {
     assert!(heard[2].0.contains("What is on my list?") && heard[2].1);
 }
 
+/// One forwards something between two messages of her own: those are her words still.
+#[test]
+fn collected_inputs_of_one_speaker_keep_their_own_marks() {
+    let mut run = begun();
+    run.started.collected = true;
+    let marked = |mut input: InputAccepted| {
+        let message = input.message.as_mut().unwrap();
+        message.untrusted = true;
+        input
+    };
+    let inputs = [
+        said(1, "ann", "one"),
+        marked(said(2, "ann", "FROM OUTSIDE")),
+        marked(said(3, "bob", "ALSO")),
+        said(4, "bob", "four"),
+        said(5, "bob", "five"),
+    ];
+    let taken = intake(&run, Vec::new(), &inputs, SALT);
+    let heard: Vec<(bool, bool)> = taken
+        .heard
+        .iter()
+        .map(|message| (message.untrusted, message.text().contains("one")))
+        .collect();
+    assert_eq!(
+        heard,
+        [(false, true), (true, false), (true, false), (false, false)]
+    );
+    assert!(taken.heard[1].text().contains("FROM OUTSIDE"));
+    assert_ne!(taken.heard[1].said_by(), taken.heard[2].said_by());
+    let last = taken.heard[3].text();
+    assert!(last.contains("four") && last.contains("five"), "{last}");
+}
+
+/// Messages that join an open run stay apart, each with its speaker and its mark.
+#[test]
+fn inputs_that_join_a_run_stay_messages_of_their_own() {
+    let late = InputAccepted {
+        message: Some(Draft {
+            untrusted: true,
+            ..Draft::text(Role::User, "agent:worker", "ANSWER-Y")
+        }),
+        ..said(1, "ann", "")
+    };
+    let inputs = [late, said(2, "bob", "and?"), said(3, "ann", "and?")];
+    let taken = intake(&asked(), Vec::new(), &inputs, SALT);
+    let heard = taken.heard.iter();
+    let heard: Vec<_> = heard
+        .map(|message| (message.said_by(), message.untrusted))
+        .collect();
+    let expected = inputs.iter().filter_map(|input| input.message.as_ref());
+    let expected: Vec<_> = expected
+        .map(|draft| (draft.said_by(), draft.untrusted))
+        .collect();
+    assert_eq!(heard, expected);
+}
+
 /// The outcome of a call of a model, which a program in its place gave.
 fn program_says(run: &Run, own_calls: &[&str], untrusted: bool) -> Settlement {
     let reply = Reply {
