@@ -57,11 +57,11 @@ mod unmatched;
 mod wanted;
 mod wording;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_with_commands};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use external::alike as secrets_alike;
-pub(crate) use file::load;
+pub(crate) use file::{LoadError, load};
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use fit::{unfit, without_secret};
 pub(crate) use hooks::HooksConfig;

@@ -5,7 +5,8 @@ use super::reload;
 use crate::cli::Config;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
 use crate::config::{
-    Finding, Loaded, Severity, check, mute, schema, unfit, unmatched, wanted, without_secret,
+    Finding, Loaded, Severity, check_with_commands, mute, schema, unfit, unmatched, wanted,
+    without_secret,
 };
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
@@ -67,7 +68,7 @@ async fn check_all(
     let of_same_file = running.filter(|pending| pending.is_of(loaded));
     let mut findings = match of_same_file {
         Some(pending) => pending.findings(),
-        None => check(loaded),
+        None => check_with_commands(loaded).await,
     };
     findings.extend(left_behind_by(loaded, running).await);
     findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));

@@ -32,7 +32,7 @@ impl Reloading {
         pending.needs_restart =
             keys::read_at_a_start(&json!(self.start.config), &json!(read.config));
         let next = self.beside_the_rest(read.clone());
-        let mut findings = config::check(&read);
+        let mut findings = config::check_with_commands(&read).await;
         findings.extend(self.left_behind(&next).await);
         pending.findings = findings.into_iter().map(PendingFinding::from).collect();
         self.check_whole(read).await?;
