@@ -19,8 +19,8 @@ mod code;
 mod files;
 mod folders;
 mod keep;
-mod keys;
-mod pending;
+pub(crate) mod keys;
+pub(crate) mod pending;
 mod refused;
 mod report;
 mod tell;
@@ -40,7 +40,7 @@ use crate::serve::{
 };
 use crate::terminal::Terminal;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
-use code::has_code_of;
+use code::{has_code_of, paths_of};
 use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
@@ -308,6 +308,7 @@ impl Reloading {
         self.check_whole(read.clone()).await?;
         self.check_data_folder(&read).await?;
         let other_code = self.other_code(&next, wish.holds_code).await?;
+        let other_code = paths_of(&other_code).collect();
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
         let served = Box::pin(self.serve_next(next, wish)).await;
