@@ -74,5 +74,6 @@ pub(crate) use mute::mute;
 pub(crate) use overlay::overlaid;
 pub(crate) use secrets::read as secrets;
 pub(crate) use server::{ReloadMode, listen_address};
+pub(crate) use triggers::odd_targets;
 pub(crate) use unmatched::unmatched;
 pub(crate) use wanted::wanted;

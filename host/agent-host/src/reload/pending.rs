@@ -5,8 +5,9 @@ use super::code::paths_of;
 use super::{Refused, Reloading, keys};
 use crate::command::{Change, changes, warnings_of_code};
 use crate::config::{self, Config, Finding, Grants, Loaded, Severity};
-use api::{PendingChange, PendingConfig, PendingFinding};
+use api::{Clock, PendingChange, PendingConfig, PendingFinding};
 use broker::{Catalogue, Entry};
+use domain::user::UserId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -34,6 +35,7 @@ impl Reloading {
         let next = self.beside_the_rest(read.clone());
         let mut findings = config::check_with_commands(&read).await;
         findings.extend(self.left_behind(&next).await);
+        findings.extend(self.strangers(&read.config).await);
         pending.findings = findings.into_iter().map(PendingFinding::from).collect();
         self.check_whole(read).await?;
         let other_code = self.other_code(&next, true).await?;
@@ -75,6 +77,36 @@ impl Reloading {
         let new: Vec<PendingFinding> = new.collect();
         pending.findings.extend(new);
         Ok(())
+    }
+
+    /// Finds triggers that speak for users of whom nothing is on record. Where tokens of others
+    /// are taken, anybody may be a user. What cannot be read is not told of.
+    async fn strangers(&self, config: &Config) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if !config.server.identity.is_empty() {
+            return findings;
+        }
+        let store = self.host.broker.store();
+        let now = Clock::system().now();
+        for (name, spec) in &config.triggers {
+            let Some(user) = spec.user.as_ref().filter(|it| **it != UserId::local()) else {
+                continue;
+            };
+            let keys = store.keys_that_count(user, now).await;
+            let senders = store.keys_of_user(user, 1).await;
+            if matches!((&keys, &senders), (Ok(0), Ok(senders)) if senders.is_empty()) {
+                findings.push(Finding {
+                    severity: Severity::Warning,
+                    key: format!("triggers.{name}.user"),
+                    message: format!(
+                        "`{user}` has no API key and is no sender at a connector: nobody may hear \
+                         what is said for this user; write the id of one who has, or `connector \
+                         bind` a sender"
+                    ),
+                });
+            }
+        }
+        findings
     }
 
     /// Puts a catalogue together, with the skills that are in force. What it would refuse shows.
