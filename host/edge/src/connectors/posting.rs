@@ -279,6 +279,7 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
                 .iter()
                 .any(|arrival| !arrival.message.quotations.is_empty()),
         speaker: Some(speaker),
+        unheard: false,
         isolated: None,
     }
 }
