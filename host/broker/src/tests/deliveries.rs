@@ -5,7 +5,7 @@ use crate::command::{Address, Arriving};
 use crate::driver::tell_of_dead;
 use crate::fresh;
 use crate::journal::Context;
-use crate::{PostRouted, Routed};
+use crate::{PostRouted, Routed, TurnOutcome};
 use domain::connector::{CHAT_DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryQueued, Event, InputAccepted, Source};
 use domain::id::{ConnectorId, DeliveryId, OccasionId, OperationId, SessionId, Stream};
@@ -20,6 +20,7 @@ use domain::trigger::Quiet;
 use domain::user::UserId;
 use runtime::Outcome;
 use serde_json::json;
+use std::time::Duration;
 use store::{Commit, Expected};
 use uuid::Uuid;
 
@@ -49,6 +50,16 @@ fn heartbeat(chat: &str) -> Source {
     }
 }
 
+/// The source of a trigger of which nobody is to hear.
+fn silent() -> Source {
+    Source::Trigger {
+        trigger: "report".parse().unwrap(),
+        occasion: OccasionId(Uuid::from_u128(2)),
+        quiet: None,
+        reply_to: None,
+    }
+}
+
 /// Posts words from outside into the host's session.
 async fn arrive(host: &Host, source: Source, text: &str) {
     let command = PostRouted {
@@ -61,11 +72,13 @@ async fn arrive(host: &Host, source: Source, text: &str) {
         user: UserId::local(),
         idempotency_key: None,
     };
+    let unheard = matches!(source, Source::Trigger { reply_to: None, .. });
     let arriving = Arriving {
         source,
         origin: "connector:telegram".to_owned(),
         untrusted: false,
         speaker: None,
+        unheard,
         isolated: None,
     };
     let routed = host.broker.post_arrival(command, arriving).await.unwrap();
@@ -181,6 +194,41 @@ async fn a_reply_that_comes_too_early_is_told_as_well_as_the_last_one() {
     host.ended().await;
     let expected = [to("42", "to one"), to("42", "to both")];
     assert_eq!(told(&host).await, expected);
+}
+
+#[tokio::test]
+async fn whoever_waits_behind_a_turn_that_asks_the_user_hears_of_the_question_at_once() {
+    let host = Host::new().await;
+    host.guest.steps([works([question()], &[])]);
+    host.say("one").await;
+    host.stored("run.stepped", 1).await;
+    let behind = host.post("two").await;
+    let hour = Duration::from_secs(3_600);
+    let outcome = host.broker.await_reply(behind, hour).await.unwrap();
+    let Some(TurnOutcome::Asking { questions }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(questions.len(), 1);
+    assert_eq!(questions[0].1.widget, "multiple_choice");
+}
+
+#[tokio::test]
+async fn words_of_which_nobody_is_to_hear_share_no_turn_that_is_delivered() {
+    for is_silent_first in [false, true] {
+        let host = Host::new().await;
+        let step = host.guest.held_step();
+        let [first, second] = match is_silent_first {
+            false => [(from("42"), "hello"), (silent(), "report none")],
+            true => [(silent(), "report none"), (from("42"), "hello")],
+        };
+        host.guest.steps([replies(second.1)]);
+        arrive(&host, first.0, "one").await;
+        host.stepped(1).await;
+        arrive(&host, second.0, "two").await;
+        step.send(replies(first.1)).unwrap();
+        host.stored("run.ended", 2).await;
+        assert_eq!(told(&host).await, [to("42", "hello")], "{is_silent_first}");
+    }
 }
 
 #[tokio::test]
