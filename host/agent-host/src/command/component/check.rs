@@ -17,9 +17,7 @@ use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
-use domain::definition::Definition;
 use domain::grant::{Grant, capability};
-use domain::tool::ToolDefinition;
 use finding::{Tally, about_content, faults, undeclared};
 use pin::{Admissions, Pin};
 use recorded::Refusals;
@@ -80,12 +78,6 @@ pub(super) async fn run(
         let mut warnings = undeclared(&imports, &standings);
         warnings.extend(about_content(&findings, &entry.name));
         let recorded = refusals.of(&entry.name);
-        let taken_by = match running.as_ref() {
-            Some(host) if host.is_of(loaded) && !host.holds_code_of(&entry.name) => {
-                "`config apply`"
-            }
-            Some(_) | None => "the next start",
-        };
         let place = Place::in_config(loaded, &entry.name);
         tally.count(&standings, &warnings, &faults);
         let code = entry.component.digest();
@@ -110,12 +102,9 @@ pub(super) async fn run(
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
-                .chain(pin.lines(&code.to_string(), loaded.is_toml(), taken_by))
+                .chain(pin_lines(&pin, &entry, loaded, running.as_ref()))
                 .chain(at_the_edge(&entry))
-                .chain(described::destructive(
-                    entry.component.describes(),
-                    |tool| is_asked_about(tool, &entry.grant, &loaded.config.agents),
-                ))
+                .chain(destructive(&entry, loaded))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
                 .chain(report_lines(&place, &standings, &lines, &imports))
@@ -129,10 +118,24 @@ pub(super) async fn run(
     tally.result()
 }
 
-/// Returns whether a user is asked before each call of a tool, whichever agent makes it.
-fn is_asked_about(tool: &ToolDefinition, grant: &Grant, agents: &[Definition]) -> bool {
-    let by_agents = || agents.iter().all(|agent| agent.confirm.asks(tool));
-    grant.confirm.asks(tool) || (!agents.is_empty() && by_agents())
+/// Returns the lines about the pinning of a component, and what gives its grant to other code.
+fn pin_lines(pin: &Pin, entry: &Entry, loaded: &Loaded, running: Option<&Pending>) -> Vec<String> {
+    let taken_by = match running {
+        Some(host) if host.is_of(loaded) && !host.holds_code_of(&entry.name) => "`config apply`",
+        Some(_) | None => "the next start",
+    };
+    let digest = entry.component.digest().to_string();
+    pin.lines(&digest, loaded.is_toml(), taken_by)
+}
+
+/// Returns the lines on tools that declare themselves destructive. A user is asked where the grant
+/// or each agent says so.
+fn destructive(entry: &Entry, loaded: &Loaded) -> Vec<String> {
+    let agents = &loaded.config.agents;
+    described::destructive(entry.component.describes(), |tool| {
+        let by_agents = || agents.iter().all(|agent| agent.confirm.asks(tool));
+        entry.grant.confirm.asks(tool) || (!agents.is_empty() && by_agents())
+    })
 }
 
 /// Returns what a document says about the manifest.
