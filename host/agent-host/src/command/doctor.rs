@@ -9,7 +9,7 @@ mod machine;
 mod report;
 
 use crate::cli::Doctor;
-use crate::command::pending::Pending;
+use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{Loaded, Severity, check};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
@@ -55,6 +55,7 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     let of_same_file = running.as_ref().filter(|pending| pending.is_of(loaded));
     // The caller's environment is not that of the host.
     let mut found = of_same_file.map_or_else(|| check(loaded), Pending::findings);
+    found.extend(left_behind_by(loaded, running.as_ref()).await.all());
     found.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     for finding in &found {
         let name = match finding.key.as_str() {

@@ -2,20 +2,20 @@
 //! finds in the host's own environment.
 
 use crate::client::Client;
-use crate::config::{Finding, Grants, Loaded, Severity, kept_of, left_behind};
+use crate::config::{Finding, InForce, LeftBehind, Loaded, Severity, kept_of, left_behind};
 use crate::failure::Failure;
 use crate::fields::{list, text};
 use domain::grant::Grant;
 use serde_json::Value;
 use std::path::Path;
-use store::buckets_at_rest;
+use store::kept_at_rest;
 
 /// The answer of a running host.
 #[derive(Debug)]
 pub(crate) struct Pending {
     document: Value,
-    /// The grants that it has in force, by their components.
-    grants: Grants,
+    /// What it has in force.
+    in_force: InForce,
 }
 
 impl Pending {
@@ -28,10 +28,18 @@ impl Pending {
             let grant: Grant = serde_json::from_value(it.get("grant")?.clone()).ok()?;
             Some((text(it, "/name").to_owned(), grant))
         });
-        Ok(Self {
+        let connectors = client.get("/api/connectors").await?;
+        let definitions = client.definitions().await?;
+        let named = |listed: &Value, pointer: &str, name: &str| {
+            let listed = list(listed, pointer).iter();
+            listed.map(|it| text(it, name).to_owned()).collect()
+        };
+        let in_force = InForce {
             grants: grants.collect(),
-            document,
-        })
+            connectors: named(&connectors, "/connectors", "/name"),
+            definitions: named(&definitions, "/definitions", "/agentId"),
+        };
+        Ok(Self { document, in_force })
     }
 
     /// Asks the running host; none while there is none, or when it may not be asked.
@@ -55,9 +63,18 @@ impl Pending {
         self.document.get("refused")?.as_str()
     }
 
-    /// Returns what a check finds in the host's environment.
+    /// Returns what a check finds in the host's environment, and what the file leaves behind.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let findings = list(&self.document, "/findings").iter();
+        [self.listed("/findings"), self.left_behind()].concat()
+    }
+
+    /// Returns what the host says that its file leaves behind or opens to others.
+    pub(crate) fn left_behind(&self) -> Vec<Finding> {
+        self.listed("/left_behind")
+    }
+
+    fn listed(&self, pointer: &str) -> Vec<Finding> {
+        let findings = list(&self.document, pointer).iter();
         let finding = |it: &Value| Finding {
             severity: match text(it, "/severity") {
                 "error" => Severity::Error,
@@ -115,7 +132,14 @@ impl Pending {
         let moved = moved
             .filter_map(Value::as_str)
             .map(|folder| format!("opened anew: {folder}"));
-        let findings = self.findings().into_iter().map(|it| {
+        // Errors because of which all of it is refused are told by the refusal.
+        let refused = self.refused().unwrap_or_default();
+        let is_told = |it: &Finding| {
+            let error = format!("{}: {}", it.key, it.message);
+            it.severity == Severity::Error && refused.contains(&error)
+        };
+        let findings = self.findings().into_iter();
+        let findings = findings.filter(|it| !is_told(it)).map(|it| {
             let grade = match it.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -133,17 +157,17 @@ impl Pending {
 
 /// Finds the content that a configuration leaves behind: beside what a running host has in force,
 /// or by what is in the data folder of one that is stopped. What cannot be read is not told of.
-pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> Vec<Finding> {
+pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> LeftBehind {
     match running {
         // It has said so itself.
-        Some(pending) if pending.is_of(loaded) => Vec::new(),
-        Some(pending) => left_behind(Some(&pending.grants), loaded, &kept_of(&pending.document)),
+        Some(pending) if pending.is_of(loaded) => LeftBehind::default(),
+        Some(pending) => left_behind(Some(&pending.in_force), loaded, &kept_of(&pending.document)),
         None => {
             let data = loaded.data_dir();
-            let kept = tokio::task::spawn_blocking(move || buckets_at_rest(&data)).await;
+            let kept = tokio::task::spawn_blocking(move || kept_at_rest(&data)).await;
             match kept {
                 Ok(Ok(kept)) => left_behind(None, loaded, &kept),
-                Ok(Err(_)) | Err(_) => Vec::new(),
+                Ok(Err(_)) | Err(_) => LeftBehind::default(),
             }
         }
     }
