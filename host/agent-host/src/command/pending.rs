@@ -172,3 +172,31 @@ pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{InForce, Pending};
+    use serde_json::json;
+
+    #[test]
+    fn an_error_that_refuses_the_file_is_left_to_the_refusal() {
+        let finding = |severity: &str, key: &str| json!({ "severity": severity, "key": key, "message": "so it is" });
+        let pending = Pending {
+            in_force: InForce::default(),
+            document: json!({
+                "file": "c.toml",
+                "refused": "the configuration has 2 errors:\n  a: so it is\n  b: so it is",
+                "findings": [finding("error", "a"), finding("error", "b"), finding("warning", "c")],
+                "left_behind": [finding("warning", "d")],
+            }),
+        };
+        assert_eq!(
+            pending.lines(),
+            [
+                "c.toml is what is in force",
+                "warning: c: so it is",
+                "warning: d: so it is",
+            ]
+        );
+    }
+}
