@@ -392,7 +392,7 @@ impl Reloading {
             self.put_off_if_cut(&next)?;
         }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
-        let left_behind = self.left_behind(&next).await;
+        let left_behind = self.left_behind(&next).await.by_change;
         let folders_opened = self.moved_folders().await;
         let Host {
             broker, runtime, ..

@@ -2,8 +2,8 @@
 //! written.
 
 use crate::open::{DATABASE, DataDir, OpenError, assert_sqlite, readable};
-use crate::read::buckets::{KeptBucket, kept_buckets};
 use crate::read::components::newest_admissions;
+use crate::read::kept::{Kept, kept};
 use crate::readers::connect;
 use crate::schema;
 use crate::sql::Sql;
@@ -22,23 +22,23 @@ pub fn admissions_at_rest(
     read_at_rest(dir, |sql| newest_admissions(sql, components))
 }
 
-/// Returns the buckets that have keys, by the database of a data directory. None where there is no
-/// database.
+/// Returns all that is kept under names of the configuration, by the database of a data directory.
+/// Nothing where there is no database.
 ///
 /// # Errors
 /// [`OpenError::Locked`] while another process has it; otherwise the reason why it cannot be read.
-pub fn buckets_at_rest(dir: &Path) -> Result<Vec<KeptBucket>, OpenError> {
-    read_at_rest(dir, kept_buckets)
+pub fn kept_at_rest(dir: &Path) -> Result<Kept, OpenError> {
+    read_at_rest(dir, kept)
 }
 
-fn read_at_rest<T>(
+fn read_at_rest<T: Default>(
     dir: &Path,
-    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<Vec<T>>,
-) -> Result<Vec<T>, OpenError> {
+    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+) -> Result<T, OpenError> {
     let path = dir.join(DATABASE);
     let is_there = path.try_exists();
     if !is_there.map_err(|error| OpenError::io("read", &path, error))? {
-        return Ok(Vec::new());
+        return Ok(T::default());
     }
     assert_sqlite()?;
     let _locked = DataDir::lock(dir)?;

@@ -78,7 +78,7 @@ mod verify;
 mod writer;
 
 pub use api_key::{api_key_here, under_api_key};
-pub use at_rest::{admissions_at_rest, buckets_at_rest};
+pub use at_rest::{admissions_at_rest, kept_at_rest};
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
 pub use commit::{
     Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Key, Snapshot,
@@ -96,13 +96,13 @@ pub use read::{
     Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, Clearance, ConnectorRow, Counts,
     DeadInput, DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door,
     Drawn, DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
-    InputState, IntakeRow, KeptBucket, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow,
-    OccasionRow, OccasionState, OpenChat, OpenQuestion, PairingRow, Parting, PieceRow,
-    PieceUnderId, PinnedFirst, ProviderTrouble, QueueRow, ReadError, ReadingRow, RememberedRequest,
-    RunRow, SaidBefore, SeenTurn, SentBefore, SessionFilter, SessionLabel, SessionRow,
-    SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerCounts,
-    TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy, UsageFilter,
-    UsageRow, UserSession, UserSessionFilter, VisitorRow, WaitingDeliveries,
+    InputState, IntakeRow, Kept, KeptBucket, KeptConnector, KeptDefinition, KeyRow, LivingAgent,
+    MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState, OpenChat, OpenQuestion,
+    PairingRow, Parting, PieceRow, PieceUnderId, PinnedFirst, ProviderTrouble, QueueRow, ReadError,
+    ReadingRow, RememberedRequest, RunRow, SaidBefore, SeenTurn, SentBefore, SessionFilter,
+    SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
+    TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage,
+    UsageBy, UsageFilter, UsageRow, UserSession, UserSessionFilter, VisitorRow, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -93,7 +93,7 @@ async fn check_all(
         Some(pending) => pending.findings(),
         None => check_with_commands(loaded).await,
     };
-    findings.extend(left_behind_by(loaded, running).await);
+    findings.extend(left_behind_by(loaded, running).await.all());
     findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));
     show_warnings(&findings, terminal);
     match of_same_file.map(Pending::refused) {

@@ -9,7 +9,7 @@ mod machine;
 mod report;
 
 use crate::cli::Doctor;
-use crate::command::pending::Pending;
+use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{Loaded, Severity, check_with_commands};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
@@ -58,6 +58,7 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
         Some(pending) => pending.findings(),
         None => check_with_commands(loaded).await,
     };
+    found.extend(left_behind_by(loaded, running.as_ref()).await.all());
     found.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     for finding in &found {
         let name = match finding.key.as_str() {

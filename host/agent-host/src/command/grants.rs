@@ -17,9 +17,6 @@ pub(crate) use diff::{Change, changes};
 use serde_json::json;
 use std::path::Path;
 
-/// The keys under which content is told that stays behind.
-const LEFT: [&str; 2] = [".keyValue", ".directories"];
-
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Result<(), Failure> {
     match what {
@@ -65,18 +62,16 @@ async fn difference(
         Some(_) => None,
         None => Pending::of_running(loaded).await,
     };
-    let left = match &running {
-        Some(running) if running.is_of(loaded) => running.findings(),
-        Some(_) => left_behind_by(loaded, running.as_ref()).await,
+    let left: Vec<Finding> = match &running {
+        Some(running) if running.is_of(loaded) => running.left_behind(),
+        Some(_) => left_behind_by(loaded, running.as_ref()).await.by_change,
         None => Vec::new(),
     };
-    let is_left = |finding: &Finding| LEFT.iter().any(|key| finding.key.ends_with(key));
-    let left: Vec<Finding> = left.into_iter().filter(is_left).collect();
     let document = json!({
         "against": what, "config": loaded.file, "changes": changes, "left_behind": left,
     });
     terminal.result(&document, || {
-        if changes.is_empty() {
+        if changes.is_empty() && left.is_empty() {
             return vec![format!(
                 "{} grants the same as {what}",
                 loaded.file.display()

@@ -4,7 +4,8 @@
 use super::{changes, warnings_of_code};
 use crate::client::Client;
 use crate::config::{
-    Finding, Grants, Loaded, Severity, check_with_commands, kept_of, left_behind, unfit,
+    Finding, InForce, LeftBehind, Loaded, Severity, check_with_commands, kept_of, left_behind,
+    unfit,
 };
 use crate::failure::Failure;
 use crate::fields::{is_true, list, text};
@@ -16,14 +17,14 @@ use domain::grant::Grant;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use store::buckets_at_rest;
+use store::kept_at_rest;
 
 /// The answer of a running host.
 #[derive(Debug)]
 pub(crate) struct Pending {
     document: Value,
-    /// The grants that it has in force, by their components.
-    grants: Grants,
+    /// What it has in force.
+    in_force: InForce,
     /// The components that it serves.
     components: Value,
 }
@@ -38,9 +39,20 @@ impl Pending {
             let grant: Grant = serde_json::from_value(it.get("grant")?.clone()).ok()?;
             Some((text(it, "/name").to_owned(), grant))
         });
-        Ok(Self {
+        let connectors = client.get("/api/connectors").await?;
+        let definitions = client.definitions().await?;
+        let named = |listed: &Value, pointer: &str, name: &str| {
+            let listed = list(listed, pointer).iter();
+            listed.map(|it| text(it, name).to_owned()).collect()
+        };
+        let in_force = InForce {
             grants: grants.collect(),
+            connectors: named(&connectors, "/connectors", "/name"),
+            definitions: named(&definitions, "/definitions", "/agentId"),
+        };
+        Ok(Self {
             document,
+            in_force,
             components,
         })
     }
@@ -57,7 +69,8 @@ impl Pending {
             .map(PendingChange::from)
             .collect();
         let mut findings = check_with_commands(loaded).await;
-        findings.extend(left_behind_by(loaded, Some(&self)).await);
+        let left = left_behind_by(loaded, Some(&self)).await;
+        findings.extend(left.anyway);
         let mut refused = refuse_errors(&findings).err();
         if refused.is_none() {
             let catalogue = load_catalogue(loaded).await?;
@@ -91,6 +104,7 @@ impl Pending {
             "file": loaded.file,
             "refused": refused.map(|it| it.error.to_string()),
             "findings": findings,
+            "left_behind": left.by_change,
             "changes": changed.iter().map(change).collect::<Vec<_>>(),
             "needs_restart": needs_restart,
         });
@@ -171,9 +185,18 @@ impl Pending {
         self.document.get("refused")?.as_str()
     }
 
-    /// Returns what a check finds in the host's environment.
+    /// Returns what a check finds in the host's environment, and what the file leaves behind.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let findings = list(&self.document, "/findings").iter();
+        [self.listed("/findings"), self.left_behind()].concat()
+    }
+
+    /// Returns what the host says that its file leaves behind or opens to others.
+    pub(crate) fn left_behind(&self) -> Vec<Finding> {
+        self.listed("/left_behind")
+    }
+
+    fn listed(&self, pointer: &str) -> Vec<Finding> {
+        let findings = list(&self.document, pointer).iter();
         let finding = |it: &Value| Finding {
             severity: match text(it, "/severity") {
                 "error" => Severity::Error,
@@ -244,7 +267,14 @@ impl Pending {
         let moved = moved
             .filter_map(Value::as_str)
             .map(|folder| format!("opened anew: {folder}"));
-        let findings = self.findings().into_iter().map(|it| {
+        // Errors because of which all of it is refused are told by the refusal.
+        let refused = self.refused().unwrap_or_default();
+        let is_told = |it: &Finding| {
+            let error = format!("{}: {}", it.key, it.message);
+            it.severity == Severity::Error && refused.contains(&error)
+        };
+        let findings = self.findings().into_iter();
+        let findings = findings.filter(|it| !is_told(it)).map(|it| {
             let grade = match it.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -270,17 +300,17 @@ fn change(of: &PendingChange) -> Value {
 
 /// Finds the content that a configuration leaves behind: beside what a running host has in force,
 /// or by what is in the data folder of one that is stopped. What cannot be read is not told of.
-pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> Vec<Finding> {
+pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> LeftBehind {
     match running {
         // It has said so itself.
-        Some(pending) if pending.is_of(loaded) => Vec::new(),
-        Some(pending) => left_behind(Some(&pending.grants), loaded, &kept_of(&pending.document)),
+        Some(pending) if pending.is_of(loaded) => LeftBehind::default(),
+        Some(pending) => left_behind(Some(&pending.in_force), loaded, &kept_of(&pending.document)),
         None => {
             let data = loaded.data_dir();
-            let kept = tokio::task::spawn_blocking(move || buckets_at_rest(&data)).await;
+            let kept = tokio::task::spawn_blocking(move || kept_at_rest(&data)).await;
             match kept {
                 Ok(Ok(kept)) => left_behind(None, loaded, &kept),
-                Ok(Err(_)) | Err(_) => Vec::new(),
+                Ok(Err(_)) | Err(_) => LeftBehind::default(),
             }
         }
     }
@@ -293,7 +323,7 @@ mod tests {
     fn pending(document: Value, components: Value) -> Pending {
         Pending {
             document,
-            grants: Grants::default(),
+            in_force: InForce::default(),
             components,
         }
     }
@@ -360,6 +390,26 @@ mod tests {
         assert_eq!(
             tools,
             BTreeMap::from([("shout".to_owned(), "c".to_owned())])
+        );
+    }
+
+    #[test]
+    fn an_error_that_refuses_the_file_is_left_to_the_refusal() {
+        let finding = |severity: &str, key: &str| json!({ "severity": severity, "key": key, "message": "so it is" });
+        let document = json!({
+            "file": "c.toml",
+            "refused": "the configuration has 2 errors:\n  a: so it is\n  b: so it is",
+            "findings": [finding("error", "a"), finding("error", "b"), finding("warning", "c")],
+            "left_behind": [finding("warning", "d")],
+        });
+        let pending = pending(document, Value::Null);
+        assert_eq!(
+            pending.lines(),
+            [
+                "c.toml is what is in force",
+                "warning: c: so it is",
+                "warning: d: so it is",
+            ]
         );
     }
 }

@@ -1,17 +1,23 @@
-//! Content that a configuration leaves behind: keys and files that no grant leads to any more.
+//! Content that a configuration leaves behind: keys and files that no grant leads to any more,
+//! people whom no connector knows, and agents without a definition.
 //!
-//! A bucket goes by its component, its name and its scope, and a folder by its path. Where one of
-//! them changes, the tool begins with nothing, and what it kept stays where it was. Nothing is
-//! lost, and nobody finds it.
+//! A bucket goes by its component, its name and its scope, a folder by its path, and people and
+//! agents by the names of their connector and their definition. Where one of them changes, the tool
+//! begins with nothing, and what it kept stays where it was. Nothing is lost, and nobody finds it.
+
+#[cfg(test)]
+mod tests;
 
 use super::document::Loaded;
 use super::finding::{Finding, warning};
+use super::shared;
+use crate::fields::{list, number, text};
 use crate::invocation::quoted;
-use domain::grant::{BucketGrant, DirectoryGrant, FolderPattern, Grant};
+use domain::grant::{BucketGrant, DirectoryGrant, FolderPattern, Grant, Segment};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use store::KeptBucket;
+use store::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 
 /// Entries of a folder that are counted.
 const ENTRIES_MAX: usize = 1_000;
@@ -19,108 +25,210 @@ const ENTRIES_MAX: usize = 1_000;
 /// Grants by their components.
 pub(crate) type Grants = BTreeMap<String, Grant>;
 
-/// Finds the content that was reached by the grants before and is not by a configuration. Of a host
-/// that is stopped the grants before are not known: all that is kept counts.
-pub(crate) fn left_behind(
-    before: Option<&Grants>,
-    after: &Loaded,
-    kept: &[KeptBucket],
-) -> Vec<Finding> {
-    let granted = |component: &str| after.config.components.get(component);
-    let was_reached = |it: &&KeptBucket| {
-        let Some(before) = before else { return true };
-        let grant = before.get(&it.component);
-        grant.is_some_and(|grant| grant.key_value.iter().any(|bucket| is_of(it, bucket)))
-    };
-    let buckets = kept.iter().filter(was_reached).filter_map(|it| {
-        let now = granted(&it.component).map(|component| component.key_value.as_slice());
-        let why = unreached(it, now)?;
-        let message = format!(
-            "{} of the bucket `{}` of scope `{}` stay behind: {why}. No command moves them: grant \
-             them as before, or have the tool write them again",
-            count(it.keys, "key"),
-            it.bucket,
-            it.scope.as_str(),
-        );
-        Some(warning(
-            format!("components.{}.keyValue", it.component),
-            message,
-        ))
-    });
-    let folders = match before {
-        Some(before) => folders_left(before, after),
-        None => folders_of_nobody(after),
-    };
-    buckets.chain(folders).collect()
+/// What is in force while another configuration is looked at.
+#[derive(Debug, Default)]
+pub(crate) struct InForce {
+    pub(crate) grants: Grants,
+    /// The names of the connectors.
+    pub(crate) connectors: BTreeSet<String>,
+    /// The ids of the definitions.
+    pub(crate) definitions: BTreeSet<String>,
 }
 
-/// Reads the buckets that a running host says are kept.
-pub(crate) fn kept_of(pending: &Value) -> Vec<KeptBucket> {
-    let entries = pending.get("kept").and_then(Value::as_array);
-    let kept = entries.into_iter().flatten().filter_map(|it| {
+/// What a configuration leaves behind, or shows to others than before.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind {
+    /// What the change to it does.
+    pub(crate) by_change: Vec<Finding>,
+    /// What is so whether it changes anything or not.
+    pub(crate) anyway: Vec<Finding>,
+}
+
+impl LeftBehind {
+    pub(crate) fn all(self) -> Vec<Finding> {
+        [self.by_change, self.anyway].concat()
+    }
+}
+
+/// Finds the content that was reached by what is in force and is not by a configuration. Of a host
+/// that is stopped it is not known what was in force: all that is kept counts.
+pub(crate) fn left_behind(before: Option<&InForce>, after: &Loaded, kept: &Kept) -> LeftBehind {
+    let mut left = LeftBehind::default();
+    for bucket in &kept.buckets {
+        let was_reached = before.is_none_or(|before| {
+            let grant = before.grants.get(&bucket.component);
+            grant.is_some_and(|grant| grant.key_value.iter().any(|it| is_of(bucket, it)))
+        });
+        left.tell(was_reached, unreached(bucket, after));
+    }
+    for connector in &kept.connectors {
+        let was_there = before.is_none_or(|before| before.connectors.contains(&connector.name));
+        left.tell(was_there, unheard(connector, after));
+    }
+    for definition in &kept.definitions {
+        let is_lost = match before {
+            Some(before) => before.definitions.contains(&definition.name),
+            // It may have gone long ago. What is open says that it has not.
+            None => definition.open_turns > 0,
+        };
+        if is_lost {
+            left.by_change.extend(undefined(definition, after));
+        }
+    }
+    match before {
+        Some(before) => {
+            let components = after.config.components.iter();
+            let granted: Grants = components
+                .map(|(name, component)| (name.clone(), component.grant(name, after.folder())))
+                .collect();
+            let opened = shared::opened(&before.grants, &granted);
+            left.by_change.extend(opened);
+            left.by_change
+                .extend(folders_left(&before.grants, &granted));
+        }
+        None => left.by_change.extend(folders_of_nobody(after)),
+    }
+    left.anyway.extend(shared::by_users(after, kept.users));
+    left
+}
+
+/// Reads what a running host says is kept.
+pub(crate) fn kept_of(pending: &Value) -> Kept {
+    let buckets = list(pending, "/kept/buckets").iter().filter_map(|it| {
         Some(KeptBucket {
-            component: it.get("component")?.as_str()?.to_owned(),
-            bucket: it.get("bucket")?.as_str()?.to_owned(),
+            component: text(it, "/component").to_owned(),
+            bucket: text(it, "/bucket").to_owned(),
             scope: serde_json::from_value(it.get("scope")?.clone()).ok()?,
-            keys: it.get("keys")?.as_u64()?,
+            keys: number(it, "/keys"),
         })
     });
-    kept.collect()
+    let connectors = list(pending, "/kept/connectors").iter();
+    let definitions = list(pending, "/kept/definitions").iter();
+    Kept {
+        buckets: buckets.collect(),
+        connectors: connectors
+            .map(|it| KeptConnector {
+                name: text(it, "/name").to_owned(),
+                keys: number(it, "/keys"),
+            })
+            .collect(),
+        definitions: definitions
+            .map(|it| KeptDefinition {
+                name: text(it, "/name").to_owned(),
+                agents: number(it, "/agents"),
+                open_sessions: number(it, "/open_sessions"),
+                open_turns: number(it, "/open_turns"),
+            })
+            .collect(),
+        users: number(pending, "/kept/users"),
+    }
+}
+
+impl LeftBehind {
+    fn tell(&mut self, is_by_change: bool, finding: Option<Finding>) {
+        match is_by_change {
+            true => self.by_change.extend(finding),
+            false => self.anyway.extend(finding),
+        }
+    }
 }
 
 fn is_of(kept: &KeptBucket, grant: &BucketGrant) -> bool {
     kept.bucket == grant.bucket && kept.scope == grant.scope
 }
 
-/// Returns the reason why grants do not lead to a bucket; none if they do.
-fn unreached(kept: &KeptBucket, now: Option<&[BucketGrant]>) -> Option<String> {
+/// Finds a bucket to which no grant leads.
+fn unreached(kept: &KeptBucket, after: &Loaded) -> Option<Finding> {
     let component = &kept.component;
-    let Some(now) = now else {
-        return Some(format!(
+    let why = match after.config.components.get(component) {
+        None => format!(
             "content goes by the name of its component, and no entry of `components` is called \
              `{component}`"
-        ));
+        ),
+        Some(now) if now.key_value.iter().any(|grant| is_of(kept, grant)) => return None,
+        Some(now) => match now.key_value.iter().find(|it| it.bucket == kept.bucket) {
+            Some(other) => format!(
+                "the grant has the scope `{}`, under which the bucket begins empty",
+                other.scope.as_str()
+            ),
+            None => format!("`{component}` is granted no bucket of that name"),
+        },
     };
-    if now.iter().any(|grant| is_of(kept, grant)) {
+    let message = format!(
+        "{} of the bucket `{}` of scope `{}` {}: {why}. No command moves {them}: grant {them} as \
+         before, or have the tool write {them} again",
+        count(kept.keys, "key"),
+        kept.bucket,
+        kept.scope.as_str(),
+        either(kept.keys, "stays behind", "stay behind"),
+        them = either(kept.keys, "it", "them"),
+    );
+    Some(warning(format!("components.{component}.keyValue"), message))
+}
+
+/// Finds people who are known by a connector that is not there.
+fn unheard(kept: &KeptConnector, after: &Loaded) -> Option<Finding> {
+    let KeptConnector { name, keys } = kept;
+    let mut connectors = after.config.connectors.keys();
+    if *keys == 0 || connectors.any(|it| it.as_str() == name) {
         return None;
     }
-    let other = now.iter().find(|grant| grant.bucket == kept.bucket);
-    Some(match other {
-        Some(other) => format!(
-            "the grant has the scope `{}`, under which the bucket begins empty",
-            other.scope.as_str()
-        ),
-        None => format!("`{component}` is granted no bucket of that name"),
-    })
+    let message = format!(
+        "{} as `{name}:ID`, and no entry of `connectors` is called `{name}`: nobody hears them, \
+         and by another name they are strangers. Keep the name, or bind each person anew with: \
+         agent-host connector bind USER NAME:ID",
+        either_with(*keys, "person is known", "people are known"),
+    );
+    Some(warning(format!("connectors.{name}"), message))
+}
+
+/// Finds agents whose definition is not there.
+fn undefined(kept: &KeptDefinition, after: &Loaded) -> Option<Finding> {
+    let KeptDefinition {
+        name,
+        agents,
+        open_sessions,
+        open_turns,
+    } = kept;
+    let mut definitions = after.config.agents.iter();
+    if definitions.any(|it| it.agent_id.0 == *name) {
+        return None;
+    }
+    let message = format!(
+        "{} of this definition, with {} and {}, and no entry of `agents` has the `agentId` \
+         `{name}`: they can be looked at and take no words (409 DEFINITION_GONE), and open turns \
+         fail. Keep the `agentId`, or let the turns end before",
+        either_with(*agents, "agent is", "agents are"),
+        count(*open_sessions, "open session"),
+        count(*open_turns, "open turn"),
+    );
+    Some(warning(format!("agents.{name}"), message))
 }
 
 /// Returns what folders that were granted before leave behind. Where another grant leads to a
 /// folder, of whichever component, nothing of it does.
-fn folders_left(before: &Grants, after: &Loaded) -> Vec<Finding> {
-    let components = &after.config.components;
-    let granted = components
-        .iter()
-        .map(|(name, component)| (name.as_str(), component.grant(name, after.folder())));
-    let granted: BTreeMap<&str, Grant> = granted.collect();
-    let is_led_to = |was: &DirectoryGrant| {
-        let mut folders = granted.values().flat_map(|grant| &grant.directories);
-        folders.any(|folder| folder.path == was.path)
-    };
+fn folders_left(before: &Grants, granted: &Grants) -> Vec<Finding> {
     let before = before.iter().flat_map(|(component, grant)| {
         let folders = grant.directories.iter();
         folders.map(move |was| (component, was))
     });
     let left = before.filter_map(|(component, was)| {
-        let now = granted.get(component.as_str());
+        let now = granted.get(component);
         let instead = now.and_then(|now| now.directories.iter().find(|it| it.at == was.at));
         // What a tool sees at the place is something else, even if the folder is elsewhere too.
-        let is_found = match instead {
-            Some(instead) => instead.path == was.path,
-            None => is_led_to(was),
+        let leading: Vec<&DirectoryGrant> = match instead {
+            Some(instead) => vec![instead],
+            None => granted.values().flat_map(|it| &it.directories).collect(),
         };
+        if leading.iter().any(|now| now.path == was.path) {
+            return None;
+        }
         let pattern = FolderPattern::parse(&was.path).ok()?;
-        let number = entries(&pattern.base, |_| true);
-        if is_found || number == 0 {
+        let patterns = leading.iter().map(|now| FolderPattern::parse(&now.path));
+        let leading: Vec<FolderPattern> = patterns.filter_map(Result::ok).collect();
+        let stays = |entry: &Path| !leading.iter().any(|now| finds(now, &pattern, entry));
+        let number = entries(&pattern.base, stays);
+        if number == 0 {
             return None;
         }
         let why = match (instead, now) {
@@ -140,14 +248,29 @@ fn folders_left(before: &Grants, after: &Loaded) -> Vec<Finding> {
             ),
         };
         let message = format!(
-            "{} of `{}` stay behind: {why}",
+            "{} of `{}` {}: {why}",
             count(number, "entry"),
-            was.path.display()
+            was.path.display(),
+            either(number, "stays behind", "stay behind"),
         );
         let key = format!("components.{component}.directories");
         Some(warning(key, message))
     });
     left.collect()
+}
+
+/// Returns whether an entry in the base of a folder that was granted is found by another grant: in
+/// a folder around it, as the folder itself, or as that of an owner.
+fn finds(now: &FolderPattern, was: &FolderPattern, entry: &Path) -> bool {
+    let is_around = !now.is_owned() && was.is_owned() && was.base.starts_with(&now.base);
+    let is_owners = match now.below.as_slice() {
+        [Segment::Of(owner)] if !was.is_owned() && now.base == was.base => {
+            let name = entry.file_name().and_then(|name| name.to_str());
+            entry.is_dir() && name.is_some_and(|name| owner.can_own(name))
+        }
+        _ => false,
+    };
+    is_around || is_owners || now.base.starts_with(entry)
 }
 
 /// Returns the files of a configuration's folders that lie where each user has one.
@@ -173,18 +296,20 @@ fn files_of_nobody(folder: &DirectoryGrant) -> Option<String> {
     let files = entries(&pattern.base, |path| path.is_file());
     (files > 0).then(|| {
         format!(
-            "{} in `{}` are found by nobody: each {} has a folder of its own in it; move them \
-             into those, such as: mv FILE {}",
+            "{} in `{}` {} found by nobody: each {} has a folder of its own in it; move {} into \
+             those, such as: mv FILE {}",
             count(files, "file"),
             pattern.base.display(),
+            either(files, "is", "are"),
             pattern.owners_text(),
+            either(files, "it", "them"),
             quoted(&pattern.base.join("NAME")),
         )
     })
 }
 
 /// Counts the entries of a folder for which something holds.
-fn entries(folder: &Path, holds: impl Fn(&Path) -> bool) -> u64 {
+pub(super) fn entries(folder: &Path, holds: impl Fn(&Path) -> bool) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries
         .take(ENTRIES_MAX)
@@ -192,7 +317,8 @@ fn entries(folder: &Path, holds: impl Fn(&Path) -> bool) -> u64 {
     entries.count() as u64
 }
 
-fn count(number: u64, what: &str) -> String {
+/// Returns a number with what it counts.
+pub(super) fn count(number: u64, what: &str) -> String {
     match (number, what) {
         (1, what) => format!("1 {what}"),
         (number, "entry") => format!("{number} entries"),
@@ -200,149 +326,14 @@ fn count(number: u64, what: &str) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Grants, left_behind};
-    use crate::config::{Loaded, load};
-    use domain::grant::BucketScope;
-    use serde_json::json;
-    use std::path::Path;
-    use store::KeptBucket;
-
-    fn loaded(folder: &Path, components: &str) -> Loaded {
-        let file = folder.join("c.toml");
-        std::fs::write(&file, components).unwrap();
-        load(&file, []).unwrap()
+/// Returns the words that go with one thing, or with several.
+pub(super) fn either<'a>(number: u64, one: &'a str, several: &'a str) -> &'a str {
+    match number {
+        1 => one,
+        _ => several,
     }
+}
 
-    fn grants(loaded: &Loaded) -> Grants {
-        let components = loaded.config.components.iter();
-        components
-            .map(|(name, component)| (name.clone(), component.grant(name, loaded.folder())))
-            .collect()
-    }
-
-    fn keys(component: &str, bucket: &str, scope: BucketScope, keys: u64) -> KeptBucket {
-        KeptBucket {
-            component: component.to_owned(),
-            bucket: bucket.to_owned(),
-            scope,
-            keys,
-        }
-    }
-
-    const BEFORE: &str = "[components.lists]\nkeyValue = [{ bucket = \"lists\", access = \
-                          \"read-write\" }]\n";
-
-    #[test]
-    fn keys_that_another_scope_bucket_or_component_leaves_behind_are_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let before = grants(&loaded(dir.path(), BEFORE));
-        let kept = [
-            keys("lists", "lists", BucketScope::Agent, 12),
-            // Nothing led to it before either.
-            keys("lists", "old", BucketScope::Agent, 3),
-        ];
-        for (after, told) in [
-            (BEFORE.to_owned(), None),
-            (
-                BEFORE.replace("access", "scope = \"user\", access"),
-                Some("12 keys of the bucket `lists` of scope `agent` stay behind: the grant has"),
-            ),
-            (
-                BEFORE.replace("\"lists\"", "\"other\""),
-                Some("`lists` is granted no bucket of that name"),
-            ),
-            (
-                BEFORE.replace("components.lists", "components.files"),
-                Some("no entry of `components` is called `lists`"),
-            ),
-            (
-                "[components.lists]\n".to_owned(),
-                Some("granted no bucket of that name"),
-            ),
-        ] {
-            let after = loaded(dir.path(), &after);
-            let found = left_behind(Some(&before), &after, &kept);
-            assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
-            let told = told.unwrap_or_default();
-            assert!(
-                found.iter().all(|it| it.message.contains(told)),
-                "{found:?}"
-            );
-        }
-        // Of a stopped host nobody knows what was granted.
-        let after = loaded(dir.path(), BEFORE);
-        assert_eq!(left_behind(None, &after, &kept).len(), 1);
-    }
-
-    #[test]
-    fn files_that_another_path_or_no_grant_any_more_leaves_behind_are_told() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("exports/bob")).unwrap();
-        let granted = |path: &str| {
-            let folder = json!({ "path": path, "at": "/exports", "access": "read-write" });
-            let file = dir.path().join("c.json");
-            let config = json!({ "components": { "files": { "directories": [folder] } } });
-            std::fs::write(&file, config.to_string()).unwrap();
-            load(&file, []).unwrap()
-        };
-        let before = grants(&granted("exports"));
-        let owned = granted("exports/{user}");
-        assert!(left_behind(None, &owned, &[]).is_empty());
-        std::fs::write(dir.path().join("exports/all.csv"), "x").unwrap();
-        for after in ["exports/{user}", "elsewhere"] {
-            let found = left_behind(Some(&before), &granted(after), &[]);
-            assert!(
-                found.len() == 1 && found[0].message.starts_with("2 entries of `"),
-                "{found:?}"
-            );
-        }
-        assert!(left_behind(Some(&before), &granted("exports"), &[]).is_empty());
-        for (after, told) in [
-            (
-                json!({ "files": {} }),
-                Some("no folder at `/exports` any more"),
-            ),
-            (
-                json!({}),
-                Some("no entry of `components` is called `files`"),
-            ),
-            (
-                json!({ "files": { "directories": [
-                    { "path": "elsewhere", "at": "/other", "access": "read-only" },
-                ] } }),
-                Some("no folder at `/exports` any more"),
-            ),
-            // The same folder at another place, and for a component of another name.
-            (
-                json!({ "files": { "directories": [
-                    { "path": "exports", "at": "/other", "access": "read-only" },
-                ] } }),
-                None,
-            ),
-            (
-                json!({ "documents": { "path": "d.wasm", "directories": [
-                    { "path": "exports", "at": "/exports", "access": "read-only" },
-                ] } }),
-                None,
-            ),
-        ] {
-            let file = dir.path().join("c.json");
-            std::fs::write(&file, json!({ "components": after }).to_string()).unwrap();
-            let found = left_behind(Some(&before), &load(&file, []).unwrap(), &[]);
-            assert_eq!(
-                found.len(),
-                usize::from(told.is_some()),
-                "{after}: {found:?}"
-            );
-            let told = told.unwrap_or_default();
-            assert!(
-                found.iter().all(|it| it.message.contains(told)),
-                "{found:?}"
-            );
-        }
-        let found = left_behind(None, &owned, &[]);
-        assert!(found[0].message.contains("1 file in"), "{found:?}");
-    }
+fn either_with(number: u64, one: &str, several: &str) -> String {
+    format!("{number} {}", either(number, one, several))
 }

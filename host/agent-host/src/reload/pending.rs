@@ -4,12 +4,13 @@
 use super::code::paths_of;
 use super::{Refused, Reloading, keys};
 use crate::command::{Change, changes, warnings_of_code};
-use crate::config::{self, Config, Finding, Grants, Loaded, Severity};
+use crate::config::{self, Config, Finding, InForce, LeftBehind, Loaded, Severity};
 use api::{Clock, PendingChange, PendingConfig, PendingFinding};
 use broker::{Catalogue, Entry};
 use domain::user::UserId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use store::Kept;
 
 impl Reloading {
     /// Compares the file with what is in force, and checks it as reading it again would.
@@ -34,7 +35,9 @@ impl Reloading {
             keys::read_at_a_start(&json!(self.start.config), &json!(read.config));
         let next = self.beside_the_rest(read.clone());
         let mut findings = config::check_with_commands(&read).await;
-        findings.extend(self.left_behind(&next).await);
+        let left = self.left_behind(&next).await;
+        findings.extend(left.anyway);
+        pending.left_behind = left.by_change.into_iter().map(Into::into).collect();
         findings.extend(self.strangers(&read.config).await);
         pending.findings = findings.into_iter().map(PendingFinding::from).collect();
         self.check_whole(read).await?;
@@ -117,20 +120,26 @@ impl Reloading {
 
     /// Finds the content that another configuration leaves behind. What cannot be read is not told
     /// of.
-    pub(super) async fn left_behind(&self, next: &Loaded) -> Vec<Finding> {
+    pub(super) async fn left_behind(&self, next: &Loaded) -> LeftBehind {
         let broker = &self.host.broker;
-        let kept = broker.store().kept_buckets().await.unwrap_or_else(|error| {
+        let kept = broker.store().kept().await.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "it is not known what buckets keep"
+                "it is not known what is kept under the names of the configuration"
             );
-            Vec::new()
+            Kept::default()
         });
         let catalogue = broker.catalogue();
-        let before: Grants = catalogue
-            .entries()
-            .map(|entry| (entry.name.clone(), entry.grant.clone()))
-            .collect();
+        let grants = catalogue.entries();
+        let connectors = self.host.loaded.config.connectors.keys();
+        let definitions = catalogue.definitions();
+        let before = InForce {
+            grants: grants
+                .map(|entry| (entry.name.clone(), entry.grant.clone()))
+                .collect(),
+            connectors: connectors.map(ToString::to_string).collect(),
+            definitions: definitions.map(|it| it.agent_id.0.clone()).collect(),
+        };
         let next = next.clone();
         let found = move || config::left_behind(Some(&before), &next, &kept);
         // Folders are looked into.

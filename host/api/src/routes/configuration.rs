@@ -10,7 +10,7 @@ use domain::difference::{Change, DIFFERENCES_MAX, Difference};
 use domain::grant::BucketScope;
 use serde::Serialize;
 use serde_json::Value;
-use store::KeptBucket;
+use store::Kept;
 use tokio::sync::oneshot;
 
 /// The configuration that is in force, and its differences from the one before.
@@ -30,7 +30,7 @@ pub(super) struct ReloadView {
     needs_restart: Vec<String>,
     /// Granted folders that were opened anew, because others are in their places now.
     folders_opened: Vec<String>,
-    /// Content that no grant leads to any more, in sentences.
+    /// What is left behind, or opened to others who did not have it, in sentences.
     left_behind: Vec<String>,
     /// Number of definitions that users made and that fit no template any more. The list of
     /// definitions has them with the reasons.
@@ -128,14 +128,16 @@ pub(super) struct PendingView {
     refused: Option<String>,
     /// The findings of a check of it in the environment of the host.
     findings: Vec<PendingFindingView>,
+    /// What it would leave behind or open to others, of what is kept under the names in force.
+    left_behind: Vec<PendingFindingView>,
     /// The keys with other values than those in force.
     changes: Vec<PendingChangeView>,
     /// The keys that were changed since the host started and are read at a start only.
     needs_restart: Vec<String>,
     /// Granted folders in whose places others are now: reading the configuration again opens those.
     moved_folders: Vec<String>,
-    /// The buckets of components that have keys.
-    kept: Vec<KeptBucketView>,
+    /// What the host keeps under names of the configuration.
+    kept: KeptView,
     /// The configuration in force, in which agents and personas have their names for keys. Secrets
     /// are named in it, without their values.
     #[schema(value_type = Object)]
@@ -171,6 +173,41 @@ pub(super) struct PendingChangeView {
     needs_restart: bool,
 }
 
+/// What the host keeps under names of the configuration.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct KeptView {
+    /// The buckets of components that have keys.
+    buckets: Vec<KeptBucketView>,
+    /// The connectors of which there are connector keys.
+    connectors: Vec<KeptConnectorView>,
+    /// The definitions of which there are agents, without those that users made.
+    definitions: Vec<KeptDefinitionView>,
+    /// Number of users of whom anything is stored.
+    users: u64,
+}
+
+/// The people who are known by a connector.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct KeptConnectorView {
+    /// The connector.
+    name: String,
+    /// Number of connector keys.
+    keys: u64,
+}
+
+/// The living agents of a definition.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct KeptDefinitionView {
+    /// Its `agentId`.
+    name: String,
+    /// Number of agents.
+    agents: u64,
+    /// Number of their open sessions.
+    open_sessions: u64,
+    /// Number of their open turns.
+    open_turns: u64,
+}
+
 /// The content of one bucket of a component in one scope, of all its owners together.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct KeptBucketView {
@@ -185,25 +222,53 @@ pub(super) struct KeptBucketView {
     keys: u64,
 }
 
-impl PendingView {
-    fn new(pending: PendingConfig, kept: Vec<KeptBucket>) -> Self {
-        let findings = pending.findings.into_iter().map(|it| PendingFindingView {
+impl From<PendingFinding> for PendingFindingView {
+    fn from(it: PendingFinding) -> Self {
+        Self {
             severity: if it.is_error { "error" } else { "warning" },
             key: it.key,
             message: it.message,
+        }
+    }
+}
+
+impl From<Kept> for KeptView {
+    fn from(kept: Kept) -> Self {
+        let buckets = kept.buckets.into_iter().map(|it| KeptBucketView {
+            component: it.component,
+            bucket: it.bucket,
+            scope: it.scope,
+            keys: it.keys,
         });
+        let connectors = kept.connectors.into_iter().map(|it| KeptConnectorView {
+            name: it.name,
+            keys: it.keys,
+        });
+        let definitions = kept.definitions.into_iter().map(|it| KeptDefinitionView {
+            name: it.name,
+            agents: it.agents,
+            open_sessions: it.open_sessions,
+            open_turns: it.open_turns,
+        });
+        Self {
+            buckets: buckets.collect(),
+            connectors: connectors.collect(),
+            definitions: definitions.collect(),
+            users: kept.users,
+        }
+    }
+}
+
+impl PendingView {
+    fn new(pending: PendingConfig, kept: Kept) -> Self {
+        let findings = pending.findings.into_iter().map(PendingFindingView::from);
+        let left_behind = pending.left_behind.into_iter();
         let changes = pending.changes.into_iter().map(|it| PendingChangeView {
             key: it.key,
             before: it.before,
             after: it.after,
             agents: it.agents,
             needs_restart: it.needs_restart,
-        });
-        let kept = kept.into_iter().map(|it| KeptBucketView {
-            component: it.component,
-            bucket: it.bucket,
-            scope: it.scope,
-            keys: it.keys,
         });
         Self {
             file: pending.file,
@@ -214,10 +279,11 @@ impl PendingView {
             },
             refused: pending.refused,
             findings: findings.collect(),
+            left_behind: left_behind.map(PendingFindingView::from).collect(),
             changes: changes.collect(),
             needs_restart: pending.needs_restart,
             moved_folders: pending.moved_folders,
-            kept: kept.collect(),
+            kept: kept.into(),
             in_force: pending.in_force,
         }
     }
@@ -233,7 +299,7 @@ impl PendingView {
     responses((status = 200, description = "The differences.", body = PendingView)),
 )]
 pub(super) async fn pending(State(api): State<Api>) -> Result<axum::Json<PendingView>, Problem> {
-    let kept = api.broker()?.store().kept_buckets().await?;
+    let kept = api.broker()?.store().kept().await?;
     let (reply, answer) = oneshot::channel();
     api.ask_to_reload(ReloadRequest::Compare { reply })?;
     let pending = answer.await.map_err(|_| Problem::shutting_down())?;

@@ -20,52 +20,7 @@ macro_rules! of_key {
     };
 }
 
-/// The content of one bucket of a component in one scope, of all its owners together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptBucket {
-    /// The component, by its name in the configuration.
-    pub component: String,
-    /// The bucket.
-    pub bucket: String,
-    /// The calls that share it.
-    pub scope: BucketScope,
-    /// Number of keys.
-    pub keys: u64,
-}
-
-/// Returns all buckets that have keys.
-pub(crate) fn kept_buckets(sql: &Sql<'_>) -> rusqlite::Result<Vec<KeptBucket>> {
-    let scopes = [
-        BucketScope::Component,
-        BucketScope::User,
-        BucketScope::Agent,
-        BucketScope::Session,
-    ];
-    let mut kept = Vec::new();
-    for scope in scopes {
-        kept.extend(sql.rows(
-            "SELECT component, bucket, SUM(keys) FROM buckets WHERE scope = ?1 AND keys > 0 \
-             GROUP BY component, bucket ORDER BY component, bucket",
-            [scope_name(scope)],
-            |row| {
-                Ok(KeptBucket {
-                    component: row.get(0)?,
-                    bucket: row.get(1)?,
-                    scope,
-                    keys: row.uint(2)?,
-                })
-            },
-        )?);
-    }
-    Ok(kept)
-}
-
 impl Store {
-    /// Returns all buckets that have keys, by component, bucket and scope.
-    pub async fn kept_buckets(&self) -> Result<Vec<KeptBucket>, ReadError> {
-        self.read(kept_buckets).await
-    }
-
     /// The value of a key; none when there is no such key.
     pub async fn bucket_value(
         &self,

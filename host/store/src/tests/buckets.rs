@@ -1,8 +1,9 @@
 //! Buckets: what was written last is what they hold, and how much it is.
 
-use super::sample::{NOON, Sample, begin, run, run_started, timer};
+use super::sample::{NOON, Sample, ada, begin, run, run_started, timer};
+use crate::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 use domain::bucket::{BucketSize, WrittenEntry, WrittenValue};
-use domain::event::{Event, KeyValueWritten};
+use domain::event::{ConnectorKeyBound, Event, KeyValueWritten};
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
 use rusqlite::Connection;
@@ -178,4 +179,53 @@ async fn what_was_erased_is_not_in_its_bucket_after_a_rebuild() {
         BucketSize { keys: 5, bytes: 19 }
     );
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test]
+async fn what_is_kept_under_names_of_the_configuration_is_counted() {
+    let (sample, _) = filled().await;
+    let bound = ["telegram:1", "telegram:2", "slack:U1"].map(|key| {
+        Event::ConnectorKeyBound(ConnectorKeyBound {
+            key: key.parse().unwrap(),
+            user_id: ada(),
+            bound_by: ada(),
+            time: NOON,
+        })
+    });
+    sample.append(Stream::Host, bound.into()).await;
+    let Kept {
+        buckets,
+        connectors,
+        definitions,
+        users: _,
+    } = sample.store.kept().await.unwrap();
+    let bucket = |component: &str, scope, keys| KeptBucket {
+        component: component.to_owned(),
+        bucket: "notes".to_owned(),
+        scope,
+        keys,
+    };
+    assert_eq!(
+        buckets,
+        [
+            bucket("shelf", BucketScope::Component, 1),
+            bucket("other", BucketScope::User, 1),
+            bucket("shelf", BucketScope::User, 5),
+        ]
+    );
+    let connector = |name: &str, keys| KeptConnector {
+        name: name.to_owned(),
+        keys,
+    };
+    assert_eq!(
+        connectors,
+        [connector("slack", 1), connector("telegram", 2)]
+    );
+    let definition = KeptDefinition {
+        name: "assistant".to_owned(),
+        agents: 1,
+        open_sessions: 1,
+        open_turns: 1,
+    };
+    assert_eq!(definitions, [definition]);
 }

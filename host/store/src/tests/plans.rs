@@ -148,6 +148,26 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         scans: &["SCAN blobs USING COVERING INDEX sqlite_autoindex_blobs_1"],
         _reason: "only tests ask",
     },
+    LookedThrough {
+        statement: "SELECT substr(key, 1, instr(key, ':') - 1), count(*) FROM connector_keys GROUP \
+                    BY 1",
+        scans: &["SCAN connector_keys USING COVERING INDEX connector_keys_by_user"],
+        _reason: "an operator asks what another configuration leaves behind, and all is counted",
+    },
+    LookedThrough {
+        statement: "SELECT agents.agent ->> '$.definition' AS definition, count(DISTINCT \
+                    agents.id), count(sessions.id), count(sessions.open_run) FROM agents LEFT JOIN \
+                    sessions ON sessions.agent = agents.id AND sessions.status = 'open' WHERE \
+                    agents.active = 1 AND json_valid(agents.agent) AND definition NOT IN (SELECT \
+                    id FROM made_definitions) GROUP BY 1",
+        scans: &["SCAN agents USING INDEX agents_by_path"],
+        _reason: "an operator asks what another configuration leaves behind, and all is counted",
+    },
+    LookedThrough {
+        statement: "SELECT count(*) FROM user_storage",
+        scans: &["SCAN user_storage USING COVERING INDEX sqlite_autoindex_user_storage_1"],
+        _reason: "an operator asks what another configuration leaves behind, and all is counted",
+    },
 ];
 
 /// Statements that were checked.

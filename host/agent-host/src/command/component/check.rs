@@ -65,7 +65,7 @@ pub(super) async fn run(
         Some(pending) => pending.findings(),
         None => check_config(loaded),
     };
-    findings.extend(left_behind_by(loaded, running.as_ref()).await);
+    findings.extend(left_behind_by(loaded, running.as_ref()).await.all());
     findings.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     let mut tally = Tally::default();
     for (name, config) in wanted {

@@ -5,6 +5,7 @@
 //! is made for each owner when a call first has it.
 
 use crate::values::digest::Digest;
+use crate::values::id::{AgentId, SessionId};
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -113,6 +114,26 @@ pub struct OwnedFolder {
 
 fn known() -> String {
     Owner::ALL.map(|owner| format!("`{{{owner}}}`")).join(", ")
+}
+
+impl Owner {
+    /// Returns whether a folder of this name can be that of an owner: whether [`owner_name`] makes
+    /// it of an id.
+    #[must_use]
+    pub fn can_own(self, name: &str) -> bool {
+        if let Some(digest) = name.strip_prefix("%sha256-") {
+            return Digest::from_hex(digest).is_some();
+        }
+        let Some(id) = id_of(name) else {
+            return false;
+        };
+        let is_id = match self {
+            Self::User => true,
+            Self::Agent => id.parse::<AgentId>().is_ok(),
+            Self::Session => id.parse::<SessionId>().is_ok(),
+        };
+        is_id && owner_name(&id).as_deref() == Some(name)
+    }
 }
 
 impl Owners<'_> {
@@ -238,6 +259,18 @@ pub fn owner_name(id: &str) -> Option<String> {
         name = format!("%sha256-{}", Digest::of(id.as_bytes()).hex());
     }
     Some(name)
+}
+
+/// Reads an id from the name that [`owner_name`] made of it. None for a name that is none.
+fn id_of(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut id = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (byte, rest) = part.split_at_checked(2)?;
+        id.push(u8::from_str_radix(byte, 16).ok()?);
+        id.extend(rest.as_bytes());
+    }
+    String::from_utf8(id).ok()
 }
 
 /// Returns how two folders below the same base lie to each other. Names that differ only in the

@@ -51,13 +51,17 @@ pub(super) fn faults(findings: &[Finding], component: &str, grant: &Grant) -> Ve
         .collect()
 }
 
-/// Returns the warnings about the buckets and folders of a component as a whole: what would stay
-/// behind, and what was moved.
+/// Returns the warnings about the buckets and folders of a component, each as a whole: what would
+/// stay behind, what users share, and what was moved.
 pub(super) fn about_content(findings: &[Finding], component: &str) -> Vec<String> {
     let keys = ["keyValue", "directories"].map(|key| format!("components.{component}.{key}"));
+    let is_about = |key: &str| {
+        let rest = keys.iter().find_map(|it| key.strip_prefix(it.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') && rest.ends_with(']'))
+    };
     let told = findings
         .iter()
-        .filter(|finding| finding.severity == Severity::Warning && keys.contains(&finding.key));
+        .filter(|finding| finding.severity == Severity::Warning && is_about(&finding.key));
     told.map(|finding| finding.message.clone()).collect()
 }
 

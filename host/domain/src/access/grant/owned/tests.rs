@@ -53,6 +53,29 @@ fn a_word_in_braces_that_is_no_placeholder_is_refused_with_the_known_ones() {
 }
 
 #[test]
+fn a_folder_is_an_owners_if_an_id_has_its_name() {
+    let agent = "0b2c7c1e-7d3a-4a5e-9d3e-2f3a1c4b5d6e";
+    for (owner, name, is_owned) in [
+        (Owner::User, "bob", true),
+        (Owner::User, "%41nn", true),
+        (Owner::User, "a.b@c-d_9", true),
+        (Owner::User, "Bob", false),
+        (Owner::User, ".git", false),
+        (Owner::User, "%61nn", false),
+        (Owner::User, "%4", false),
+        (Owner::User, "two words", false),
+        (Owner::User, "", false),
+        (Owner::Agent, agent, true),
+        (Owner::Session, agent, true),
+        (Owner::Agent, "archive", false),
+    ] {
+        assert_eq!(owner.can_own(name), is_owned, "{owner} {name}");
+    }
+    let long = owner_name(&"x".repeat(OWNER_NAME_BYTES_MAX + 1)).unwrap();
+    assert!(Owner::User.can_own(&long) && !Owner::User.can_own("%sha256-1"));
+}
+
+#[test]
 fn names_of_ids_neither_escape_nor_collide_nor_hide() {
     for (id, name) in [
         ("local", "local"),
