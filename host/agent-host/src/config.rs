@@ -67,7 +67,7 @@ pub(crate) use finding::{Finding, Severity};
 pub(crate) use fit::{unfit, without_secret};
 pub(crate) use hooks::HooksConfig;
 pub(crate) use key::{closest, nearest};
-pub(crate) use left_behind::{Grants, InForce, LeftBehind, kept_of, left_behind};
+pub(crate) use left_behind::{InForce, LeftBehind, kept_of, left_behind};
 pub(crate) use limits::LimitsConfig;
 pub(crate) use locations::{locate, text_variable, variable};
 pub(crate) use mute::mute;

@@ -372,7 +372,7 @@ async fn taken(
         visitor: &visitor.key,
         from,
         bytes: match &said {
-            Said::Text { text } => text.len(),
+            Said::Text { text } | Said::Aside { text } => text.len(),
             Said::Button { value } => value.len(),
         },
         now,

@@ -168,7 +168,7 @@ impl Driver {
         };
         driving.waits_told.clear();
         driving.note_so_far(&stopped, plan.time);
-        self.commit_step(Plan { words, ..plan }).await
+        Box::pin(self.commit_step(Plan { words, ..plan })).await
     }
 
     /// Waits with a step of which nothing ran, or records that it failed.

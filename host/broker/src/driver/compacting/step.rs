@@ -98,7 +98,7 @@ impl Driver {
             untrusted: driving.run.is_untrusted(),
             time: now,
         };
-        self.commit_step(plan).await
+        Box::pin(self.commit_step(plan)).await
     }
 
     /// Ends the run because a limit keeps it from asking, and records that in the ledger.
