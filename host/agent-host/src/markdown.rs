@@ -20,6 +20,8 @@ use styled::StyledLine;
 
 /// Bytes of one block that are kept to be read again. What is longer is given out in pieces.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
+/// The same of code between fences, each line of which is final by itself.
+const CODE_BYTES_MAX: usize = 8 * 1024;
 
 /// A document that streams in. Blocks are rendered as they become complete; of an open one, those
 /// lines are given out that no further text can change.
@@ -80,10 +82,21 @@ impl Markdown {
         let mut lines = self.complete_blocks();
         lines.extend(self.final_lines());
         self.rendered = self.source.len();
-        if self.source.len() > BLOCK_BYTES_MAX {
-            lines.extend(self.cut());
+        if self.source.len() > CODE_BYTES_MAX {
+            let fence = self.fence();
+            if fence.is_some() || self.source.len() > BLOCK_BYTES_MAX {
+                lines.extend(self.cut(fence.as_deref().unwrap_or_default()));
+            }
         }
         lines
+    }
+
+    /// The line that begins the open block, if it is code between fences.
+    fn fence(&self) -> Option<String> {
+        let open = last_block(&self.source).filter(|open| open.is_fenced)?;
+        let lines = self.source.get(open.start..)?;
+        let line = lines.split_inclusive('\n').next()?;
+        line.ends_with('\n').then(|| line.to_owned())
     }
 
     /// Ends the document, and returns the lines that are left.
@@ -131,24 +144,18 @@ impl Markdown {
         lines
     }
 
-    /// Gives out a block that is too long to be kept; code goes on between fences.
-    fn cut(&mut self) -> Vec<String> {
-        let fence = last_block(&self.source)
-            .filter(|open| open.is_fenced)
-            .and_then(|open| self.source.get(open.start..)?.split_inclusive('\n').next())
-            .map(str::to_owned);
-        let end = self
-            .source
-            .rfind('\n')
-            .map_or(self.source.len(), |at| at + 1);
+    /// Gives out a block that is too long to be kept. What is left goes on after the fence. A line
+    /// that is too long by itself is cut as well.
+    fn cut(&mut self, fence: &str) -> Vec<String> {
+        let end = whole_lines(&self.source).len();
+        let has_lines = end > fence.len();
+        let end = if has_lines { end } else { self.source.len() };
         let rest = self.source.split_off(end);
         let done = std::mem::replace(&mut self.source, rest);
         let lines = self.rest_of(&done);
         self.shown = 0;
         self.begun = false;
-        if let Some(fence) = fence {
-            self.source.insert_str(0, &fence);
-        }
+        self.source.insert_str(0, fence);
         self.rendered = self.source.len();
         lines
     }

@@ -25,6 +25,8 @@ const CONFIG: &str = "agent-host.json";
 const CACHE: &str = "component-cache";
 /// The folder of the demo, from the repository's root.
 const DEMO: &str = "examples/demo";
+/// The triggers that every host has.
+const BUILT_IN_TRIGGERS: [&str; 4] = ["schedule", "heartbeat", "webhook", "files-watch"];
 /// The components that the demo's configuration names, and those that they are made of.
 pub const DEMO_COMPONENTS: [&str; 11] = [
     "assistant",
@@ -185,15 +187,16 @@ impl Folder {
         self.clock.as_ref().expect("a clock of its own")
     }
 
-    /// Puts compiled code of components into the data folder, so that a start compiles nothing. The
-    /// code comes from the cache that all tests share.
+    /// Puts compiled code of components and of the host's own triggers into the data folder, so
+    /// that a start compiles nothing. The code comes from the cache that all tests share.
     ///
     /// # Panics
     /// When a component does not load or a file cannot be copied.
     pub fn warm<'a>(&'a self, components: &'a [&'a str]) -> Local<'a, ()> {
         Box::pin(async move {
-            compiled(components).await;
-            self.copy_compiled(components);
+            let components = [components, &BUILT_IN_TRIGGERS].concat();
+            compiled(&components).await;
+            self.copy_compiled(&components);
         })
     }
 

@@ -81,7 +81,11 @@ pub(super) async fn say(host: &Host, session: &str, content: &str) -> Answer {
 }
 
 pub(super) async fn idle(host: &Host, session: &str) -> Value {
-    let patience = Instant::now() + PATIENCE;
+    idle_within(host, session, PATIENCE).await
+}
+
+pub(super) async fn idle_within(host: &Host, session: &str, patience: Duration) -> Value {
+    let patience = Instant::now() + patience;
     loop {
         let seen = host.get(session).await.unwrap().body;
         if seen["run_id"].is_null() && seen["waiting"] == 0 {

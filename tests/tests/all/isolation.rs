@@ -1,7 +1,7 @@
 //! Ends of the process again and again: the work that ends it is found, and nothing else is given
 //! up with it.
 
-use super::exhaustion::idle;
+use super::exhaustion::idle_within;
 use super::poison::{events, quarantined};
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE, PERFORMING_DIES_ON};
@@ -15,6 +15,8 @@ const SCRIPT: &str = r#"
 [[rule]]
 reply = { text = "hello from the model", firstDelayMs = 4000 }
 "#;
+/// The time for all chats of a test, which compute one after the other.
+const ALL_ANSWERED: Duration = Duration::from_secs(4 * PATIENCE.as_secs());
 /// Calls of a chat that computes.
 const CALLS: usize = 5;
 /// The time after which a host that has not ended does not end over its work: suspects are resumed
@@ -33,7 +35,7 @@ async fn folder() -> Folder {
             "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
             "toil": { "path": file("toil"), "limits": { "cpuMsMax": 100 } },
         },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml", "concurrentMax": 64 } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
@@ -76,11 +78,11 @@ async fn chat(host: &Host, words: &str) -> String {
 
 /// The last words of a chat, once it is at rest.
 async fn answered(host: &Host, session: &str) -> String {
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + ALL_ANSWERED;
     loop {
         let seen = host.get(session).await.unwrap().body;
         if seen["quarantined"].is_null() {
-            return idle(host, session).await["messages"].to_string();
+            return idle_within(host, session, ALL_ANSWERED).await["messages"].to_string();
         }
         assert!(Instant::now() < patience, "it still waits: {seen}");
         sleep(Duration::from_millis(50)).await;
@@ -131,7 +133,7 @@ async fn only_the_turn_that_ends_the_process_each_time_is_given_up() {
     }
     let guilty = chat(&host, &calls("idle", &json!({ "deadly": true }))).await;
     // The first call is behind those of the others, however long they take.
-    let mut patience = PATIENCE;
+    let mut patience = ALL_ANSWERED;
     let mut ends = 0;
     loop {
         if host.died(patience).await.is_none() {

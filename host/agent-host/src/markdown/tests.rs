@@ -135,6 +135,22 @@ fn a_block_without_end_is_given_out_and_stays_code() {
 }
 
 #[test]
+fn a_line_of_code_without_end_is_given_out_once() {
+    let mut markdown = Markdown::new(40);
+    let mut lines = markdown.push("```\n");
+    for number in 10_000..15_000 {
+        lines.extend(markdown.push(&format!("{number},")));
+    }
+    lines.extend(markdown.push("\n```\n"));
+    lines.extend(markdown.finish());
+    let text: String = plain(&lines).iter().map(|line| line.trim()).collect();
+    let all: String = (10_000..15_000)
+        .map(|number| format!("{number},"))
+        .collect();
+    assert_eq!(text, all);
+}
+
+#[test]
 fn a_table_is_narrowed_until_it_fits() {
     let table =
         "| name | what it is |\n|---|---|\n| worker | it reads and writes files for others |";

@@ -9,6 +9,7 @@ use axum::extract::State;
 use domain::difference::{Change, DIFFERENCES_MAX, Difference};
 use domain::grant::BucketScope;
 use serde::Serialize;
+use serde_json::Value;
 use store::KeptBucket;
 use tokio::sync::oneshot;
 
@@ -135,6 +136,10 @@ pub(super) struct PendingView {
     moved_folders: Vec<String>,
     /// The buckets of components that have keys.
     kept: Vec<KeptBucketView>,
+    /// The configuration in force, in which agents and personas have their names for keys. Secrets
+    /// are named in it, without their values.
+    #[schema(value_type = Object)]
+    in_force: Value,
 }
 
 /// A finding of the check of a configuration.
@@ -159,6 +164,11 @@ pub(super) struct PendingChangeView {
     /// The value in the file, as JSON. Missing for a key or an entry that is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
+    /// The agents whose lists let them call it, for a tool that is new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<String>,
+    /// True if only a restart brings it.
+    needs_restart: bool,
 }
 
 /// The content of one bucket of a component in one scope, of all its owners together.
@@ -186,6 +196,8 @@ impl PendingView {
             key: it.key,
             before: it.before,
             after: it.after,
+            agents: it.agents,
+            needs_restart: it.needs_restart,
         });
         let kept = kept.into_iter().map(|it| KeptBucketView {
             component: it.component,
@@ -206,6 +218,7 @@ impl PendingView {
             needs_restart: pending.needs_restart,
             moved_folders: pending.moved_folders,
             kept: kept.collect(),
+            in_force: pending.in_force,
         }
     }
 }

@@ -25,6 +25,7 @@ fn of_trigger(untrusted: bool, isolated: bool) -> Arriving {
         origin: "trigger:morning".to_owned(),
         untrusted,
         speaker: None,
+        unheard: false,
         isolated: isolated.then(|| Isolated {
             name: Some("morning".to_owned()),
         }),
@@ -43,6 +44,7 @@ fn of_connector() -> Arriving {
         origin: "connector:telegram".to_owned(),
         untrusted: false,
         speaker: None,
+        unheard: false,
         isolated: None,
     }
 }

@@ -276,6 +276,7 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
         origin: served.origin(),
         untrusted: !sender.own_words || batch.iter().any(|arrival| arrival.message.quotes_others()),
         speaker: Some(speaker),
+        unheard: false,
         isolated: None,
     }
 }

@@ -323,7 +323,12 @@ async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
     let expected = everything(&sample.store).await.unwrap();
     sample.store.close().await;
     let whole = fs::read(sample.database()).unwrap();
-    for at in (0..whole.len()).step_by(601) {
+    // Two bytes of each page, or seven where attacks are made whole.
+    let step = match std::env::var_os("AGENT_HOST_ATTACKS") {
+        Some(_) => 601,
+        None => 2_039,
+    };
+    for at in (0..whole.len()).step_by(step) {
         fs::write(sample.database(), &whole).unwrap();
         flip(&sample.database(), at);
         // Refused, or the bit was in no event's way.

@@ -352,6 +352,8 @@ fn a_failure_is_a_sentence_and_only_the_agents_own_reason_is_in_it() {
             "{text}"
         );
     }
+    assert!(text(LIMIT_REACHED).contains("more than one answer may use"));
+    assert_eq!(text(MESSAGE_TIMED_OUT), text(TIMED_OUT));
     for end in [TurnEnd::Aborted, TurnEnd::Replied, TurnEnd::Completed] {
         assert_eq!(ended(end, ""), []);
     }
