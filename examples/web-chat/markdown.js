@@ -8,17 +8,17 @@ const SPAN_CHARS_MAX = 1000;
 /** Characters of a link's target that are shown. */
 const TARGET_CHARS_MAX = 120;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^`]*$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^ {0,3}> ?/;
-const COLUMNS = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const COLUMN = /^:?-+:?$/;
 
 /** A text as nodes. */
 export function render(text) {
   const shown = document.createDocumentFragment();
-  blocks(text.replace(/\r\n?/g, "\n").split("\n"), shown, 0);
+  blocks(text.replace(/\r\n?|[\u2028\u2029]/g, "\n").split("\n"), shown, 0);
   return shown;
 }
 
@@ -57,7 +57,7 @@ function blocks(lines, into, depth) {
       at = quote(lines, at, into, depth);
     } else if (ITEM.test(line) && depth < DEPTH_MAX) {
       at = list(lines, at, into, depth);
-    } else if (line.includes("|") && COLUMNS.test(lines[at + 1] ?? "") && lines[at + 1].includes("-")) {
+    } else if (line.includes("|") && areColumns(lines[at + 1] ?? "")) {
       at = table(lines, at, into);
     } else {
       at = paragraph(lines, at, into);
@@ -118,8 +118,13 @@ function list(lines, begin, into, depth) {
   return at;
 }
 
+/** The cells of a line of a table. */
+const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|");
+
+/** True of the line below the head of a table. Each cell is looked at once, however many there are. */
+const areColumns = (line) => cells(line).every((cell) => COLUMN.test(cell.trim()));
+
 function table(lines, begin, into) {
-  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|");
   const row = (line, name) =>
     element("tr", ...cells(line).map((cell) => element(name, ...inline(cell.trim(), 0))));
   const body = element("tbody");

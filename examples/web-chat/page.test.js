@@ -90,6 +90,32 @@ test("a long text of any marks is drawn in a moment", () => {
   }
 });
 
+test("a long line of any signs before its end is looked through once", () => {
+  const run = (piece) => piece.repeat(100000 / piece.length);
+  for (const text of [
+    `a|b\n${run("|")}`,
+    `a|b\n${run("|-")}x`,
+    `a|b\n${run("| - ")}x`,
+    `a|b\n${run("-")}x`,
+    `a|b\n|${run(" ")}x`,
+    `${run("~")}\``,
+    `${run("`")}~\``,
+    `~~~${run("a")}\``,
+    `~~~${run(" ")}\``,
+    `- ${run(" ")}x\u2028y`,
+    `# ${run(" ")}x\u2028y`,
+    `${run("- ")}x`,
+    run("|"),
+  ]) {
+    const begin = performance.now();
+    render(text);
+    const ms = performance.now() - begin;
+    assert.ok(ms < 1000, `${JSON.stringify(text.slice(0, 12))} took ${ms} ms`);
+  }
+  assert.match(drawn("a|b\n:-:|-\n1|2"), /^<table>/);
+  assert.equal(drawn("a|b\n|x|"), "<p>a|b<br></br>|x|</p>");
+});
+
 /** A storage that outlives a page, and a host that answers as it is told to. */
 function scene(answers) {
   const kept = new Map();

@@ -59,7 +59,7 @@ fn moved(event: &Value) -> Option<Moved> {
 fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
     let event = &call["event"];
     if event["type"] == "reaction_added" || event["type"] == "reaction_removed" {
-        return of_reaction(configuration, event);
+        return of_reaction(event, own_id(call));
     }
     // An edited message tells what it says now within, and where it stands outside.
     let is_edited = event["subtype"] == "message_changed";
@@ -74,9 +74,10 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
     let place = Place::of(event, message)?;
     let hearing = place.hearing(configuration, event, own_id)?;
     let said = all_said(message, own_id);
-    let text = match is_edited {
-        true => format!("{EDITED} {}", said.text),
-        false => said.text,
+    let told = match is_edited {
+        true => Said::Aside(format!("{EDITED} {}", said.text)),
+        false if said.is_unread => Said::Aside(UNREAD.to_owned()),
+        false => Said::Text(said.text),
     };
     let id = match message["edited"]["ts"].as_str() {
         Some(edited) if is_edited => format!("{}-{}-{edited}", place.channel, place.ts),
@@ -90,7 +91,8 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
         attachments: said.files,
         sent_ms: milliseconds(place.ts),
         overheard: hearing == Hearing::Overheard,
-        ..Incoming::new(id, sender, place.chat(), Said::Text(text))
+        replies_to: own_root(message, own_id),
+        ..Incoming::new(id, sender, place.chat(), told)
     })
 }
 
@@ -178,12 +180,13 @@ impl<'a> Place<'a> {
 /// The words and files of a message.
 struct AllSaid {
     text: String,
+    is_unread: bool,
     quotations: Vec<Quotation>,
     files: Vec<Attachment>,
 }
 
 fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
-    let mut text = words(message["text"].as_str().unwrap_or_default(), own_id);
+    let text = words(message["text"].as_str().unwrap_or_default(), own_id);
     let shared = items(&message["attachments"]);
     let quotations: Vec<Quotation> = shared
         .iter()
@@ -196,11 +199,10 @@ fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
         .filter_map(file)
         .take(ATTACHMENTS_MAX)
         .collect::<Vec<_>>();
-    if text.is_empty() && quotations.is_empty() && files.is_empty() {
-        UNREAD.clone_into(&mut text);
-    }
+    let is_unread = text.is_empty() && quotations.is_empty() && files.is_empty();
     AllSaid {
         text,
+        is_unread,
         quotations,
         files,
     }
@@ -235,12 +237,24 @@ fn replied_to(root: &Value) -> Option<Quotation> {
     })
 }
 
-/// A reaction, in a chat with the person alone or where all is read.
-fn of_reaction(configuration: &Configuration, event: &Value) -> Option<Incoming> {
+/// The id of the beginning of the thread, where the event brings it along and it is the app's.
+fn own_root(message: &Value, own_id: Option<&str>) -> Option<String> {
+    let root = &message["root"];
+    own_id.filter(|own_id| root["user"] == *own_id)?;
+    root["ts"].as_str().map(str::to_owned)
+}
+
+/// A reaction to a message of the app's. Slack does not tell the thread of that, and the host does.
+fn of_reaction(event: &Value, own_id: Option<&str>) -> Option<Incoming> {
     let item = &event["item"];
     let channel = item["channel"].as_str()?;
     let is_direct = channel.starts_with('D');
-    if !is_direct && !configuration.all_messages {
+    let is_own = match event["item_user"].as_str() {
+        Some(author) => own_id == Some(author),
+        // In a channel it may be anybody's.
+        None => is_direct,
+    };
+    if !is_own {
         return None;
     }
     let ts = event["event_ts"].as_str()?;
@@ -249,14 +263,14 @@ fn of_reaction(configuration: &Configuration, event: &Value) -> Option<Incoming>
         true => format!("[reaction :{reaction}:]"),
         false => format!("[reaction :{reaction}: taken back]"),
     };
-    let thread = item["ts"].as_str().filter(|_| !is_direct);
     let id = format!("reaction-{ts}");
     let sender = event["user"].as_str()?;
     Some(Incoming {
         group: (!is_direct).then(|| channel.to_owned()),
         sent_ms: milliseconds(ts),
-        replies_to: item["ts"].as_str().map(str::to_owned),
-        ..Incoming::new(id, sender, chat(channel, thread), Said::Text(text))
+        overheard: true,
+        replies_to: Some(item["ts"].as_str()?.to_owned()),
+        ..Incoming::new(id, sender, channel, Said::Aside(text))
     })
 }
 

@@ -192,10 +192,54 @@ fn a_shared_message_is_a_quotation() {
     let broadcast = read(&broadcast).unwrap();
     assert_eq!(broadcast.quotations[0].kind, QuotationKind::Quoted);
     assert_eq!(broadcast.quotations[0].text, "who does it?");
+    assert_eq!(broadcast.replies_to, None);
+    let of_app = direct(&json!({
+        "text": "and then?", "subtype": "thread_broadcast",
+        "root": { "user": "UBOT", "ts": "0.5", "text": "one" },
+    }));
+    // The host knows its own words.
+    assert_eq!(read(&of_app).unwrap().replies_to.as_deref(), Some("0.5"));
 }
 
 #[test]
-fn edits_reactions_and_what_cannot_be_read_are_heard_in_words() {
+fn a_reaction_to_a_message_of_the_apps_is_heard_with_the_chat_and_the_message() {
+    let reaction = |kind: &str, channel: &str, author: Option<&str>| {
+        let mut told = json!({
+            "type": kind, "user": "U1", "reaction": "thumbsup", "event_ts": "3.0",
+            "item": { "type": "message", "channel": channel, "ts": "1.0" },
+        });
+        if let Some(author) = author {
+            told["item_user"] = json!(author);
+        }
+        read(&told)
+    };
+    let own = Some("UBOT");
+    for (kind, channel, author, words) in [
+        ("reaction_added", "D1", None, "[reaction :thumbsup:]"),
+        ("reaction_added", "D1", own, "[reaction :thumbsup:]"),
+        ("reaction_added", "C1", own, "[reaction :thumbsup:]"),
+        (
+            "reaction_removed",
+            "C1",
+            own,
+            "[reaction :thumbsup: taken back]",
+        ),
+    ] {
+        let read = reaction(kind, channel, author).unwrap();
+        assert_eq!(read.said, Said::Aside(words.to_owned()));
+        // The host finds the thread by the message, and hears nothing without one.
+        assert_eq!((read.chat.as_str(), read.overheard), (channel, true));
+        assert_eq!(read.replies_to.as_deref(), Some("1.0"));
+        let group = (channel == "C1").then_some("C1");
+        assert_eq!((read.group.as_deref(), read.sender.as_str()), (group, "U1"));
+    }
+    assert_eq!(reaction("reaction_added", "C1", None), None);
+    assert_eq!(reaction("reaction_added", "C1", Some("U2")), None);
+    assert_eq!(reaction("reaction_added", "D1", Some("U1")), None);
+}
+
+#[test]
+fn edits_and_what_cannot_be_read_are_heard_in_words() {
     let edited = |before: &str, now: &str| {
         json!({
             "type": "message", "subtype": "message_changed", "channel": "D1",
@@ -205,34 +249,18 @@ fn edits_reactions_and_what_cannot_be_read_are_heard_in_words() {
         })
     };
     let message = read(&edited("one", "two")).unwrap();
-    assert_eq!(message.said, Said::Text("[edited] two".to_owned()));
+    assert_eq!(message.said, Said::Aside("[edited] two".to_owned()));
     assert_eq!(message.id, "D1-1.0-8.0");
     // A preview of a link changes no words.
     assert_eq!(read(&edited("one", "one")), None);
-    let reaction = |kind: &str, channel: &str| {
-        let told = json!({
-            "type": kind, "user": "U1", "reaction": "thumbsup", "event_ts": "3.0",
-            "item": { "type": "message", "channel": channel, "ts": "1.0" },
-        });
-        read(&told).map(|read| read.said)
-    };
-    let text = |text: &str| Some(Said::Text(text.to_owned()));
-    assert_eq!(
-        reaction("reaction_added", "D1"),
-        text("[reaction :thumbsup:]")
-    );
-    assert_eq!(
-        reaction("reaction_removed", "D1"),
-        text("[reaction :thumbsup: taken back]")
-    );
-    assert_eq!(reaction("reaction_added", "C1"), None);
     let empty = read(&direct(&json!({ "text": "" }))).unwrap();
     assert_eq!(
-        Some(empty.said),
-        text("[a message of a kind that cannot be read here]")
+        empty.said,
+        Said::Aside("[a message of a kind that cannot be read here]".to_owned())
     );
     let me = direct(&json!({ "subtype": "me_message", "text": "waves" }));
-    assert_eq!(read(&me).map(|read| read.said), text("waves"));
+    let me = read(&me).map(|read| read.said);
+    assert_eq!(me, Some(Said::Text("waves".to_owned())));
 }
 
 #[test]

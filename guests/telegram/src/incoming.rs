@@ -1,6 +1,6 @@
 //! Updates of Telegram, as messages for the host.
 
-use crate::quotations::{forwarded, own_words, quoted, title};
+use crate::quotations::{forwarded, own_words, quoted, replied_to_bot, title};
 use crate::words::{covered, items};
 use crate::{kinds, sending};
 use agent_host_sdk::{Attachment, Incoming, Moved, Said};
@@ -78,8 +78,8 @@ fn of_update(update: &Value, to: Option<&Bot>) -> Option<Incoming> {
     if !to.is_none_or(is_meant) {
         return None;
     }
-    if let (Some(_), Said::Text(said)) = (edited, &mut incoming.said) {
-        *said = format!("{EDITED} {said}").trim_end().to_owned();
+    if let (Some(_), Said::Text(said) | Said::Aside(said)) = (edited, &incoming.said) {
+        incoming.said = Said::Aside(format!("{EDITED} {said}").trim_end().to_owned());
     }
     Some(incoming)
 }
@@ -96,6 +96,7 @@ fn of_message(id: String, message: &Value) -> Option<Incoming> {
     let mut incoming = begun(id, sender, message)?;
     incoming.attachments = attachments(message);
     incoming.quotations.extend(quoted(message));
+    incoming.replies_to = replied_to_bot(message);
     if let Some(forwarded) = forwarded(message) {
         let says_nothing = forwarded.text.is_empty() && incoming.attachments.is_empty();
         incoming.quotations.push(forwarded);
@@ -103,20 +104,21 @@ fn of_message(id: String, message: &Value) -> Option<Incoming> {
     }
     let said = [own_words(message), kinds::in_words(message)];
     let said: Vec<String> = said.into_iter().flatten().collect();
-    incoming.said = Said::Text(if said.is_empty() && incoming.attachments.is_empty() {
-        kinds::unread(message)?
+    incoming.said = if said.is_empty() && incoming.attachments.is_empty() {
+        Said::Aside(kinds::unread(message)?)
     } else {
-        said.join("\n")
-    });
+        Said::Text(said.join("\n"))
+    };
     Some(incoming)
 }
 
+/// A reaction. Telegram tells neither whose message it is to nor in which topic, and the host does.
 fn of_reaction(id: String, changed: &Value) -> Option<Incoming> {
     let sender = Sender::of(changed.get("user")?)?;
     let mut incoming = begun(id, sender, changed)?;
-    incoming.said = Said::Text(kinds::reaction(changed));
-    let reacted_to = changed.get("message_id").and_then(Value::as_i64);
-    incoming.replies_to = reacted_to.map(|id| id.to_string());
+    incoming.said = Said::Aside(kinds::reaction(changed));
+    incoming.overheard = true;
+    incoming.replies_to = Some(changed.get("message_id")?.as_i64()?.to_string());
     Some(incoming)
 }
 

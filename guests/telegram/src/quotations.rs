@@ -30,6 +30,14 @@ pub(crate) fn quoted(message: &Value) -> Option<Quotation> {
     })
 }
 
+/// The id of the message of a bot that is replied to: whether it is its own, the host knows.
+pub(crate) fn replied_to_bot(message: &Value) -> Option<String> {
+    let replied = message
+        .get("reply_to_message")
+        .filter(|it| is_said(it) && it["from"]["is_bot"] == true)?;
+    replied["message_id"].as_i64().map(|id| id.to_string())
+}
+
 /// The words of a message that was passed on; none if it was not.
 pub(crate) fn forwarded(message: &Value) -> Option<Quotation> {
     Some(Quotation {

@@ -68,7 +68,7 @@ fn read(update: &Value) -> Option<Incoming> {
 /// The words that the connector reads in a message of a person in their own chat.
 fn words(fields: &Value) -> String {
     match read(&with(42, fields)).map(|read| read.said) {
-        Some(Said::Text(text)) => text,
+        Some(Said::Text(text) | Said::Aside(text)) => text,
         other => panic!("{fields}: {other:?}"),
     }
 }
@@ -370,6 +370,9 @@ fn what_is_replied_to_or_quoted_comes_with_the_words() {
             text: text.to_owned(),
         };
         assert_eq!(read.quotations, [quoted]);
+        // The host knows which of them are its own.
+        let of_bot = (author == Some("Helper")).then_some("3");
+        assert_eq!(read.replies_to.as_deref(), of_bot);
     }
     // In a topic whatever is said replies to the making of it.
     let in_topic = json!({
@@ -385,20 +388,32 @@ fn edited_messages_and_reactions_are_heard_as_what_they_are() {
     edited["edited_message"] = edited["message"].take();
     edited.as_object_mut().unwrap().remove("message");
     let said = |update: &Value| read(update).map(|read| read.said);
-    let text = |text: &str| Some(Said::Text(text.to_owned()));
-    assert_eq!(said(&edited), text("[edited] hello"));
+    let aside = |text: &str| Some(Said::Aside(text.to_owned()));
+    assert_eq!(said(&edited), aside("[edited] hello"));
     // A live location says over and over where its sender is.
     edited["edited_message"]["location"] = json!({ "latitude": 1, "longitude": 2 });
     assert_eq!(said(&edited), None);
-    let reaction = |now: &Value| {
-        json!({ "update_id": 4, "message_reaction": {
-            "chat": { "id": 42, "type": "private" }, "message_id": 7, "date": 1,
+    let reaction = |chat: i64, now: &Value| {
+        let kind = if chat < 0 { "supergroup" } else { "private" };
+        read(&json!({ "update_id": 4, "message_reaction": {
+            "chat": { "id": chat, "type": kind }, "message_id": 7, "date": 1,
             "user": { "id": 42, "first_name": "Ada" }, "old_reaction": [], "new_reaction": now,
-        }})
+        }}))
+        .unwrap()
     };
     let thumb = json!([{ "type": "emoji", "emoji": "👍" }]);
-    assert_eq!(said(&reaction(&thumb)), text("[reaction 👍]"));
-    assert_eq!(said(&reaction(&json!([]))), text("[reaction taken back]"));
+    for (chat, now, words) in [
+        (42, thumb.clone(), "[reaction 👍]"),
+        (42, json!([]), "[reaction taken back]"),
+        (-5, thumb, "[reaction 👍]"),
+    ] {
+        let read = reaction(chat, &now);
+        assert_eq!(read.said, Said::Aside(words.to_owned()));
+        // It is heard where the message is, if that is one of the bot's own.
+        assert_eq!((read.chat, read.overheard), (chat.to_string(), true));
+        assert_eq!(read.replies_to.as_deref(), Some("7"));
+        assert_eq!(read.group.is_some(), chat < 0);
+    }
 }
 
 #[test]

@@ -10,6 +10,8 @@ use serde_json::Value;
 const FILES: [&str; 5] = ["audio", "document", "image", "sticker", "video"];
 /// The kind of messages of the service's own.
 const SYSTEM: &str = "system";
+/// The kind of reactions.
+pub(crate) const REACTION: &str = "reaction";
 /// The words before what a message says since it was edited.
 const EDITED: &str = "[edited]";
 
@@ -98,15 +100,15 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
     let content = &told[kind];
     let mut said = said(kind, content)?;
     let mut quotations = quoted(message);
-    if let (true, Said::Text(text)) = (is_forwarded(message), &mut said) {
+    if let (true, Said::Text(text) | Said::Aside(text)) = (is_forwarded(message), &mut said) {
         let text = std::mem::take(text);
         let words = match text.is_empty() {
             true => format!("[{kind}]"),
             false => text,
         };
         quotations.push(forwarded(words));
-    } else if let (true, Said::Text(text)) = (edited.is_object(), &mut said) {
-        *text = format!("{EDITED} {text}");
+    } else if let (true, Said::Text(text) | Said::Aside(text)) = (edited.is_object(), &said) {
+        said = Said::Aside(format!("{EDITED} {text}"));
     }
     let seconds = message["timestamp"]
         .as_str()
@@ -121,6 +123,8 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
         quotations,
         attachments: attachment(kind, content).into_iter().collect(),
         sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
+        // A reaction is heard if it is to a message of the business's own.
+        overheard: kind == REACTION,
         replies_to: replied_to(message).map(str::to_owned),
         ..Incoming::new(message["id"].as_str()?, from, chat, said)
     })
@@ -131,7 +135,7 @@ fn said(kind: &str, content: &Value) -> Option<Said> {
     Some(match kind {
         "text" => Said::Text(content["body"].as_str()?.to_owned()),
         "interactive" => match form(content) {
-            Some(words) => Said::Text(words),
+            Some(words) => words,
             None => {
                 let reply = &content[content["type"].as_str()?];
                 Said::Button(reply["id"].as_str()?.to_owned())
@@ -142,7 +146,7 @@ fn said(kind: &str, content: &Value) -> Option<Said> {
         _ if FILES.contains(&kind) => {
             Said::Text(content["caption"].as_str().unwrap_or_default().to_owned())
         }
-        _ => Said::Text(in_words(kind, content)),
+        _ => in_words(kind, content),
     })
 }
 

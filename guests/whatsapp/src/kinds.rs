@@ -1,32 +1,36 @@
 //! Kinds of messages beside words and files, in words.
 
-use crate::incoming::items;
+use crate::incoming::{REACTION, items};
+use agent_host_sdk::Said;
 use serde_json::Value;
 
 /// The words for a kind that is told without its content.
 const UNREAD: &str = "[a message of a kind that WhatsApp does not pass on]";
 
 /// The words for a message that is neither a text, nor a button, nor a file.
-pub(crate) fn in_words(kind: &str, content: &Value) -> String {
+pub(crate) fn in_words(kind: &str, content: &Value) -> Said {
     match kind {
-        "location" => location(content),
-        "contacts" => contacts(content),
-        "reaction" => reaction(content),
-        "order" => order(content),
-        "request_welcome" => "[opened the chat]".to_owned(),
-        "revoke" => "[took a message back]".to_owned(),
-        _ => UNREAD.to_owned(),
+        "location" => Said::Text(location(content)),
+        "contacts" => Said::Text(contacts(content)),
+        "order" => Said::Text(order(content)),
+        REACTION => Said::Aside(reaction(content)),
+        "request_welcome" => Said::Aside("[opened the chat]".to_owned()),
+        "revoke" => Said::Aside("[took a message back]".to_owned()),
+        _ => Said::Aside(UNREAD.to_owned()),
     }
 }
 
 /// The words for an answer in a form of WhatsApp's own; none if it is a button of a question.
-pub(crate) fn form(content: &Value) -> Option<String> {
+pub(crate) fn form(content: &Value) -> Option<Said> {
     let kind = content["type"].as_str()?;
     if matches!(kind, "button_reply" | "list_reply") {
         return None;
     }
     let filled = content[kind]["response_json"].as_str();
-    Some(filled.map_or_else(|| UNREAD.to_owned(), |filled| format!("[form {filled}]")))
+    Some(match filled {
+        Some(filled) => Said::Text(format!("[form {filled}]")),
+        None => Said::Aside(UNREAD.to_owned()),
+    })
 }
 
 fn location(location: &Value) -> String {

@@ -33,6 +33,7 @@ mod usage;
 
 pub(crate) use compile::compile;
 pub(crate) use component::{Place, review, wanted};
+pub(crate) use config::warnings_of_code;
 pub(crate) use grants::{Change, changes};
 pub(crate) use program::{confine_program, keep_program};
 

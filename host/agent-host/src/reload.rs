@@ -19,8 +19,8 @@ mod code;
 mod files;
 mod folders;
 mod keep;
-mod keys;
-mod pending;
+pub(crate) mod keys;
+pub(crate) mod pending;
 mod refused;
 mod report;
 mod tell;
@@ -30,7 +30,7 @@ pub(crate) use files::no_sources;
 pub(crate) use keep::{Ways, keep_up};
 pub(crate) use refused::Refused;
 
-use crate::config::{self, Config, Loaded, ReloadMode};
+use crate::config::{self, Config, LoadError, Loaded, ReloadMode};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
@@ -39,9 +39,8 @@ use crate::serve::{
     startable, warnings, way_out,
 };
 use crate::terminal::Terminal;
-use anyhow::anyhow;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
-use code::has_code_of;
+use code::{has_code_of, paths_of};
 use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
@@ -287,17 +286,15 @@ impl Reloading {
         });
         let file = &self.host.loaded.file;
         let before = Look::at([file.clone()]);
-        // A file that is written in place is empty at first. It would be a configuration without
-        // agents, whose turns would all end.
-        if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
-            let error = anyhow!("`{}` is empty", file.display());
-            return Err(Refused::for_now(Failure::new(Exit::Usage, error)));
-        }
         let read = config::load(file, variables);
         if Look::at([file.clone()]) != before {
             return Err(Refused::until_it_is_written(file));
         }
-        let read = read.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))?;
+        let read = read.map_err(|error| match error {
+            // It may be written at the next attempt.
+            LoadError::Empty { .. } => Refused::for_now(Failure::new(Exit::Usage, error)),
+            other => Refused::for_good(Failure::new(Exit::Usage, other)),
+        })?;
         Ok(Loaded {
             data: self.host.loaded.data.clone(),
             ..read
@@ -311,6 +308,7 @@ impl Reloading {
         self.check_whole(read.clone()).await?;
         self.check_data_folder(&read).await?;
         let other_code = self.other_code(&next, wish.holds_code).await?;
+        let other_code = paths_of(&other_code).collect();
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
         let served = Box::pin(self.serve_next(next, wish)).await;

@@ -5,6 +5,7 @@ use domain::difference::Difference;
 use domain::digest::Digest;
 use domain::user::UserId;
 use http::StatusCode;
+use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -49,10 +50,12 @@ pub struct PendingConfig {
     pub needs_restart: Vec<String>,
     /// Granted folders in whose places others are now.
     pub moved_folders: Vec<String>,
+    /// The configuration in force, in which agents and personas have their names for keys.
+    pub in_force: Value,
 }
 
 /// A finding of a check.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct PendingFinding {
     /// True if no host starts with it.
     pub is_error: bool,
@@ -71,6 +74,10 @@ pub struct PendingChange {
     pub before: Option<String>,
     /// The value in the file, as JSON; none for one that is gone.
     pub after: Option<String>,
+    /// The agents that get it, for a tool that is new.
+    pub agents: Vec<String>,
+    /// True if only a restart brings it.
+    pub needs_restart: bool,
 }
 
 /// The result of reading the configuration again.

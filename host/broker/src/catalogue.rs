@@ -2,7 +2,7 @@
 
 use crate::engine::Component;
 use crate::schemas::{Schemas, ToolSchemas};
-use domain::authority::{Caller, is_system, only_delegates};
+use domain::authority::{Caller, Denies, Permissions, is_system, only_delegates};
 use domain::definition::{Definition, DefinitionId, ToolExposure};
 use domain::delegate;
 use domain::digest::Digest;
@@ -567,5 +567,21 @@ impl Catalogue {
     /// Returns all tools of components, by name.
     pub fn tools(&self) -> impl Iterator<Item = &(Arc<Entry>, Arc<ToolDefinition>)> {
         self.tools.values()
+    }
+
+    /// Returns the configured agents whose lists let them call a tool, by their definitions.
+    pub fn agents_with(&self, tool: &ToolDefinition) -> impl Iterator<Item = &DefinitionId> {
+        let may_call = |agent: &Definition| {
+            let caller = Caller {
+                agent,
+                denies: &Denies::default(),
+                permissions: &Permissions::default(),
+            };
+            caller.may_call(tool).is_ok()
+        };
+        let configured = self.definitions().filter(|it| it.made_by.is_none());
+        configured
+            .filter(move |it| may_call(it))
+            .map(|it| &it.agent_id)
     }
 }

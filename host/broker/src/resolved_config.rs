@@ -16,12 +16,14 @@ use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema};
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
+use domain::compaction::{MESSAGE_TOKENS, text_tokens};
 use domain::definition::{Definition, DefinitionId, Operations};
 use domain::delegate::{self, Offers, OperationRule, Presentation};
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::memory;
 use domain::panels;
+use domain::sections::Known;
 use domain::skill::SkillSet;
 use domain::step::Toolset;
 use domain::talk::{self, Reachable};
@@ -326,6 +328,28 @@ impl ResolvedConfigs {
     }
 }
 
+impl Catalogue {
+    /// Returns the estimated tokens of the least prompt of each configured definition's agents, as
+    /// a call of a model reserves them: the instructions, the tools with what is told of them, and
+    /// a short message.
+    #[must_use]
+    pub fn least_prompts(&self, of_model: Presentation) -> BTreeMap<DefinitionId, u64> {
+        let configs = ResolvedConfigs::new(Arc::new(self.clone()));
+        let least = configs.configured.iter().filter_map(|(id, resolved)| {
+            let definition = self.definition(id)?;
+            let tools = resolved.shown(&Toolset::All, of_model);
+            let tools: usize = tools.iter().map(ToolDefinition::shown_bytes).sum();
+            let told: usize = resolved.told_of_tools(definition).iter().sum();
+            let bytes = definition.prompt().len() + tools + told;
+            Some((
+                id.clone(),
+                MESSAGE_TOKENS.saturating_add(text_tokens(bytes)),
+            ))
+        });
+        least.collect()
+    }
+}
+
 /// Returns a definition's prompt and settings, as its agents see them.
 fn settings_of(definition: &Definition) -> Map<String, Value> {
     let mut settings = Map::from_iter([
@@ -413,6 +437,22 @@ impl ResolvedConfig {
             frozen_skills,
             arguments: Arguments::new(),
         })
+    }
+
+    /// Returns the bytes of what a prompt says of its tools and peers, section by section.
+    fn told_of_tools(&self, definition: &Definition) -> Vec<usize> {
+        let tools = self.tool_list.iter();
+        let tools: Vec<&ToolDefinition> = tools.filter(|it| it.name != delegate::NAME).collect();
+        let known = Known {
+            tools: &tools,
+            skills: &[],
+            has_artifacts: false,
+            items: &[],
+            panels: None,
+            peers: &self.peer_list.iter().collect::<Vec<_>>(),
+            off: &definition.prompt_sections_off,
+        };
+        known.sections().iter().map(|it| it.text.len()).collect()
     }
 
     /// Returns its settings with the overrides of a run over them, except settings that are fixed.

@@ -9,16 +9,84 @@ mod problem;
 
 pub(crate) use problem::{Kind, Problem, problem_of};
 
+use crate::provider::Broken;
+use crate::sse::Event;
 use domain::message::Part;
 use domain::model::{Stop, Usage};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Characters of a provider's own word for why a reply ended.
 const STOP_CHARS_MAX: usize = 64;
 
-/// A provider's own word for why a reply ended, if this host has none for it.
-pub(crate) fn other_stop(word: &str) -> Stop {
-    Stop::Other(crate::key::clean(word, None, STOP_CHARS_MAX))
+/// A piece of a stream.
+pub(crate) enum Piece {
+    /// More of the reply, or a note on it.
+    Value(Value),
+    /// The mark behind the last piece.
+    End,
+    /// Words that are not of the reply, such as a heartbeat's.
+    Words,
+}
+
+/// Returns what an event of a stream is.
+///
+/// # Errors
+/// It reports an error, or is JSON that was cut.
+pub(crate) fn piece_of(event: &Event) -> Result<Piece, Broken> {
+    let data = event.data.trim();
+    if data.trim_matches('"') == "[DONE]" {
+        return Ok(Piece::End);
+    }
+    match serde_json::from_str::<Value>(data) {
+        Ok(value) if event.name == "error" => {
+            Err(Broken::Reported(problem_of(&value).unwrap_or(value)))
+        }
+        Ok(value) => Ok(Piece::Value(value)),
+        Err(_) if event.name == "error" => Err(Broken::Reported(data.into())),
+        Err(_) if data.starts_with(['{', '[']) => {
+            Err(Broken::garbage("a piece of it is not JSON", data))
+        }
+        Err(_) => Ok(Piece::Words),
+    }
+}
+
+/// Returns whether a text is an object of JSON.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+}
+
+/// Returns the arguments of a call, all of which have come. Some servers begin them with an empty
+/// object, write `null` for none, or the text of an object as a text once more.
+pub(crate) fn settled_arguments(text: String) -> String {
+    if let Some(rest) = text.strip_prefix("{}").filter(|rest| is_object(rest)) {
+        return rest.to_owned();
+    }
+    match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Null) => "{}".to_owned(),
+        Ok(Value::String(inner)) if is_object(&inner) => inner,
+        Ok(_) | Err(_) => text,
+    }
+}
+
+/// Returns why a reply ended, by the word of its server.
+pub(crate) fn stop_of(finish: &str, is_refused: bool) -> Stop {
+    match finish.to_ascii_lowercase().as_str() {
+        "content_filter" | "safety" | "sensitive" | "recitation" | "prohibited_content"
+        | "blocklist" | "spii" => Stop::Filtered,
+        _ if is_refused => Stop::Refused,
+        "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" | "done" => {
+            Stop::End
+        }
+        "tool_calls" | "tool_call" | "tool_use" | "function_call" => Stop::ToolCalls,
+        "length"
+        | "model_length"
+        | "max_tokens"
+        | "max_length"
+        | "max_output_tokens"
+        | "model_context_window_exceeded" => Stop::Length,
+        "refusal" => Stop::Refused,
+        _ => Stop::Other(crate::key::clean(finish, None, STOP_CHARS_MAX)),
+    }
 }
 
 /// Settles why a reply ended from whether it has calls: providers disagree on that.

@@ -158,6 +158,7 @@ impl Peer<'_> {
             Kind::RateLimited => self.rate_limited(retry_after_ms, said),
             Kind::Overloaded => self.unavailable(Reason::Overloaded(status), said),
             Kind::Refused(about) => self.refused(status, about, said),
+            Kind::Garbled => self.garbage("the server cannot read what its model wrote", said),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) enum Malformed {
 }
 
 /// Reads events from bytes that come in any portions. An event counts once the empty line after it
-/// was seen.
+/// was seen, or the beginning of another one, or the end of the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     line: Vec<u8>,
@@ -76,17 +76,17 @@ impl Decoder {
         };
         self.begun = true;
         if text.is_empty() {
-            let event = std::mem::take(&mut self.event);
-            // One without a word is a heartbeat.
-            if std::mem::take(&mut self.has_data) && !event.data.trim().is_empty() {
-                events.push(event);
-            }
+            self.complete(events);
             return Ok(());
         }
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => {
+                // Some servers leave out the empty lines.
+                if self.has_data && value.starts_with(['{', '[']) && is_json(&self.event.data) {
+                    self.complete(events);
+                }
                 if self.event.data.len() + value.len() >= LINE_BYTES_MAX {
                     return Err(Malformed::LineTooLong);
                 }
@@ -95,12 +95,49 @@ impl Decoder {
                 }
                 self.event.data.push_str(value);
             }
-            "event" => value.clone_into(&mut self.event.name),
+            "event" => {
+                if self.has_data && !self.event.name.is_empty() {
+                    self.complete(events);
+                }
+                value.clone_into(&mut self.event.name);
+            }
+            // A field of older llama.cpp servers.
+            "error" => {
+                self.complete(events);
+                self.has_data = true;
+                self.event = Event {
+                    name: field.to_owned(),
+                    data: value.to_owned(),
+                };
+            }
             // Comments, ids, retry hints and whatever else there may be.
             _ => {}
         }
         Ok(())
     }
+
+    fn complete(&mut self, events: &mut Vec<Event>) {
+        let event = std::mem::take(&mut self.event);
+        // One without a word is a heartbeat.
+        if std::mem::take(&mut self.has_data) && !event.data.trim().is_empty() {
+            events.push(event);
+        }
+    }
+
+    /// Returns the last events of a stream that has ended without an empty line, if they are whole.
+    pub(crate) fn finish(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let line = std::mem::take(&mut self.line);
+        if self.take_line(&line, &mut events).is_ok() {
+            self.complete(&mut events);
+        }
+        events.retain(|event| event.data.trim() == "[DONE]" || is_json(&event.data));
+        events
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 #[cfg(test)]
@@ -140,6 +177,37 @@ mod tests {
             read(&[b"data: 1\n\ndata: 2\n"]).unwrap(),
             vec![pair("", "1")]
         );
+    }
+
+    #[test]
+    fn events_are_told_apart_without_empty_lines() {
+        let text = b"event: a\ndata: {\"n\": 1}\nevent: b\ndata: {\"n\": 2}\ndata: [DONE]\n\n";
+        let expected = vec![
+            pair("a", "{\"n\": 1}"),
+            pair("b", "{\"n\": 2}"),
+            pair("", "[DONE]"),
+        ];
+        assert_eq!(read(&[text]).unwrap(), expected);
+        let error = b"error: {\"code\": 400}\n\n";
+        assert_eq!(
+            read(&[error]).unwrap(),
+            vec![pair("error", "{\"code\": 400}")]
+        );
+    }
+
+    #[test]
+    fn the_last_event_counts_at_the_end_of_the_stream_if_it_is_whole() {
+        for (text, data) in [
+            ("data: {\"n\": 1}", Some("{\"n\": 1}")),
+            ("data: [DONE]\n", Some("[DONE]")),
+            ("data: {\"n\": ", None),
+            ("data: 1\n\n", None),
+        ] {
+            let mut decoder = Decoder::default();
+            decoder.push(text.as_bytes(), &mut Vec::new()).unwrap();
+            let last = decoder.finish().pop().map(|event| event.data);
+            assert_eq!(last.as_deref(), data, "{text}");
+        }
     }
 
     #[test]

@@ -6,12 +6,16 @@
 use crate::delta::Feed;
 
 /// The tags between which models think, as their servers leave them in a text.
-static TAGS: [(&str, &str); 6] = [
+static TAGS: [(&str, &str); 10] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("◁think▷", "◁/think▷"),
     (
         "<|channel|>analysis<|message|>",
         "<|start|>assistant<|channel|>final<|message|>",
@@ -95,7 +99,11 @@ impl Thoughts {
                     return true;
                 }
                 let mut kept = closing.len().min(self.held.len());
-                while !self.held.ends_with(closing.get(..kept).unwrap_or_default()) {
+                let is_end = |kept: usize| {
+                    let begun = closing.get(..kept);
+                    begun.is_some_and(|begun| self.held.ends_with(begun))
+                };
+                while !is_end(kept) {
                     kept -= 1;
                 }
                 let shown = self.held.len() - kept;
@@ -186,6 +194,8 @@ mod tests {
             ),
             (" <thinking>a</thinking><think>b</think> Hi", "Hi", "ab"),
             ("[THINK]a[/THINK]Hi", "Hi", "a"),
+            ("<seed:think>a</seed:think>Hi", "Hi", "a"),
+            ("◁think▷a◁/think▷Hi", "Hi", "a"),
             (
                 "<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>Hi",
                 "Hi",

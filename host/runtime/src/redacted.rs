@@ -173,7 +173,7 @@ impl Redact for Incoming {
         sender_name.redact(redactor);
         group.redact(redactor);
         match said {
-            Said::Text { text } => text.redact(redactor),
+            Said::Text { text } | Said::Aside { text } => text.redact(redactor),
             Said::Button { value } => value.redact(redactor),
         }
         for quotation in quotations {

@@ -98,11 +98,11 @@ pub use read::{
     Drawn, DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
     InputState, IntakeRow, Kept, KeptBucket, KeptConnector, KeptDefinition, KeyRow, LivingAgent,
     MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState, OpenChat, OpenQuestion,
-    PairingRow, Parting, PieceRow, PinnedFirst, ProviderTrouble, QueueRow, ReadError, ReadingRow,
-    RememberedRequest, RunRow, SaidBefore, SeenTurn, SessionFilter, SessionLabel, SessionRow,
-    SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerCounts,
-    TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy, UsageFilter,
-    UsageRow, UserSession, UserSessionFilter, VisitorRow, WaitingDeliveries,
+    PairingRow, Parting, PieceRow, PieceUnderId, PinnedFirst, ProviderTrouble, QueueRow, ReadError,
+    ReadingRow, RememberedRequest, RunRow, SaidBefore, SeenTurn, SentBefore, SessionFilter,
+    SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
+    TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage,
+    UsageBy, UsageFilter, UsageRow, UserSession, UserSessionFilter, VisitorRow, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -47,14 +47,14 @@ mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
-pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore};
+pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore, SentBefore};
 pub use clearance::Clearance;
 pub use connectors::{ConnectorRow, VisitorRow};
 pub use conversations::UserSessionFilter;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use deliveries::{
-    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, WaitingDeliveries,
+    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, PieceUnderId, WaitingDeliveries,
 };
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};

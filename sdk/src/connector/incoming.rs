@@ -31,6 +31,9 @@ pub enum Said {
     Text(String),
     /// A button of a question was pressed: the value that the host gave the button.
     Button(String),
+    /// Anything but new words of its sender: an edit of a message, a reaction to one, one that
+    /// cannot be read, each told in words. It answers no question, and is no command.
+    Aside(String),
 }
 
 /// The way in which words of somebody else stand in a message.
@@ -81,10 +84,13 @@ pub struct Incoming {
     /// for that.
     pub acknowledge: Option<String>,
     /// True if it is not said to the bot, such as words in a thread that do not mention it. It is
-    /// heard only in a chat in which an agent says something, or is about to.
+    /// heard only in a chat in which an agent says something, or is about to. With `replies_to` it
+    /// is heard only where that is a message that [`Connector::send`](crate::Connector::send) sent,
+    /// into the chat itself or into one below it, whose name begins with this one and `/`.
     pub overheard: bool,
     /// The service's id of the message that it replies or reacts to, where the service does not
-    /// tell what that says. The host adds its words as a quotation, as far as it has them.
+    /// tell what that says. The host adds its words as a quotation, as far as it has them. Those of
+    /// what [`Connector::send`](crate::Connector::send) sent count as the agent's own.
     pub replies_to: Option<String>,
 }
 

@@ -264,7 +264,7 @@ fn check_incoming(message: &Incoming) {
         message.acknowledge.as_deref().is_none_or(is_handle),
         "`acknowledge` has 1 to {HANDLE_BYTES_MAX} bytes; the host leaves any other one out"
     );
-    let (Said::Text(said) | Said::Button(said)) = &message.said;
+    let (Said::Text(said) | Said::Button(said) | Said::Aside(said)) = &message.said;
     assert!(
         said.len() <= TEXT_BYTES_MAX,
         "a message has {TEXT_BYTES_MAX} bytes at most"

@@ -143,6 +143,7 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
         said: match message.said {
             Said::Text(text) => wire::Said::Text(text),
             Said::Button(value) => wire::Said::Button(value),
+            Said::Aside(text) => wire::Said::Aside(text),
         },
         quotations: message
             .quotations

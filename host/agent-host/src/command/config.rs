@@ -5,7 +5,8 @@ use super::reload;
 use crate::cli::Config;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
 use crate::config::{
-    Finding, Loaded, Severity, check, mute, schema, unfit, unmatched, wanted, without_secret,
+    Finding, Loaded, Severity, check_with_commands, mute, schema, unfit, unmatched, wanted,
+    without_secret,
 };
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
@@ -42,13 +43,36 @@ pub(super) async fn run(
             }
         }
         Config::Diff => diff(&load()?, terminal).await,
-        Config::Apply => reload::run(&load()?, terminal).await,
+        Config::Apply => {
+            let loaded = load()?;
+            refuse_other_file(&Pending::ask(&loaded).await?, &loaded)?;
+            reload::run(&loaded, terminal).await
+        }
     }
 }
 
-/// Shows what the file would change of what a running host has in force.
+/// Refuses a file that is not the one of the running host, which it would not read.
+fn refuse_other_file(running: &Pending, loaded: &Loaded) -> Result<(), Failure> {
+    if running.is_of(loaded) {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "the running host reads `{}`, and not `{}`: nothing was applied; put the content there, and \
+         apply that",
+        running.file(),
+        loaded.file.display()
+    );
+    Err(Failure::new(Exit::Usage, error))
+}
+
+/// Shows what the file would change of what a running host has in force. Another file than that
+/// host's is read and checked here.
 async fn diff(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
-    let pending = Pending::ask(loaded).await?;
+    let running = Pending::ask(loaded).await?;
+    let pending = match running.is_of(loaded) {
+        true => running,
+        false => running.beside(loaded).await?,
+    };
     terminal.result(pending.document(), || pending.lines());
     match pending.refused() {
         None => Ok(()),
@@ -67,7 +91,7 @@ async fn check_all(
     let of_same_file = running.filter(|pending| pending.is_of(loaded));
     let mut findings = match of_same_file {
         Some(pending) => pending.findings(),
-        None => check(loaded),
+        None => check_with_commands(loaded).await,
     };
     findings.extend(left_behind_by(loaded, running).await.all());
     findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));
@@ -79,7 +103,9 @@ async fn check_all(
     }
     let catalogue = load_catalogue(loaded).await?;
     refuse_errors(&unfit(&loaded.config, &catalogue).await)?;
-    let of_code = warnings_of_code(loaded, &catalogue);
+    // A running host has found some of them itself.
+    let of_code = warnings_of_code(loaded, &catalogue).into_iter();
+    let of_code: Vec<Finding> = of_code.filter(|it| !findings.contains(it)).collect();
     show_warnings(&of_code, terminal);
     findings.extend(of_code);
     show(loaded, &catalogue, &findings, terminal);
@@ -88,7 +114,7 @@ async fn check_all(
 }
 
 /// Returns the warnings that need the components themselves.
-fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
+pub(crate) fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
     let mut warnings = unmatched(
         &loaded.config.agents,
         catalogue.tools().map(|(_, tool)| &**tool),

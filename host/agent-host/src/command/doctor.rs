@@ -10,7 +10,7 @@ mod report;
 
 use crate::cli::Doctor;
 use crate::command::pending::{Pending, left_behind_by};
-use crate::config::{Loaded, Severity, check};
+use crate::config::{Loaded, Severity, check_with_commands};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
@@ -54,7 +54,10 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     let running = Pending::of_running(loaded).await;
     let of_same_file = running.as_ref().filter(|pending| pending.is_of(loaded));
     // The caller's environment is not that of the host.
-    let mut found = of_same_file.map_or_else(|| check(loaded), Pending::findings);
+    let mut found = match of_same_file {
+        Some(pending) => pending.findings(),
+        None => check_with_commands(loaded).await,
+    };
     found.extend(left_behind_by(loaded, running.as_ref()).await.all());
     found.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     for finding in &found {

@@ -3,11 +3,11 @@
 
 use crate::cli::Trigger;
 use crate::client::{Client, code_of, parameters, segment};
-use crate::config::Loaded;
+use crate::config::{Config, Loaded, odd_targets};
 use crate::failure::Failure;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Terminal;
-use domain::trigger::TriggerTarget;
+use domain::trigger::{TriggerSpec, TriggerTarget};
 use serde_json::{Value, json};
 
 /// Stands for what there is not.
@@ -18,7 +18,8 @@ const DONE: &str = "done";
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
-    act(&client, what, terminal).await.map_err(advised)
+    let config = &loaded.config;
+    act(&client, config, what, terminal).await.map_err(advised)
 }
 
 /// Adds what to do about a refusal, as commands of this program.
@@ -33,21 +34,31 @@ fn advised(failure: Failure) -> Failure {
     failure.advise(advice)
 }
 
-async fn act(client: &Client, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
+async fn act(
+    client: &Client,
+    config: &Config,
+    what: Trigger,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let at = |name: &str| format!("/api/triggers/{}", segment(name));
     match what {
         Trigger::List { user, kind } => {
             let filter = parameters([("user", user), ("kind", kind)]);
             let path = format!("/api/triggers?limit=500{filter}");
-            let triggers = client.get_all(&path, "/triggers").await?;
+            let mut triggers = client.get_all(&path, "/triggers").await?;
+            triggers.iter_mut().for_each(|it| warn(config, it));
             let listed = json!({ "triggers": triggers });
-            terminal.result(&listed, || triggers.iter().map(line).collect());
+            terminal.result(&listed, || {
+                let lines = |it| std::iter::once(line(it)).chain(warnings(it));
+                triggers.iter().flat_map(lines).collect()
+            });
             if triggers.is_empty() {
                 terminal.notice("there are no such triggers");
             }
         }
         Trigger::Show { name } => {
-            let trigger = client.get(&at(&name)).await?;
+            let mut trigger = client.get(&at(&name)).await?;
+            warn(config, &mut trigger);
             terminal.result(&trigger, || trigger_lines(&trigger));
         }
         Trigger::Run { name } => {
@@ -79,6 +90,27 @@ async fn act(client: &Client, what: Trigger, terminal: Terminal) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// Adds the warnings about a trigger's targets, as a check of the configuration has them.
+fn warn(config: &Config, trigger: &mut Value) {
+    let spec = trigger.get("spec").cloned().unwrap_or_default();
+    let Ok(mut spec) = serde_json::from_value::<TriggerSpec>(spec) else {
+        return;
+    };
+    // One that was made over the API is its maker's.
+    let user = text(trigger, "/user_id").parse().ok();
+    spec.user = spec.user.or(user);
+    let warnings = odd_targets(config, &spec);
+    if let Some(fields) = trigger.as_object_mut().filter(|_| !warnings.is_empty()) {
+        fields.insert("warnings".to_owned(), json!(warnings));
+    }
+}
+
+/// Returns the warnings about a trigger, a line each.
+fn warnings(trigger: &Value) -> impl Iterator<Item = String> {
+    let warnings = list(trigger, "/warnings").iter().filter_map(Value::as_str);
+    warnings.map(|it| format!("  warning: {it}"))
 }
 
 fn history(page: &Value, terminal: Terminal) {
@@ -167,7 +199,7 @@ fn trigger_lines(trigger: &Value) -> Vec<String> {
     let spec = trigger.get("spec").and_then(Value::as_object);
     let spec = spec.into_iter().flatten();
     let spec = spec.map(|(key, value)| format!("  {key} = {}", plain(value)));
-    lines.chain(spec).collect()
+    lines.chain(spec).chain(warnings(trigger)).collect()
 }
 
 /// The line of an occasion.
@@ -235,8 +267,29 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{line, run_line, trigger_lines};
+    use super::{line, run_line, trigger_lines, warn, warnings};
+    use crate::config::Config;
     use serde_json::json;
+
+    #[test]
+    fn a_trigger_that_nobody_hears_is_shown_with_the_warning_of_the_check() {
+        let config = json!({
+            "agents": [{ "agentId": "assistant", "displayName": "A" }],
+            "connectors": { "chat": { "component": "telegram", "agent": "assistant" } },
+        });
+        let config: Config = serde_json::from_value(config).unwrap();
+        for (path, is_heard) in [("/ada/cron/report", false), ("/ada/chat", true)] {
+            let mut trigger = json!({
+                "name": "t", "user_id": "ada",
+                "spec": { "heartbeat": {}, "target": { "path": path } },
+            });
+            warn(&config, &mut trigger);
+            assert_eq!(warnings(&trigger).next().is_none(), is_heard, "{trigger}");
+            let shown = trigger_lines(&trigger);
+            let is_warned = shown.iter().any(|it| it.starts_with("  warning: "));
+            assert_eq!(is_warned, !is_heard, "{shown:?}");
+        }
+    }
 
     #[test]
     fn a_trigger_is_one_line_with_what_matters_now() {

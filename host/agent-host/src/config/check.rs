@@ -52,6 +52,14 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
+/// Finds what [`check`] finds, and what is wrong with what the commands for secrets say. They are run
+/// as a start runs them.
+pub(crate) async fn check_with_commands(loaded: &Loaded) -> Vec<Finding> {
+    let mut findings = check(loaded);
+    findings.extend(secrets::try_commands(loaded).await);
+    findings
+}
+
 /// Finds components without a digest, where each has to have one.
 fn check_pins(loaded: &Loaded, findings: &mut Vec<Finding>) {
     if !loaded.config.require_pins {

@@ -26,6 +26,10 @@ pub(crate) enum LoadError {
     /// The file is far too large to be a configuration.
     #[error("`{}` is larger than {FILE_BYTES_MAX} bytes", file.display())]
     TooLarge { file: PathBuf },
+    /// A file with nothing in it. One that is written in place is so at first, and would be a
+    /// configuration without agents, whose turns would all end.
+    #[error("`{}` is empty", file.display())]
+    Empty { file: PathBuf },
     /// A file that is neither TOML nor JSON by its name.
     #[error("`{}` is neither .toml nor .json: the extension says how it is written", file.display())]
     Format { file: PathBuf },
@@ -105,6 +109,11 @@ pub(crate) fn load(
         });
     }
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    if text.trim().is_empty() {
+        return Err(LoadError::Empty {
+            file: file.to_owned(),
+        });
+    }
     // An absolute path, so that what is relative to it stays where it is.
     let at = std::path::absolute(file).map_err(unreadable)?;
     let wrong = |line_column, fault| LoadError::Wrong {

@@ -3,7 +3,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, error_within, warning};
-use super::hooks;
+use super::{hooks, turn_limits};
 use broker::Catalogue;
 use domain::connector::ConnectorSpec;
 use domain::path::ConnectorName;
@@ -16,10 +16,11 @@ use std::collections::BTreeSet;
 /// Bytes that are shown of a component's complaint about its configuration.
 const COMPLAINT_BYTES_MAX: usize = 1_024;
 
-/// Finds all triggers and connectors that their components cannot be. One whose component is not
+/// Finds all triggers and connectors that their components cannot be, and limits of turns below one
+/// call with the tools that components bring. One whose component is not
 /// there is a finding of the configuration alone.
 pub(crate) async fn unfit(config: &Config, catalogue: &Catalogue) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings = turn_limits::with_tools(config, catalogue);
     for (name, spec) in &config.all_triggers() {
         findings.extend(of_trigger(config, catalogue, Named { name, spec }).await);
     }

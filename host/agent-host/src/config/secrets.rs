@@ -3,6 +3,7 @@
 
 use super::component::EnvironmentValue;
 use super::document::{Config, Loaded};
+use super::external;
 use super::finding::{Finding, error, warning};
 use super::locations::text_variable;
 use crate::invocation::quoted;
@@ -40,7 +41,7 @@ pub(crate) enum SecretSource {
     /// This file, relative to the config file's folder. Only its owner may read it.
     File(PathBuf),
     /// The output of this program on stdout. It is called with these arguments, without a shell,
-    /// from the config file's folder, once at each start. It has ten seconds.
+    /// from the config file's folder, once at each start and at each check. It has ten seconds.
     Command(Vec<String>),
 }
 
@@ -139,9 +140,22 @@ impl SecretProblem {
         let source = std::error::Error::source(self).map(|source| format!(": {source}"));
         format!("{self}{}", source.unwrap_or_default())
     }
+
+    fn finding(&self, name: &str) -> Finding {
+        error(format!("secrets.{name}"), self.message())
+    }
 }
 
 impl SecretSource {
+    /// The value. A command is run for it.
+    async fn value(&self, folder: &Path) -> Result<Secret, SecretProblem> {
+        match self {
+            Self::Env(name) => of_variable(name),
+            Self::File(file) => of_file(&folder.join(file)),
+            Self::Command(words) => of_command(words, folder).await,
+        }
+    }
+
     /// The value, if it is there without running anything; none for a command.
     fn at_rest(&self, folder: &Path) -> Option<Result<Secret, SecretProblem>> {
         match self {
@@ -228,15 +242,8 @@ async fn of_command(words: &[String], folder: &Path) -> Result<Secret, SecretPro
 pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
     let mut values = Vec::new();
     for (name, source) in &loaded.config.secrets {
-        let value = match (source, source.at_rest(loaded.folder())) {
-            (_, Some(value)) => value,
-            (SecretSource::Command(words), None) => of_command(words, loaded.folder()).await,
-            (SecretSource::Env(_) | SecretSource::File(_), None) => continue,
-        };
-        values.push((
-            name.clone(),
-            value.map_err(|problem| error(format!("secrets.{name}"), problem.message()))?,
-        ));
+        let value = source.value(loaded.folder()).await;
+        values.push((name.clone(), value.map_err(|it| it.finding(name))?));
     }
     Ok(Secrets::new(values))
 }
@@ -244,11 +251,37 @@ pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
 /// Reads the secrets that can be read without running anything. Those that cannot be had are left
 /// out.
 pub(super) fn at_rest(loaded: &Loaded) -> Secrets {
+    Secrets::new(values_at_rest(loaded))
+}
+
+fn values_at_rest(loaded: &Loaded) -> impl Iterator<Item = (String, Secret)> {
     let sources = loaded.config.secrets.iter();
-    Secrets::new(sources.filter_map(|(name, source)| {
+    sources.filter_map(|(name, source)| {
         let value = source.at_rest(loaded.folder())?.ok()?;
         Some((name.clone(), value))
-    }))
+    })
+}
+
+/// Finds the commands that say no secret that can be used, and what is wrong only beside what they
+/// say. Each is run as a start runs it, all at once. What [`check`] finds is not found again.
+pub(super) async fn try_commands(loaded: &Loaded) -> Vec<Finding> {
+    let config = &loaded.config;
+    let commands = config.secrets.iter().filter_map(|(name, source)| {
+        let is_run = matches!(source, SecretSource::Command(words) if !words.is_empty());
+        is_run.then_some(async move { (name, source.value(loaded.folder()).await) })
+    });
+    let mut values: Vec<(String, Secret)> = values_at_rest(loaded).collect();
+    let mut findings = Vec::new();
+    for (name, said) in futures::future::join_all(commands).await {
+        match said {
+            Ok(value) => values.push((name.clone(), value)),
+            Err(problem) => findings.push(problem.finding(name)),
+        }
+    }
+    let known = external::alike(config, &at_rest(loaded));
+    let alike = external::alike(config, &Secrets::new(values));
+    findings.extend(alike.into_iter().filter(|it| !known.contains(it)));
+    findings
 }
 
 /// Finds everything that is wrong or odd about secrets and the grants of them. Reads

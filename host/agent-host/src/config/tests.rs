@@ -133,6 +133,8 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
             "agents: []",
             "`c.yaml` is neither .toml nor .json: the extension says how it is written",
         ),
+        ("c.toml", "", "`c.toml` is empty"),
+        ("c.json", " \n", "`c.json` is empty"),
     ] {
         assert_eq!(load_with(name, text, &[]).unwrap_err(), expected, "{text}");
     }
@@ -174,7 +176,12 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
     assert!(loaded.data_dir().ends_with("elsewhere"));
     assert_eq!(loaded.overlaid.len(), 3);
 
-    let wrong = load_with("c.toml", "", &[("AGENT_HOST__SERVER__LISTN", "x")]).unwrap_err();
+    let wrong = load_with(
+        "c.toml",
+        "# nothing\n",
+        &[("AGENT_HOST__SERVER__LISTN", "x")],
+    )
+    .unwrap_err();
     assert_eq!(
         wrong,
         "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in \
@@ -733,7 +740,7 @@ fn the_schema_knows_every_key_and_no_other() {
 
 #[test]
 fn every_configured_limit_reaches_the_runtime_or_the_broker() {
-    assert_eq!(config("").limits, LimitsConfig::default());
+    assert_eq!(config("# nothing\n").limits, LimitsConfig::default());
     assert_eq!(LimitsConfig::default().check(), []);
     let defaults = json!(LimitsConfig::default());
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
@@ -812,11 +819,15 @@ fn a_limit_out_of_its_range_is_refused_and_the_schema_has_the_range() {
         "c.toml:2:1: limits.hopMax: unknown key `hopMax` in `limits`; did you mean `hopsMax`?"
     );
     assert_eq!(
-        load_with("c.toml", "", &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")])
-            .unwrap()
-            .config
-            .limits
-            .hops_max,
+        load_with(
+            "c.toml",
+            "# nothing\n",
+            &[("AGENT_HOST__LIMITS__HOPS_MAX", "3")]
+        )
+        .unwrap()
+        .config
+        .limits
+        .hops_max,
         3
     );
 }
@@ -980,7 +991,7 @@ fn a_component_is_pinned_by_the_digest_of_its_file() {
 
 #[test]
 fn the_configured_queue_reaches_the_broker_in_every_spelling() {
-    let none = config("").broker().queue;
+    let none = config("# nothing\n").broker().queue;
     assert_eq!(
         QueueSettings::resolve([QueueOverride::default(), QueueOverride::default(), none]),
         QueueSettings::default()

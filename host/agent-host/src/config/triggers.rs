@@ -2,13 +2,13 @@
 //! itself are in `fit.rs`.
 
 use super::document::Config;
-use super::finding::{Finding, error, warning};
+use super::finding::{Finding, Severity, error, warning};
 use super::key::nearest;
 use super::{agents, hooks, known, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
 use domain::id::AgentId;
-use domain::path::{AgentPath, PathKind, Root};
+use domain::path::{AgentPath, ConnectorName, PathKind, Root};
 use domain::persona::PersonaId;
 use domain::secret::is_secret_name;
 use domain::trigger::{
@@ -44,6 +44,22 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         }
         .check(findings);
     }
+}
+
+/// Returns what is odd about the targets of a trigger, such as one that nobody hears.
+pub(crate) fn odd_targets(config: &Config, spec: &TriggerSpec) -> Vec<String> {
+    let mut findings = Vec::new();
+    let section = "";
+    Checked {
+        config,
+        section,
+        spec,
+    }
+    .check_targets(&mut findings);
+    let odd = findings
+        .into_iter()
+        .filter(|it| it.severity == Severity::Warning);
+    odd.map(|it| it.message).collect()
 }
 
 /// A trigger under a section of the configuration.
@@ -120,28 +136,55 @@ impl Checked<'_> {
             let definition = DefinitionId(agent.to_owned());
             let missing = known::no_agent(self.config, &definition);
             findings.extend(missing.map(|message| error(key, message)));
-            self.check_hearer(key, agent, findings);
+            if let Some(user) = &self.spec.user {
+                self.check_hearer(key, &format!("/{user}/agent/{agent}"), agent, findings);
+            }
         }
     }
 
-    /// Finds an agent beside those with which people talk through a connector: what it replies
-    /// reaches none of them.
-    fn check_hearer(&self, key: &str, agent: &str, findings: &mut Vec<Finding>) {
+    /// Finds an agent that talks through no connector where others do: what it replies reaches
+    /// nobody. `definition` is its, as far as its path says it.
+    fn check_hearer(&self, key: &str, path: &str, definition: &str, findings: &mut Vec<Finding>) {
         let Self { config, spec, .. } = self;
-        let Some(user) = &spec.user else {
+        let Some(user) = spec.user.as_ref().filter(|_| spec.deliver != Deliver::None) else {
             return;
         };
-        let mut connectors = config.connectors.iter();
-        let talking = connectors.find(|(_, it)| it.enabled && it.agent.0 == agent);
-        if let Some((connector, _)) = talking.filter(|_| spec.deliver != Deliver::None) {
-            let message = format!(
-                "`{user}` talks with `{agent}` through `{connector}` as `/{user}/{connector}`, and \
-                 this is another agent, `/{user}/agent/{agent}`, whose replies nobody is sent; \
-                 write target = {{ path = \"/{user}/{connector}\" }} to be heard there, or \
-                 `deliver = \"none\"`"
-            );
-            findings.push(warning(key, message));
-        }
+        let talking = || config.connectors.iter().filter(|(_, it)| it.enabled);
+        let own = talking().find(|(_, it)| it.agent.0 == definition);
+        let Some((connector, _)) = own.or_else(|| talking().next()) else {
+            return;
+        };
+        let why = match own {
+            Some(_) => format!(
+                "whoever talks with `{definition}` through `{connector}` does so as \
+                 `/{user}/{connector}`, and this is another agent, `{path}`, whose replies nobody \
+                 is sent"
+            ),
+            None => format!("`{path}` talks through no connector: nobody is sent what it replies"),
+        };
+        let message = format!(
+            "{why}; write target = {{ path = \"/{user}/{connector}\" }} to be heard there, or \
+             `deliver = \"none\"`"
+        );
+        findings.push(warning(key, message));
+    }
+
+    /// Finds a path of a connector that there is not, or that stands still.
+    fn check_connector(&self, key: &str, connector: &ConnectorName, findings: &mut Vec<Finding>) {
+        let all = &self.config.connectors;
+        let message = match all.get(connector) {
+            Some(spec) if spec.enabled => return,
+            Some(_) => format!("the connector `{connector}` stands still; write enabled = true"),
+            None => {
+                let known: Vec<&str> = all.keys().map(ConnectorName::as_str).collect();
+                let fix = match nearest(connector.as_str(), &known) {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => "add it to `connectors`, or name another".to_owned(),
+                };
+                format!("there is no connector `{connector}`; {fix}")
+            }
+        };
+        findings.push(warning(key, message));
     }
 
     /// Finds a path of a trigger's own of which nobody can tell which agent is to be made there.
@@ -174,7 +217,30 @@ impl Checked<'_> {
                 "`{path}` is not an agent of `{user}`, for whom the trigger speaks; it is taken \
                  only if `{user}` has a role there"
             );
-            findings.push(warning(key, message));
+            return findings.push(warning(key, message));
+        }
+        match (path.kind(), path.origin()) {
+            (PathKind::Connector, Root::Connector { connector, .. }) => {
+                self.check_connector(&key, connector, findings);
+            }
+            (PathKind::Agent | PathKind::Cron | PathKind::Task, Root::Named { name, .. }) => {
+                self.check_hearer(&key, &path.to_string(), name.as_str(), findings);
+            }
+            // Apps, and users of a gateway's own, hear what is said there. Others are told of by
+            // their rules, or work for those above them.
+            (
+                PathKind::Connector
+                | PathKind::Agent
+                | PathKind::Cron
+                | PathKind::Task
+                | PathKind::Subuser
+                | PathKind::App
+                | PathKind::System
+                | PathKind::Sub
+                | PathKind::Memory
+                | PathKind::Search,
+                _,
+            ) => {}
         }
     }
 
@@ -439,15 +505,52 @@ mod tests {
                 .filter(|it| it.contains("triggers.t.target"))
                 .collect::<Vec<_>>()
         };
-        let beside = of("heartbeat = {}\ntarget = { agent = \"assistant\" }");
-        assert!(
-            beside.len() == 1 && beside[0].contains("target = { path = \"/ada/chat\" }"),
-            "{beside:?}"
-        );
+        for (target, says) in [
+            (
+                "agent = \"assistant\"",
+                "whoever talks with `assistant` through `chat`",
+            ),
+            (
+                "path = \"/ada/agent/assistant\"",
+                "`/ada/agent/assistant`, whose replies",
+            ),
+            (
+                "path = \"/ada/agent/ops\"",
+                "`/ada/agent/ops` talks through no connector",
+            ),
+            (
+                "agent = \"/ada/agent/ops\"",
+                "`/ada/agent/ops` talks through no connector",
+            ),
+            (
+                "path = \"/ada/cron/report\"",
+                "`/ada/cron/report` talks through no connector",
+            ),
+        ] {
+            let found = of(&format!("heartbeat = {{}}\ntarget = {{ {target} }}"));
+            let [one] = found.as_slice() else {
+                panic!("{target}: {found:?}")
+            };
+            let fix = "target = { path = \"/ada/chat\" }";
+            assert!(one.contains(says) && one.contains(fix), "{one}");
+        }
+        for (path, says) in [
+            (
+                "/ada/chatt",
+                "there is no connector `chatt`; did you mean `chat`?",
+            ),
+            ("/adda/chat", "is not an agent of `ada`"),
+        ] {
+            let found = of(&format!(
+                "heartbeat = {{}}\ntarget = {{ path = \"{path}\" }}"
+            ));
+            assert!(found.len() == 1 && found[0].contains(says), "{found:?}");
+        }
         for heard in [
             "heartbeat = {}\ntarget = { path = \"/ada/chat\" }",
             "heartbeat = {}\ndeliver = \"none\"\ntarget = { agent = \"assistant\" }",
-            "heartbeat = {}\ntarget = { path = \"/ada/cron/daily\" }",
+            "heartbeat = {}\ndeliver = \"none\"\ntarget = { path = \"/ada/cron/daily\" }",
+            "heartbeat = {}\ntarget = { path = \"/ada/app/pocket\" }",
         ] {
             assert_eq!(of(heard), Vec::<String>::new(), "{heard}");
         }

@@ -2,32 +2,86 @@
 //! ever get an answer by that model.
 //!
 //! Each model that an agent may be answered by counts: its own, those of its roles, those that a
-//! message may name, and with each of them its fallbacks.
+//! message may name, and with each of them its fallbacks. The prompt of such a call is the least
+//! one: instructions and a short message, and with the code of components also the tools.
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
-use domain::compaction::text_tokens;
-use domain::definition::Definition;
-use domain::delegate::Target;
+use broker::Catalogue;
+use domain::compaction::{MESSAGE_TOKENS, text_tokens};
+use domain::definition::{Definition, DefinitionId};
+use domain::delegate::{Presentation, Target};
 use domain::path::ModelRole;
 use domain::price::Price;
 use llm::ModelConfig;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The component of agents that remember for others.
 const MEMORY: &str = "memory";
 
 /// Finds agents whose limits leave nothing for the first call of a model that they may be answered
-/// by.
+/// by, whatever their tools are.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
+    for_each(config, |at, usable| {
+        findings.extend(short(config, at, usable, instructions(at.definition)));
+    });
+}
+
+/// Finds agents whose limits leave nothing for such a call only because a model is shown their
+/// tools. What [`check`] finds is not found again.
+pub(crate) fn with_tools(config: &Config, catalogue: &Catalogue) -> Vec<Finding> {
+    let least = |form| catalogue.least_prompts(form);
+    let one = least(Presentation::One);
+    let by_operation = least(Presentation::ByOperation);
+    beyond_instructions(config, |form| match form {
+        Presentation::One => &one,
+        Presentation::ByOperation => &by_operation,
+    })
+}
+
+fn beyond_instructions<'a>(
+    config: &Config,
+    least: impl Fn(Presentation) -> &'a BTreeMap<DefinitionId, u64>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for_each(config, |at, usable| {
+        // A program in a model's place is shown no tools.
+        if config.is_program(usable.alias) {
+            return;
+        }
+        let form = usable.model.operations.unwrap_or_default();
+        let Some(prompt) = least(form).get(&at.definition.agent_id) else {
+            return;
+        };
+        let before = short(config, at, usable, instructions(at.definition));
+        let more = short(config, at, usable, *prompt).into_iter();
+        findings.extend(more.filter(|it| before.iter().all(|told| told.key != it.key)));
+    });
+    findings
+}
+
+/// A definition with its place among the agents.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    index: usize,
+    definition: &'a Definition,
+}
+
+/// Looks at each definition with each of the models that its agents may be answered by.
+fn for_each(config: &Config, mut look: impl FnMut(Placed<'_>, &Usable<'_>)) {
     for (index, definition) in config.definitions().iter().enumerate() {
         if definition.program().is_some() {
             continue;
         }
         for usable in usable(config, definition) {
-            findings.extend(short(config, (index, definition), &usable));
+            look(Placed { index, definition }, &usable);
         }
     }
+}
+
+/// Returns the estimated tokens of a prompt without tools: a short message after the instructions.
+fn instructions(definition: &Definition) -> u64 {
+    text_tokens(definition.prompt().len()).saturating_add(MESSAGE_TOKENS)
 }
 
 /// A model that an agent may be answered by.
@@ -94,12 +148,10 @@ fn has_role(definition: &Definition, role: ModelRole) -> bool {
     }
 }
 
-/// Finds the limits of an agent that leave nothing for a call of a model.
-fn short(
-    config: &Config,
-    (index, definition): (usize, &Definition),
-    usable: &Usable<'_>,
-) -> Vec<Finding> {
+/// Finds the limits of an agent that leave nothing for a call of a model with a prompt of so many
+/// tokens.
+fn short(config: &Config, at: Placed<'_>, usable: &Usable<'_>, prompt: u64) -> Vec<Finding> {
+    let Placed { index, definition } = at;
     let Usable {
         alias,
         model,
@@ -107,7 +159,7 @@ fn short(
         is_usual,
     } = usable;
     let mut findings = Vec::new();
-    let call = LeastCall::of(config, definition, model);
+    let call = LeastCall::new(config, definition, model, prompt);
     let key = |limit: &str| format!("agents[{index}].limits.{limit}");
     // Other components may ask for shorter replies than are reserved.
     let is_sure = *is_usual && matches!(definition.driver(), "assistant" | "worker" | "coder");
@@ -119,9 +171,10 @@ fn short(
     if limits.tokens_max < call.tokens() {
         let message = format!(
             "no {turns} gets an answer: one call of `{alias}` takes {} tokens at least, {} of them \
-             reserved for the reply; raise it, or lower `maxTokens` of the model or \
+             for the prompt and {} reserved for the reply; raise it, or lower `maxTokens` of the model or \
              `limits.reservedTokens`",
             call.tokens(),
+            call.prompt,
             call.reply
         );
         findings.push(short_of(key("tokensMax"), message));
@@ -144,13 +197,14 @@ fn short(
         Ok(price) if max < price.at_most(call.prompt, call.reply) => {
             let message = format!(
                 "no {turns} gets an answer: one call of `{alias}`{} may cost {} millionths, with \
-                 {} tokens reserved for the reply; raise it, or lower `maxTokens` of the model or \
+                 {} tokens of the prompt and {} reserved for the reply; raise it, or lower `maxTokens` of the model or \
                  `limits.reservedTokens`",
                 match model.fallbacks.is_empty() {
                     true => "",
                     false => ", or of a fallback,",
                 },
                 price.at_most(call.prompt, call.reply),
+                call.prompt,
                 call.reply
             );
             findings.push(short_of(key("costMicrosMax"), message));
@@ -177,19 +231,20 @@ fn highest_price<'a>(
 
 /// The least that a call of a model reserves, in tokens.
 struct LeastCall {
-    /// The prompt: that of the agent, without tools and messages.
     prompt: u64,
     reply: u64,
 }
 
 impl LeastCall {
-    fn of(config: &Config, definition: &Definition, model: &ModelConfig) -> Self {
+    /// The call with a prompt of so many tokens, at most what the reply leaves of the window.
+    fn new(config: &Config, definition: &Definition, model: &ModelConfig, prompt: u64) -> Self {
         let reserved = config.limits.reserved_tokens.max(1);
         let usual = definition.generation.limited(model.max_tokens);
-        let prompt = definition.system_prompt.as_deref().unwrap_or_default();
+        let reply = usual.map_or(reserved, |tokens| u64::from(tokens).min(reserved));
+        let window = model.context_window.unwrap_or(u64::MAX);
         Self {
-            prompt: text_tokens(prompt.len()),
-            reply: usual.map_or(reserved, |tokens| u64::from(tokens).min(reserved)),
+            prompt: prompt.min(window.saturating_sub(reply)),
+            reply,
         }
     }
 
@@ -210,9 +265,11 @@ fn price(model: &ModelConfig) -> Option<Price> {
 
 #[cfg(test)]
 mod tests {
-    use super::check;
+    use super::{beyond_instructions, check};
     use crate::config::{Config, Finding, Severity};
+    use domain::definition::DefinitionId;
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
     fn found(limits: &Value, model: &Value) -> Vec<(Severity, String)> {
         let config = json!({
@@ -390,5 +447,43 @@ mod tests {
         let [found] = told(config).try_into().unwrap();
         assert_eq!(found.severity, Severity::Warning);
         assert!(found.message.contains("that names `long`"), "{found:?}");
+    }
+
+    /// The reply alone costs 61,440 at most, and each token of the prompt 3 more.
+    #[test]
+    fn a_limit_that_pays_the_reply_but_not_the_least_prompt_is_refused_by_its_name() {
+        let agent = DefinitionId("a".to_owned());
+        for (max, tools, before, beyond) in [
+            (61_440, 0, 1, 0),
+            (61_500, 0, 0, 0),
+            (61_500, 500, 0, 1),
+            (61_440, 500, 1, 0),
+            (62_940, 500, 0, 0),
+        ] {
+            let config: Config = serde_json::from_value(json!({
+                "agents": [{
+                    "agentId": "a", "displayName": "A", "limits": { "costMicrosMax": max },
+                }],
+                "models": { "m": {
+                    "provider": "p", "model": "m",
+                    "price": { "inputPerMillion": 3.0, "outputPerMillion": 15.0 },
+                } },
+            }))
+            .unwrap();
+            let mut found = Vec::new();
+            check(&config, &mut found);
+            assert_eq!(found.len(), before, "{max}: {found:?}");
+            let least = BTreeMap::from([(agent.clone(), tools)]);
+            let found = beyond_instructions(&config, |_| &least);
+            assert_eq!(found.len(), beyond, "{max} {tools}: {found:?}");
+            for finding in found {
+                assert_eq!(finding.severity, Severity::Error);
+                assert_eq!(finding.key, "agents[0].limits.costMicrosMax");
+                assert!(
+                    finding.message.contains("500 tokens of the prompt"),
+                    "{finding:?}"
+                );
+            }
+        }
     }
 }

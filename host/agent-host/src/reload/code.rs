@@ -41,13 +41,13 @@ impl Reloading {
         Ok(entries)
     }
 
-    /// Returns the keys of the components that keep their code though other code is in their files:
-    /// a start takes that. An author of plugins has it served as soon as it is right.
+    /// Returns the components that keep their code though other code is in their files, with that: a
+    /// start takes it. An author of plugins has it served as soon as it is right.
     pub(super) async fn other_code(
         &self,
         next: &Loaded,
         hold_code: bool,
-    ) -> Result<Vec<String>, Refused> {
+    ) -> Result<Vec<Entry>, Refused> {
         let mut other = Vec::new();
         if self.is_for_author || !hold_code {
             return Ok(other);
@@ -59,11 +59,10 @@ impl Reloading {
                 .filter(|present| kept(present, next, &config).is_some())
                 .filter(|_| self.has_path_of(&name, &config));
             let Some(held) = held else { continue };
-            let key = format!("components.{name}.path");
             let in_file = guests::load_one(next, &self.host.runtime, name, &config).await;
             let in_file = in_file.map_err(Refused::for_now)?;
             if in_file.component.digest() != held.component.digest() {
-                other.push(key);
+                other.push(in_file);
             }
         }
         Ok(other)
@@ -87,6 +86,13 @@ fn kept(present: &Entry, next: &Loaded, config: &ComponentConfig) -> Option<Entr
         grant: config.grant(&present.name, next.folder()),
         is_pinned: config.sha256.is_some(),
     })
+}
+
+/// Returns the keys of components that are other code in their files.
+pub(super) fn paths_of(other_code: &[Entry]) -> impl Iterator<Item = String> {
+    other_code
+        .iter()
+        .map(|entry| format!("components.{}.path", entry.name))
 }
 
 /// Returns whether components are the ones that are served, by their code.

@@ -100,7 +100,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
 
 /// Returns the keys with other values that are read at a start only: those of the server and the
 /// limits one by one, others by their tables.
-pub(super) fn read_at_a_start(before: &Value, after: &Value) -> Vec<String> {
+pub(crate) fn read_at_a_start(before: &Value, after: &Value) -> Vec<String> {
     let mut changed = Vec::new();
     for key in differing(Some(before), Some(after)) {
         let inner = || differing(before.get(&key), after.get(&key));

@@ -9,6 +9,7 @@ use axum::extract::State;
 use domain::difference::{Change, DIFFERENCES_MAX, Difference};
 use domain::grant::BucketScope;
 use serde::Serialize;
+use serde_json::Value;
 use store::Kept;
 use tokio::sync::oneshot;
 
@@ -137,6 +138,10 @@ pub(super) struct PendingView {
     moved_folders: Vec<String>,
     /// What the host keeps under names of the configuration.
     kept: KeptView,
+    /// The configuration in force, in which agents and personas have their names for keys. Secrets
+    /// are named in it, without their values.
+    #[schema(value_type = Object)]
+    in_force: Value,
 }
 
 /// A finding of the check of a configuration.
@@ -161,6 +166,11 @@ pub(super) struct PendingChangeView {
     /// The value in the file, as JSON. Missing for a key or an entry that is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
+    /// The agents whose lists let them call it, for a tool that is new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<String>,
+    /// True if only a restart brings it.
+    needs_restart: bool,
 }
 
 /// What the host keeps under names of the configuration.
@@ -257,6 +267,8 @@ impl PendingView {
             key: it.key,
             before: it.before,
             after: it.after,
+            agents: it.agents,
+            needs_restart: it.needs_restart,
         });
         Self {
             file: pending.file,
@@ -272,6 +284,7 @@ impl PendingView {
             needs_restart: pending.needs_restart,
             moved_folders: pending.moved_folders,
             kept: kept.into(),
+            in_force: pending.in_force,
         }
     }
 }

@@ -138,6 +138,9 @@ fn delivered(outcome: &DeliveryOutcome) -> Value {
             "outcome": "failed", "reason": reason, "retry_at": retry_at.to_string(),
         }),
         DeliveryOutcome::Unknown { reason } => json!({ "outcome": "unknown", "reason": reason }),
+        DeliveryOutcome::Undelivered { piece, reason } => {
+            json!({ "outcome": "undelivered", "piece": piece, "reason": reason })
+        }
         DeliveryOutcome::Dead { reason } => json!({ "outcome": "dead", "reason": reason }),
     }
 }

@@ -41,7 +41,7 @@ pub struct Coming<'a> {
 /// The fate of the key of somebody whom their service knows by another id now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyBefore {
-    /// It stays bound: the service gives the id to nobody else.
+    /// It stays bound, if there is room: the service gives the id to nobody else.
     Stays,
     /// It stands for nobody any more.
     Ends,
@@ -101,7 +101,7 @@ impl Broker {
                 user: user.clone(),
                 bound_at: self.core.now(),
             };
-            let mut commit = binding(user, &row);
+            let mut commit = binding(user, &row).guard(room_for_one_more(user));
             let mut gone = None;
             // Most of a crowd before a full chat costs no commit.
             if self.store().connector_keys_of(connector).await? >= visitors_max {
@@ -181,7 +181,7 @@ impl Broker {
                 user: user.clone(),
                 bound_at: self.core.now(),
             };
-            let mut commit = binding(by, &row);
+            let mut commit = binding(by, &row).guard(room_for_one_more(user));
             commit.key = request.map(|request| request.answered(&row.bound_at));
             match self.store().commit(commit).await {
                 Ok(_) => return Ok(row),
@@ -194,10 +194,11 @@ impl Broker {
 
     /// Binds the key that somebody's service knows them by now to the user to whom the key before
     /// is bound. Returns the user; none if nothing is to be done, because the key before stands for
-    /// nobody or the one now for somebody else.
+    /// nobody or the one now for somebody else. The user's keys grow by none, or by one for which
+    /// there is room.
     ///
     /// # Errors
-    /// The user has too many keys.
+    /// It cannot be stored now.
     #[boxed]
     pub async fn follow_connector_key<'a>(
         &'a self,
@@ -218,7 +219,6 @@ impl Broker {
                 Some(_) => return Ok(None),
                 None => {}
             }
-            self.check_key_count(&user).await?;
             let row = ConnectorRow {
                 key: now.clone(),
                 user: user.clone(),
@@ -228,11 +228,14 @@ impl Broker {
                 key: before.clone(),
                 user: Some(user.clone()),
             });
-            if key_before == KeyBefore::Ends {
+            // Where there is no room for another one, the one before makes it: nobody is lost.
+            if key_before == KeyBefore::Ends || !self.has_room_for_key(&user).await? {
                 let unbound = unbinding(&user, &user, before, row.bound_at);
                 for append in &mut commit.appends {
-                    append.events.push(unbound.clone());
+                    append.events.insert(0, unbound.clone());
                 }
+            } else {
+                commit = commit.guard(room_for_one_more(&user));
             }
             match self.store().commit(commit).await {
                 Ok(_) => return Ok(Some(user)),
@@ -243,13 +246,18 @@ impl Broker {
         Err(busy("the key is changing hands at this moment; try again shortly").into())
     }
 
-    /// Checks that a user may have one more connector key.
-    async fn check_key_count(&self, user: &UserId) -> Result<(), Error> {
+    /// Returns whether a user may have one more connector key.
+    async fn has_room_for_key(&self, user: &UserId) -> Result<bool, Error> {
         let keys = self
             .store()
             .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
             .await?;
-        if keys.len() >= CONNECTOR_KEYS_OF_A_USER_MAX {
+        Ok(keys.len() < CONNECTOR_KEYS_OF_A_USER_MAX)
+    }
+
+    /// Checks that a user may have one more connector key.
+    async fn check_key_count(&self, user: &UserId) -> Result<(), Error> {
+        if !self.has_room_for_key(user).await? {
             let message = format!(
                 "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
             );
@@ -349,6 +357,14 @@ fn unbinding(by: &UserId, user: &UserId, key: &ConnectorKey, now: Timestamp) -> 
     Context::by(by, now).event(Event::ConnectorKeyUnbound(unbound))
 }
 
+/// Returns the condition that a user may have one more connector key.
+fn room_for_one_more(user: &UserId) -> KeyGuard {
+    KeyGuard::ConnectorKeysAtMost {
+        user: user.clone(),
+        max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1,
+    }
+}
+
 /// Returns the commit that binds a connector key, if it stands for nobody.
 fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
     let bound = ConnectorKeyBound {
@@ -362,10 +378,6 @@ fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
         .guard(KeyGuard::ConnectorKeyOf {
             key: row.key.clone(),
             user: None,
-        })
-        .guard(KeyGuard::ConnectorKeysAtMost {
-            user: row.user.clone(),
-            max: CONNECTOR_KEYS_OF_A_USER_MAX as u64 - 1,
         })
         .append(Stream::Host, Expected::Any, vec![event])
 }

@@ -167,7 +167,12 @@ impl Broker {
             .await?;
         self.check_reply_schema(&accepting.command.content).await?;
         accepting.limits = self.session_limits(&accepting).await?;
-        let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
+        let is_unheard = accepting.arriving.is_some_and(|it| it.unheard);
+        let at_once = match is_unheard && accepting.to.session_type == CHAT {
+            true => Some(WaitKind::OwnTurn),
+            false => self.at_once(&accepting.command, accepting.to),
+        };
+        let Some(kind) = at_once else {
             return self.queue_up(&accepting).await;
         };
         // The content is held once while the commit waits for the disk.

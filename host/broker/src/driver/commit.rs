@@ -326,14 +326,16 @@ impl SessionContext {
             .add_end(commit, run, holder, cause, last, plan.time)
             .await?;
         // Without another step left, arrived words wait for the next turn: they must not turn this
-        // one into a failure. While a thread is compacted, nothing joins it: arrived words lead the
-        // next turn.
+        // one into a failure. Nothing joins a thread that is compacted, or a turn of which nobody is
+        // to hear: arrived words lead the next turn.
         let unrecorded_ms = driving
             .stopwatch
             .unrecorded_ms()
             .saturating_sub(after.active_ms);
-        let is_open =
-            run.exhausted_limit(unrecorded_ms).is_none() && run.started.compacts.is_none();
+        let hearers = self.heard(driving.hearers.clone(), &run.claimed).await?;
+        let is_open = run.exhausted_limit(unrecorded_ms).is_none()
+            && run.started.compacts.is_none()
+            && !hearers.is_unheard;
         if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
             let except = plan.words.iter().map(|input| input.input).collect();
             commit.guards.push(Guard::Queue(QueueGuard::NothingWaiting {

@@ -98,16 +98,14 @@ impl Said {
 impl SessionContext {
     /// Returns the hearers with the inputs of the run that were not looked at yet. An input that
     /// was erased came from nobody.
-    async fn heard(
+    pub(super) async fn heard(
         &self,
         mut hearers: Hearers,
         claimed: &[InputId],
     ) -> Result<Hearers, DriverError> {
         for input in claimed.get(hearers.inputs..).unwrap_or_default() {
-            if let Some((input, _)) = self.store().input(*input).await? {
-                hearers.destination = input.source.directs(hearers.destination);
-            }
-            hearers.inputs += 1;
+            let found = self.store().input(*input).await?;
+            hearers.look_at(found.as_ref().map(|(input, _)| input));
         }
         Ok(hearers)
     }

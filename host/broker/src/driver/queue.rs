@@ -33,10 +33,13 @@ impl Driver {
         let Some(driving) = self.phase.driving() else {
             return Ok(Vec::new());
         };
+        let claimed = &driving.run.claimed;
+        let hearers = self.context.heard(driving.hearers.clone(), claimed).await?;
+        let steerable = !hearers.is_unheard;
         match self
             .context
             .plan(
-                Condition::Running { steerable: true },
+                Condition::Running { steerable },
                 Some(&driving.run.started.user_id),
             )
             .await?

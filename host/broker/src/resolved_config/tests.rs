@@ -4,8 +4,12 @@ use super::kept::Kept;
 use super::{ResolvedConfig, ResolvedConfigs};
 use crate::catalogue::{Catalogue, Entry};
 use crate::engine::scripted::Component;
+use domain::compaction::text_tokens;
 use domain::definition::{Definition, DefinitionId, OwnDefinition};
+use domain::delegate::Presentation;
 use domain::grant::Grant;
+use domain::step::Toolset;
+use domain::tool::ToolDefinition;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -96,6 +100,22 @@ fn anew(
 fn resolved(configs: &ResolvedConfigs) -> usize {
     let made = configs.made.lock();
     made.unwrap_or_else(PoisonError::into_inner).count()
+}
+
+#[test]
+fn the_least_prompt_has_instructions_tools_and_a_message() {
+    let catalogue = configured();
+    let configs = ResolvedConfigs::new(Arc::new(catalogue.clone()));
+    let least = catalogue.least_prompts(Presentation::One);
+    assert_eq!(least.len(), 2);
+    for (id, resolved) in all(&configs, &catalogue) {
+        let id = DefinitionId(id);
+        let tools = resolved.shown(&Toolset::All, Presentation::One);
+        let shown: usize = tools.iter().map(ToolDefinition::shown_bytes).sum();
+        let instructions = catalogue.definition(&id).unwrap().prompt();
+        let known = text_tokens(instructions.len() + shown);
+        assert!(shown > 0 && least[&id] > known, "{id:?}: {least:?} {known}");
+    }
 }
 
 #[test]

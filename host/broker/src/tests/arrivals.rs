@@ -25,6 +25,7 @@ fn of_trigger(untrusted: bool, isolated: bool) -> Arriving {
         origin: "trigger:morning".to_owned(),
         untrusted,
         speaker: None,
+        unheard: false,
         isolated: isolated.then(|| Isolated {
             name: Some("morning".to_owned()),
         }),
@@ -43,6 +44,7 @@ fn of_connector() -> Arriving {
         origin: "connector:telegram".to_owned(),
         untrusted: false,
         speaker: None,
+        unheard: false,
         isolated: None,
     }
 }
@@ -194,4 +196,26 @@ async fn the_key_of_another_id_stands_for_the_same_user() {
         None
     );
     assert_eq!(user_of("whatsapp:2").await, None);
+}
+
+#[tokio::test]
+async fn who_has_as_many_keys_as_there_may_be_is_not_lost_with_another_id() {
+    let host = Host::new().await;
+    let ada: UserId = "ada".parse().unwrap();
+    let key = |n: usize| -> ConnectorKey { format!("whatsapp:{n}").parse().unwrap() };
+    for n in 0..100 {
+        let key = key(n);
+        let bound = host.broker.bind_connector(By::from(&ada), &ada, &key);
+        bound.await.unwrap();
+    }
+    for (n, key_before) in [(0, KeyBefore::Ends), (1, KeyBefore::Stays)] {
+        let [before, now] = [key(n), key(n + 1_000)];
+        let followed = host.broker.follow_connector_key(&before, &now, key_before);
+        assert_eq!(followed.await.unwrap(), Some(ada.clone()));
+        let store = host.broker.store();
+        assert!(store.connector_key(&before).await.unwrap().is_none());
+        let row = store.connector_key(&now).await.unwrap();
+        assert_eq!(row.map(|row| row.user), Some(ada.clone()));
+        assert_eq!(store.keys_of_user(&ada, 200).await.unwrap().len(), 100);
+    }
 }

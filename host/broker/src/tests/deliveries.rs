@@ -49,6 +49,16 @@ fn heartbeat(chat: &str) -> Source {
     }
 }
 
+/// The source of a trigger of which nobody is to hear.
+fn silent() -> Source {
+    Source::Trigger {
+        trigger: "report".parse().unwrap(),
+        occasion: OccasionId(Uuid::from_u128(2)),
+        quiet: None,
+        reply_to: None,
+    }
+}
+
 /// Posts words from outside into the host's session.
 async fn arrive(host: &Host, source: Source, text: &str) {
     let command = PostRouted {
@@ -61,11 +71,13 @@ async fn arrive(host: &Host, source: Source, text: &str) {
         user: UserId::local(),
         idempotency_key: None,
     };
+    let unheard = matches!(source, Source::Trigger { reply_to: None, .. });
     let arriving = Arriving {
         source,
         origin: "connector:telegram".to_owned(),
         untrusted: false,
         speaker: None,
+        unheard,
         isolated: None,
     };
     let routed = host.broker.post_arrival(command, arriving).await.unwrap();
@@ -181,6 +193,25 @@ async fn a_reply_that_comes_too_early_is_told_as_well_as_the_last_one() {
     host.ended().await;
     let expected = [to("42", "to one"), to("42", "to both")];
     assert_eq!(told(&host).await, expected);
+}
+
+#[tokio::test]
+async fn words_of_which_nobody_is_to_hear_share_no_turn_that_is_delivered() {
+    for is_silent_first in [false, true] {
+        let host = Host::new().await;
+        let step = host.guest.held_step();
+        let [first, second] = match is_silent_first {
+            false => [(from("42"), "hello"), (silent(), "report none")],
+            true => [(silent(), "report none"), (from("42"), "hello")],
+        };
+        host.guest.steps([replies(second.1)]);
+        arrive(&host, first.0, "one").await;
+        host.stepped(1).await;
+        arrive(&host, second.0, "two").await;
+        step.send(replies(first.1)).unwrap();
+        host.stored("run.ended", 2).await;
+        assert_eq!(told(&host).await, [to("42", "hello")], "{is_silent_first}");
+    }
 }
 
 #[tokio::test]

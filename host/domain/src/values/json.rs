@@ -54,8 +54,9 @@ pub fn parse(text: &str) -> Result<Value, NotTaken> {
     })
 }
 
-/// Reads JSON from outside as [`parse`] does, with every number as its sender wrote it: one that no
-/// number of 64 bits holds becomes the text of its digits, so that an id is never another one.
+/// Reads JSON from outside as [`parse`] does, with every whole number as its sender wrote it: one
+/// that no integer of 64 bits holds becomes the text of its digits, so that an id is never another
+/// one.
 ///
 /// # Errors
 /// As [`parse`].
@@ -99,29 +100,14 @@ fn string_bytes(text: &str) -> usize {
     text.len()
 }
 
-/// Returns whether a token is a number that is another one once it is read.
+/// Returns whether a token is a whole number that is another one once it is read. One with a
+/// fraction or an exponent means what it means to every reader: the nearest double.
 fn loses_digits(token: &str) -> bool {
-    let begins = token.starts_with(|sign: char| sign.is_ascii_digit() || sign == '-');
-    let read = begins.then(|| token.parse::<Number>().ok()).flatten();
-    read.is_some_and(|read| read.is_f64() && decimal(token) != decimal(&read.to_string()))
-}
-
-/// Returns the digits of a number without zeros around them, and the power of ten of the last;
-/// none if that has no 64 bits.
-fn decimal(number: &str) -> Option<(String, i64)> {
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    let digits = digits.trim_start_matches(['-', '0']);
-    let kept = digits.trim_end_matches('0');
-    if kept.is_empty() {
-        return Some((String::new(), 0));
-    }
-    let exponent: i64 = exponent.parse().ok()?;
-    let power = exponent
-        .checked_sub(i64::try_from(fraction.len()).ok()?)?
-        .checked_add(i64::try_from(digits.len() - kept.len()).ok()?)?;
-    Some((kept.to_owned(), power))
+    let digits = token.strip_prefix('-').unwrap_or(token);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let read = is_whole.then(|| token.parse::<Number>().ok()).flatten();
+    // Minus zero is no integer of 64 bits, and has nothing to lose.
+    read.is_some_and(|read| read.is_f64()) && digits != "0"
 }
 
 /// Returns the document in a model's reply: without the thoughts before it, and without the one

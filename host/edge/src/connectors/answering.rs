@@ -41,15 +41,18 @@ impl Shared {
         first: &ArrivalRow,
     ) -> Result<Option<Settlement>, Error> {
         let said = &first.message.said;
-        // Files are no answer, and go to the agent with the words. Nothing is none either.
-        if let Said::Text { text } = said
-            && (text.trim().is_empty() || !first.message.attachments.is_empty())
-        {
+        let is_none = match said {
+            // Files are no answer, and go to the agent with the words. Nothing is none either.
+            Said::Text { text } => text.trim().is_empty() || !first.message.attachments.is_empty(),
+            Said::Aside { .. } => true,
+            Said::Button { .. } => false,
+        };
+        if is_none {
             return Ok(None);
         }
         let Some(question) = self.question(served, sender, first).await? else {
             return Ok(match said {
-                Said::Text { .. } => None,
+                Said::Text { .. } | Said::Aside { .. } => None,
                 Said::Button { value } => {
                     let words = ButtonValue::parse(value).map_or(UNKNOWN, |_| OVER);
                     Some(self.no_answer(served, first, words))
@@ -61,7 +64,7 @@ impl Shared {
             Ok(answer) => answer,
             Err(no_answer) => {
                 return Ok(match said {
-                    Said::Text { .. } => None,
+                    Said::Text { .. } | Said::Aside { .. } => None,
                     Said::Button { .. } => {
                         Some(self.no_answer(served, first, &no_answer.to_string()))
                     }
@@ -81,7 +84,7 @@ impl Shared {
             ))),
             // It fits no more, or the question has got its answer at this moment.
             Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => Ok(match said {
-                Said::Text { .. } => None,
+                Said::Text { .. } | Said::Aside { .. } => None,
                 Said::Button { .. } => Some(self.no_answer(served, first, OVER)),
             }),
             Err(error) => Err(error),
@@ -96,8 +99,8 @@ impl Shared {
         sender: &Sender,
         first: &ArrivalRow,
     ) -> Result<Option<NewEvent>, Error> {
-        // In a group nobody approves.
-        if first.message.group.is_some() {
+        // In a group nobody approves, and nobody takes an edit or a reaction for an approval.
+        if first.message.group.is_some() || matches!(first.message.said, Said::Aside { .. }) {
             return Ok(None);
         }
         let question = self.question(served, sender, first).await?;

@@ -158,6 +158,7 @@ impl Shared {
         let Err(ConnectorFailure::Moved { chat, moved }) = &called.result else {
             return called;
         };
+        served.standing.chat_moved(&message.chat, chat);
         if let Err(error) = self.follow(served, moved).await {
             tracing::warn!(
                 connector.name = %served.name,
@@ -165,12 +166,8 @@ impl Shared {
                 "it cannot be recorded by which id a group is known now"
             );
         }
-        let message = Outgoing {
-            chat: chat.clone(),
-            ..message.clone()
-        };
         self.note(served, called.entry).await;
-        self.send_now(served, &message, asked, SENDING_MS).await
+        self.send_now(served, message, asked, SENDING_MS).await
     }
 
     /// Shows something of a run that may as well be left out. None if there is no place for it.
@@ -214,7 +211,11 @@ impl Shared {
         };
         let audit = CallAudit::default();
         let call = call(served, means, deadline_ms, &audit);
-        let sent = Box::pin(self.core.runtime.send(call, message)).await;
+        let message = Outgoing {
+            chat: served.standing.present_chat(&message.chat),
+            ..message.clone()
+        };
+        let sent = Box::pin(self.core.runtime.send(call, &message)).await;
         self.ended(served, asked, &audit, sent)
             .into_trouble_of_service()
     }

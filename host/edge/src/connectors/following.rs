@@ -4,9 +4,7 @@
 use super::Shared;
 use super::served::Served;
 use broker::{Error, KeyBefore};
-use domain::connector::{
-    Incoming, Moved, QUOTATIONS_MAX, Quotation, ReplyRoute, Said, keys_of_moved,
-};
+use domain::connector::{Incoming, Moved, Replied, ReplyRoute, Said, keys_of_moved};
 use domain::refusal::RefusalKind;
 use domain::time::Timestamp;
 use store::SaidBefore;
@@ -14,8 +12,6 @@ use store::SaidBefore;
 /// Milliseconds for which an agent takes part in a chat in which it heard something and has said
 /// nothing yet.
 const HEARD_MS: u64 = 3_600_000;
-/// The author of what was said in a chat for an agent, as the agent reads it.
-const OWN: &str = "you";
 
 impl Shared {
     /// Binds the id that somebody or a group has now to the user of the one before. Done twice, it
@@ -79,31 +75,41 @@ impl Shared {
             connector: served.name.clone(),
             chat: message.chat.clone(),
         };
-        let quotation = match self.core.store().said_before(&chat, to).await? {
-            Some(SaidBefore::Sent(text)) => {
-                Quotation::of_replied(Some(OWN.to_owned()), Some(text.as_str()))
-            }
-            Some(SaidBefore::Arrived(before)) => {
-                let words = match &before.said {
-                    Said::Text { text } if !text.is_empty() => Some(text.as_str()),
-                    Said::Text { .. } | Said::Button { .. } => None,
-                };
-                Quotation::of_replied(before.sender_name.clone(), words)
-            }
-            None => Quotation::of_replied(None, None),
+        let replied = match self.core.store().said_before(&chat, to).await? {
+            Some(SaidBefore::Sent(sent)) if sent.untrusted => Replied::Marked(sent.text),
+            Some(SaidBefore::Sent(sent)) => Replied::Own(sent.text),
+            Some(SaidBefore::Arrived(before)) => Replied::Others {
+                author: before.sender_name,
+                words: match before.said {
+                    Said::Text { text } | Said::Aside { text } if !text.is_empty() => Some(text),
+                    Said::Text { .. } | Said::Aside { .. } | Said::Button { .. } => None,
+                },
+            },
+            None => Replied::Unknown,
         };
-        message.quotations.push(quotation);
-        message.quotations.truncate(QUOTATIONS_MAX);
+        message.quote(replied);
         Ok(())
     }
 
-    /// Returns whether an agent takes part in a chat: it has said something there, or has heard
-    /// something and is about to.
-    pub(super) async fn takes_part(&self, served: &Served, chat: &str) -> Result<bool, Error> {
+    /// Returns whether an overheard message is heard: in a chat in which an agent takes part, or,
+    /// if it is about another message, where that was sent. It counts as said there.
+    pub(super) async fn is_heard(
+        &self,
+        served: &Served,
+        message: &mut Incoming,
+        about: Option<&str>,
+    ) -> Result<bool, Error> {
         let chat = ReplyRoute {
             connector: served.name.clone(),
-            chat: chat.to_owned(),
+            chat: message.chat.clone(),
         };
+        if let Some(about) = about {
+            let sent = self.core.store().sent_below(&chat, about).await?;
+            let is_sent = sent.is_some();
+            message.chat = sent.unwrap_or(chat.chat);
+            return Ok(is_sent);
+        }
+        // An agent takes part where it has said something, or has heard something and is about to.
         let since = Timestamp(self.core.now().0.saturating_sub(HEARD_MS));
         Ok(self.core.store().takes_part(&chat, since).await?)
     }

@@ -39,13 +39,23 @@ pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
 /// Returns those of a batch that become one input in a queue of this mode. Where each message has a
 /// turn of its own, only files and the words that came with them are one.
 pub(super) fn of_one_input(batch: &[ArrivalRow], mode: Mode) -> &[ArrivalRow] {
-    let has_files = batch
-        .iter()
-        .any(|arrival| !arrival.message.attachments.is_empty());
     match mode {
-        Mode::Followup if !has_files => batch.get(..1).unwrap_or_default(),
-        Mode::Followup | Mode::Steer | Mode::Collect | Mode::Interrupt => batch,
+        Mode::Followup => batch.get(..with_files_len(batch)).unwrap_or_default(),
+        Mode::Steer | Mode::Collect | Mode::Interrupt => batch,
     }
+}
+
+/// Returns the number of arrivals, from the first, that are one message and its files: one of them
+/// at most has words, and one at most has no file.
+fn with_files_len(batch: &[ArrivalRow]) -> usize {
+    let mut worded = 0;
+    let mut fileless = 0;
+    let is_part = |arrival: &&ArrivalRow| {
+        worded += usize::from(arrival.message.has_words());
+        fileless += usize::from(arrival.message.attachments.is_empty());
+        worded <= 1 && fileless <= 1
+    };
+    batch.iter().take_while(is_part).count()
 }
 
 /// Returns the number of arrivals, from the first, that are of the same person in the same place.
@@ -69,16 +79,16 @@ pub(super) fn joined_text(arrivals: &[ArrivalRow], files: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Returns whether a message is never joined with others: it is a button that was pressed, or a
-/// directive.
+/// Returns whether a message is never joined with others: it is a button that was pressed, no new
+/// words, or a directive.
 fn stands_alone(message: &Incoming) -> bool {
-    matches!(message.said, Said::Button { .. }) || is_directive(message)
+    matches!(message.said, Said::Button { .. } | Said::Aside { .. }) || is_directive(message)
 }
 
 /// Returns whether a message may be a directive of the queue.
 pub(super) fn is_directive(message: &Incoming) -> bool {
     match &message.said {
-        Said::Button { .. } => false,
+        Said::Button { .. } | Said::Aside { .. } => false,
         Said::Text { text } => text
             .split_whitespace()
             .next()
@@ -90,17 +100,15 @@ fn is_of_the_same(message: &Incoming, other: &Incoming) -> bool {
     message.group == other.group && (message.group.is_some() || message.sender == other.sender)
 }
 
+/// Returns the bytes of all words in a message, those of others among them.
 fn words_len(message: &Incoming) -> usize {
-    match &message.said {
-        Said::Text { text } => text.len(),
-        Said::Button { .. } => 0,
-    }
+    message.said_words().map_or(0, |words| words.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::connector::Attachment;
+    use domain::connector::{Attachment, Quotation, QuotationKind};
     use domain::id::OccasionId;
     use domain::time::Timestamp;
     use uuid::Uuid;
@@ -126,6 +134,14 @@ mod tests {
             received: Timestamp(received),
             outcome: None,
             position: 1,
+        }
+    }
+
+    fn quotation(text: String) -> Quotation {
+        Quotation {
+            kind: QuotationKind::Quoted,
+            author: None,
+            text,
         }
     }
 
@@ -181,9 +197,35 @@ mod tests {
         ] {
             assert_eq!(of_one_input(&batch, mode).len(), count, "{mode:?}");
         }
-        batch[1].message.attachments = vec![file()];
-        assert_eq!(of_one_input(&batch, Mode::Followup).len(), 2, "an album");
+        batch[1].message.said = Said::Text {
+            text: String::new(),
+        };
+        batch[1].message.quotations = vec![quotation("x".to_owned())];
+        assert_eq!(of_one_input(&batch, Mode::Followup).len(), 1, "a quotation");
         assert_eq!(of_one_input(&[], Mode::Followup).len(), 0);
+    }
+
+    #[test]
+    fn files_are_one_message_with_the_words_that_came_with_them_alone() {
+        let one = || arrival("1", "one", 0);
+        let files = |text: &str| {
+            let mut files = arrival("2", text, 0);
+            files.message.attachments = vec![file()];
+            files
+        };
+        for (messages, count) in [
+            (vec![one(), files(""), files("")], 3),
+            (vec![files("caption"), files("")], 2),
+            (vec![files(""), one()], 2),
+            (vec![one(), one(), files("")], 1),
+            (vec![files(""), one(), one()], 2),
+            (vec![one(), files("caption")], 1),
+            (vec![files("caption"), files("caption")], 1),
+        ] {
+            let texts: Vec<_> = messages.iter().map(|it| &it.message.said).collect();
+            let of_one = of_one_input(&messages, Mode::Followup);
+            assert_eq!(of_one.len(), count, "{texts:?}");
+        }
     }
 
     #[test]
@@ -201,7 +243,14 @@ mod tests {
         assert_eq!(batch_len(&[button.clone(), button]), 1);
         let directive = arrival("4", "/queue collect", 0);
         assert_eq!(batch_len(&[one.clone(), directive.clone()]), 1);
-        assert_eq!(batch_len(&[directive, one]), 1);
+        assert_eq!(batch_len(&[directive, one.clone()]), 1);
+        let mut aside = arrival("5", "", 0);
+        aside.message.said = Said::Aside {
+            text: "/queue collect".to_owned(),
+        };
+        assert!(!is_directive(&aside.message));
+        assert_eq!(batch_len(&[one.clone(), aside.clone()]), 1);
+        assert_eq!(batch_len(&[aside, one]), 1);
     }
 
     #[test]
@@ -226,5 +275,12 @@ mod tests {
         assert_eq!(batch_len(&[many, more]), 1);
         let long = arrival("3", &"x".repeat(WORDS_BYTES_MAX), 0);
         assert_eq!(batch_len(&[long.clone(), long]), 1);
+        let mut quotes = arrival("4", "four", 0);
+        quotes.message.quotations = vec![quotation("x".repeat(WORDS_BYTES_MAX / 2))];
+        assert_eq!(
+            batch_len(&[quotes.clone(), quotes]),
+            1,
+            "quoted words count"
+        );
     }
 }

@@ -145,11 +145,17 @@ impl Shared {
             return Ok(());
         }
         let mut heard = Vec::with_capacity(brought.messages.len());
-        for message in std::mem::take(&mut brought.messages) {
-            if brought.overheard.contains(&message.id)
-                && !self.takes_part(served, &message.chat).await?
-            {
-                continue;
+        for mut message in std::mem::take(&mut brought.messages) {
+            let mut overheard = brought.overheard.iter();
+            if let Some(place) = overheard.position(|id| *id == message.id) {
+                let mut replies = brought.replies.iter();
+                let about = replies.find(|reply| reply.message == message.id);
+                let about = about.map(|reply| reply.to.as_str());
+                if !self.is_heard(served, &mut message, about).await? {
+                    continue;
+                }
+                // Asked once, also where another look is needed.
+                brought.overheard.swap_remove(place);
             }
             let Ok(key) = key_of(&served.name, &message) else {
                 // It is settled with the fault that the component is at.

@@ -274,11 +274,9 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
                 .collect(),
         },
         origin: served.origin(),
-        untrusted: !sender.own_words
-            || batch
-                .iter()
-                .any(|arrival| !arrival.message.quotations.is_empty()),
+        untrusted: !sender.own_words || batch.iter().any(|arrival| arrival.message.quotes_others()),
         speaker: Some(speaker),
+        unheard: false,
         isolated: None,
     }
 }

@@ -10,6 +10,7 @@ use super::Shared;
 use super::calls::Called;
 use super::previews::Preview;
 use super::served::{Served, Way};
+use super::undelivered::undelivered;
 use crate::journal::Context;
 use broker::Error;
 use domain::connector::{
@@ -262,7 +263,10 @@ impl Attempt<'_> {
         let message = Outgoing {
             chat: self.row.chat.clone(),
             body,
-            idempotency_key: self.row.delivery.piece_key(self.row.piece),
+            idempotency_key: match self.row.lost_id(self.row.piece) {
+                Some(lost) => self.row.delivery.piece_key_after(self.row.piece, lost),
+                None => self.row.delivery.piece_key(self.row.piece),
+            },
         };
         self.shared.send(self.served, &message, self.run()).await
     }
@@ -337,13 +341,15 @@ impl Attempt<'_> {
     /// Stores what became of a piece.
     async fn conclude(&mut self, called: Called<String>, number: u32) -> Piece {
         let entry = called.entry;
-        let is_last = usize::try_from(self.row.piece)
-            .is_ok_and(|piece| piece.saturating_add(1) >= self.pieces.len());
+        // What arrived before is not sent once more.
+        let following = self.row.missing_from(self.row.piece.saturating_add(1));
+        let is_last =
+            usize::try_from(following).is_ok_and(|following| following >= self.pieces.len());
         let failure = match called.result {
             Ok(id) => {
                 self.shared.note_success(self.served).await;
                 self.preview = None;
-                self.row.service_ids.push(id.clone());
+                self.row.take(self.row.piece, id.clone());
                 if is_last {
                     let service_ids = self.row.service_ids.clone();
                     let outcome = DeliveryOutcome::Delivered { service_ids };
@@ -354,7 +360,7 @@ impl Attempt<'_> {
                 if self.state != DeliveryState::Queued {
                     return Piece::Over(next);
                 }
-                self.row.piece = self.row.piece.saturating_add(1);
+                self.row.piece = following;
                 self.row.attempts = 0;
                 return Piece::Taken;
             }
@@ -403,23 +409,11 @@ impl Attempt<'_> {
     /// before: then the next one finds the attempt begun.
     async fn settle(&mut self, outcome: DeliveryOutcome, entry: Option<Event>) -> Next {
         loop {
-            let now = self.shared.core.now();
-            let settled = Event::DeliverySettled(DeliverySettled {
-                connector: self.served.name.clone(),
-                delivery: self.row.delivery,
-                outcome: outcome.clone(),
-                edits: self.edits(),
-                time: now,
-            });
-            // So the ledger of a run has what was sent for it.
-            let entry = entry.clone().map(|entry| self.event(entry));
-            let events = std::iter::once(self.event(settled)).chain(entry);
-            let commit = self.commit(events.collect());
             store::point("edge.delivered.before");
-            let stored = self.shared.core.store().commit(commit).await;
+            let stored = self.record(&outcome, entry.clone()).await;
             store::point("edge.delivered.after");
             match stored {
-                Ok(_) => {
+                Ok(()) => {
                     if matches!(outcome, DeliveryOutcome::Piece { .. }) {
                         self.state = DeliveryState::Queued;
                     }
@@ -441,6 +435,62 @@ impl Attempt<'_> {
         }
     }
 
+    /// Stores an outcome, and with it the report that came of the piece while it was sent.
+    async fn record(
+        &self,
+        outcome: &DeliveryOutcome,
+        entry: Option<Event>,
+    ) -> Result<(), CommitError> {
+        // A report that came before this is found here, and one that comes after finds this.
+        let _reports = self.served.standing.reports.lock().await;
+        let reported = self.reported(outcome).await;
+        let reported = reported.map_err(|error| CommitError::Unavailable {
+            source: Box::new(error),
+        })?;
+        let now = self.shared.core.now();
+        let settled = |outcome: &DeliveryOutcome, edits: Option<String>| {
+            self.event(Event::DeliverySettled(DeliverySettled {
+                connector: self.served.name.clone(),
+                delivery: self.row.delivery,
+                outcome: outcome.clone(),
+                edits,
+                time: now,
+            }))
+        };
+        let lost = reported.as_ref().map(|outcome| settled(outcome, None));
+        // So the ledger of a run has what was sent for it.
+        let entry = entry.map(|entry| self.event(entry));
+        let events = [Some(settled(outcome, self.edits())), lost, entry];
+        let commit = self.commit(events.into_iter().flatten().collect());
+        self.shared.core.store().commit(commit).await?;
+        if let Some(outcome) = &reported {
+            self.log_loss(outcome);
+        }
+        Ok(())
+    }
+
+    /// Returns the report that came of a piece while it was sent; none without one.
+    async fn reported(
+        &self,
+        outcome: &DeliveryOutcome,
+    ) -> Result<Option<DeliveryOutcome>, ReadError> {
+        let id = match outcome {
+            DeliveryOutcome::Piece { service_id } => Some(service_id),
+            DeliveryOutcome::Delivered { service_ids } => usize::try_from(self.row.piece)
+                .ok()
+                .and_then(|place| service_ids.get(place)),
+            DeliveryOutcome::Failed { .. }
+            | DeliveryOutcome::Undelivered { .. }
+            | DeliveryOutcome::Unknown { .. }
+            | DeliveryOutcome::Dead { .. } => None,
+        };
+        let Some(id) = id.filter(|id| !id.is_empty()) else {
+            return Ok(None);
+        };
+        let kept = self.shared.kept_report(self.served, id).await?;
+        Ok(kept.map(|reason| undelivered(self.row.piece, self.pieces.len(), &reason)))
+    }
+
     /// Logs that a message is not sent again, or not by itself.
     fn log_loss(&self, outcome: &DeliveryOutcome) {
         let delivery = self.row.delivery;
@@ -451,6 +501,12 @@ impl Attempt<'_> {
                 delivery.id = %delivery,
                 reason,
                 "nobody knows whether a message was sent; it is sent again when it is requeued"
+            ),
+            DeliveryOutcome::Undelivered { reason, .. } => tracing::warn!(
+                connector.name = %connector,
+                delivery.id = %delivery,
+                reason,
+                "a service took a message and did not deliver it"
             ),
             DeliveryOutcome::Dead { reason } => tracing::warn!(
                 connector.name = %connector,

@@ -10,11 +10,15 @@ use domain::connector::{ARRIVALS_WAITING_MAX, Abilities, ConnectorSpec, Intake};
 use domain::digest::Digest;
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// Chats of one connector that are others now and are remembered for it. With more, each is told by
+/// the service once more.
+const MOVED_CHATS_MAX: usize = 1_000;
 
 /// A connector as it is served.
 pub(super) struct Served {
@@ -51,7 +55,14 @@ pub(super) struct Means {
 pub(super) struct Standing {
     /// Lock that is held while what arrived is compared with what has arrived before, and stored.
     pub(super) intake: tokio::sync::Mutex<()>,
+    /// Lock that is held while reports on messages, or the ids under which messages were taken, are
+    /// compared with the other and stored. It has the number of reports that were kept since no
+    /// message was being sent.
+    pub(super) reports: tokio::sync::Mutex<usize>,
     pub(super) health: Mutex<Health>,
+    /// The chats that are others now, by what they were, since the start. Without it each message
+    /// into such a chat is refused once, and sent twice.
+    moved_chats: Mutex<HashMap<String, String>>,
     /// Arrivals that are not settled.
     open: AtomicU64,
     /// Time at which a message arrived last.
@@ -117,6 +128,23 @@ impl Standing {
     /// Takes the number of arrivals that wait from the store.
     pub(super) fn count(&self, open: u64) {
         self.open.store(open, Ordering::Relaxed);
+    }
+
+    /// Notes that a chat is another one now.
+    pub(super) fn chat_moved(&self, from: &str, to: &str) {
+        let moved = self.moved_chats.lock();
+        let mut moved = moved.unwrap_or_else(PoisonError::into_inner);
+        if moved.len() >= MOVED_CHATS_MAX {
+            moved.clear();
+        }
+        moved.insert(from.to_owned(), to.to_owned());
+    }
+
+    /// Returns the chat that a chat is now, as far as that is known.
+    pub(super) fn present_chat(&self, chat: &str) -> String {
+        let moved = self.moved_chats.lock();
+        let moved = moved.unwrap_or_else(PoisonError::into_inner);
+        moved.get(chat).map_or(chat, String::as_str).to_owned()
     }
 
     /// Notes arrivals that are to be settled.
@@ -204,5 +232,25 @@ impl Registry {
     /// Returns the number of connectors that are polled.
     pub(super) fn polling(&self) -> usize {
         self.polling.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_that_moved_is_asked_for_by_its_new_id_from_then_on() {
+        let standing = Standing::default();
+        assert_eq!(standing.present_chat("-5"), "-5");
+        standing.chat_moved("-5", "-1001");
+        standing.chat_moved("-5", "-1002");
+        assert_eq!(standing.present_chat("-5"), "-1002");
+        assert_eq!(standing.present_chat("-6"), "-6");
+        for number in 0..=MOVED_CHATS_MAX {
+            standing.chat_moved(&number.to_string(), "1");
+        }
+        let moved = standing.moved_chats.lock().unwrap();
+        assert!(moved.len() <= MOVED_CHATS_MAX);
     }
 }

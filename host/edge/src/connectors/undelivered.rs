@@ -1,86 +1,183 @@
 //! Messages that a service took and did not deliver after all. They count as delivered until it
 //! says so, and are given up then.
+//!
+//! A report may be quicker than the answer to sending the message that it is about. Such a one is
+//! kept in the store, and found when the id of the message is recorded.
 
 use super::Shared;
 use super::sending::subject_of;
 use super::served::Served;
 use crate::journal::Context;
 use broker::Error;
-use domain::connector::Undelivered;
+use domain::connector::{Undelivered, kept_reason};
+use domain::digest::Digest;
 use domain::event::{DeliveryOutcome, DeliverySettled, Event, NewEvent};
-use store::{Commit, CommitError, ConnectorGuard, DeliveryState, Expected};
+use domain::refusal::{Refusal, RefusalKind};
+use store::{Commit, CommitError, ConnectorGuard, Expected, Key, PieceUnderId, ReadError};
 
-/// Milliseconds after which a message is looked for once more: the answer to sending it may be on
-/// its way still.
-const AGAIN_MS: u64 = 1_000;
+/// Reports on messages of one connector that nobody knows, which are kept while any is being sent.
+/// Each is kept for as long as idempotency keys are.
+const REPORTS_KEPT_MAX: usize = 1_000;
+/// Number of tries while a message changes its state.
+const TRIES_MAX: u32 = 8;
 
 impl Shared {
     /// Gives up the messages that a service did not deliver. One that is told again is given up
-    /// once, and one that nobody knows is another program's.
+    /// once. One that nobody knows is kept while a message is being sent, and is another program's
+    /// else.
     ///
     /// # Errors
     /// It cannot be stored now.
     pub(super) async fn give_up_undelivered(
         &self,
         served: &Served,
-        undelivered: &[Undelivered],
+        reports: &[Undelivered],
     ) -> Result<(), Error> {
-        let mut unknown = Vec::new();
-        for report in undelivered {
-            if !self.give_up(served, report).await? {
-                unknown.push(report);
-            }
-        }
-        if unknown.is_empty() || !self.core.sleep_ms(AGAIN_MS).await {
+        if reports.is_empty() {
             return Ok(());
         }
-        for report in unknown {
-            self.give_up(served, report).await?;
+        let mut kept = served.standing.reports.lock().await;
+        let ids: Vec<&str> = reports.iter().map(|report| report.id.as_str()).collect();
+        let store = self.core.store();
+        let found = store.pieces_under(&served.name, &ids).await?;
+        let is_sending = store.is_sending(&served.name).await?;
+        if !is_sending {
+            *kept = 0;
+        }
+        for report in reports {
+            match found.iter().find(|piece| piece.service_id == report.id) {
+                Some(piece) => self.give_up(served, piece, &report.reason).await?,
+                None if !is_sending => {}
+                None if *kept < REPORTS_KEPT_MAX => {
+                    self.keep_report(served, report).await?;
+                    *kept += 1;
+                }
+                None => tracing::warn!(
+                    connector.name = %served.name,
+                    "a report on a message that nobody knows is left out: too many are kept"
+                ),
+            }
         }
         Ok(())
     }
 
-    /// Gives up a message. Returns whether it is one of the host's.
-    async fn give_up(&self, served: &Served, report: &Undelivered) -> Result<bool, Error> {
+    /// Returns the reason why a message did not arrive, by a report that came before the id of the
+    /// message was on record; none without one.
+    pub(super) async fn kept_report(
+        &self,
+        served: &Served,
+        id: &str,
+    ) -> Result<Option<String>, ReadError> {
+        let Key { source, key, .. } = report_key(served, id, "");
+        let kept = self
+            .core
+            .store()
+            .remembered_request(&source, &key, self.core.now())
+            .await?;
+        Ok(kept.map(|kept| String::from_utf8_lossy(&kept.reply).into_owned()))
+    }
+
+    async fn keep_report(&self, served: &Served, report: &Undelivered) -> Result<(), Error> {
+        let key = report_key(served, &report.id, &report.reason);
+        match self.core.store().commit(Commit::new().key(key)).await {
+            // It is told again.
+            Ok(_) | Err(CommitError::Replayed { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives up a message of which a piece did not arrive.
+    async fn give_up(
+        &self,
+        served: &Served,
+        found: &PieceUnderId,
+        reason: &str,
+    ) -> Result<(), Error> {
         let store = self.core.store();
-        let found = store.delivery_of(&served.name, &report.id).await?;
-        let Some(row) = found else {
-            return Ok(false);
-        };
-        if row.state != DeliveryState::Delivered {
-            return Ok(true);
-        }
-        let now = self.core.now();
-        let settled = Event::DeliverySettled(DeliverySettled {
-            connector: served.name.clone(),
-            delivery: row.delivery,
-            outcome: DeliveryOutcome::Dead {
-                reason: report.reason.clone(),
-            },
-            edits: None,
-            time: now,
-        });
-        let event = NewEvent {
-            subject: subject_of(&row.cause),
-            ..Context::new(served.origin(), now).event(settled)
-        };
-        let commit = Commit::new()
-            .guard(ConnectorGuard::DeliveryIs {
+        for _ in 0..TRIES_MAX {
+            let row = store.delivery(found.delivery).await?;
+            let Some(row) = row.filter(|row| !row.lost.contains(&found.piece)) else {
+                return Ok(());
+            };
+            let now = self.core.now();
+            // Others are to follow while it is open.
+            let pieces = row.service_ids.len() + usize::from(row.state.is_open());
+            let outcome = undelivered(found.piece, pieces, reason);
+            let settled = Event::DeliverySettled(DeliverySettled {
+                connector: served.name.clone(),
                 delivery: row.delivery,
-                state: row.state,
-            })
-            .append(served.stream(), Expected::Any, vec![event]);
-        match store.commit(commit).await {
-            Ok(_) => tracing::warn!(
-                connector.name = %served.name,
-                delivery.id = %row.delivery,
-                reason = report.reason,
-                "a service took a message and did not deliver it; it is given up"
-            ),
-            // Somebody else deals with it.
-            Err(CommitError::Conflict(_)) => {}
-            Err(error) => return Err(error.into()),
+                outcome,
+                edits: None,
+                time: now,
+            });
+            let event = NewEvent {
+                subject: subject_of(&row.cause),
+                ..Context::new(served.origin(), now).event(settled)
+            };
+            let commit = Commit::new()
+                .guard(ConnectorGuard::DeliveryIs {
+                    delivery: row.delivery,
+                    state: row.state,
+                })
+                .append(served.stream(), Expected::Any, vec![event]);
+            match store.commit(commit).await {
+                Ok(_) => {
+                    tracing::warn!(
+                        connector.name = %served.name,
+                        delivery.id = %row.delivery,
+                        reason,
+                        "a service took a message and did not deliver it; it is given up"
+                    );
+                    return Ok(());
+                }
+                // Another piece of it is sent at this moment, or it was erased.
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(true)
+        let told = "the message is changing its state at this moment; try again shortly";
+        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+    }
+}
+
+/// Returns the outcome of a message of which a piece did not arrive, of so many. The reason names
+/// the piece where there are several.
+pub(super) fn undelivered(piece: u32, of: usize, reason: &str) -> DeliveryOutcome {
+    let number = piece.saturating_add(1);
+    let reason = match of {
+        0 | 1 => reason.to_owned(),
+        _ => kept_reason(&format!("piece {number} did not arrive: {reason}")),
+    };
+    DeliveryOutcome::Undelivered { piece, reason }
+}
+
+/// Returns the key under which a report is kept: the store remembers keys for a limited time.
+fn report_key(served: &Served, id: &str, reason: &str) -> Key {
+    Key {
+        source: format!("{} reports", served.origin()),
+        key: id.to_owned(),
+        request: Digest::of(id.as_bytes()),
+        reply: reason.as_bytes().to_vec(),
+        about: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_piece_is_named_where_there_are_several() {
+        for (piece, of, expected) in [
+            (0, 1, "131047"),
+            (0, 2, "piece 1 did not arrive: 131047"),
+            (2, 3, "piece 3 did not arrive: 131047"),
+        ] {
+            let DeliveryOutcome::Undelivered { reason, .. } = undelivered(piece, of, "131047")
+            else {
+                panic!("an undelivered piece")
+            };
+            assert_eq!(reason, expected);
+        }
     }
 }

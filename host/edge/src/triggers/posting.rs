@@ -243,6 +243,7 @@ impl Posting<'_> {
                 trigger: self.row.name.to_string(),
                 asks: self.asks(),
             }),
+            unheard: spec.deliver == Deliver::None,
             isolated,
         };
         let command = PostRouted {

@@ -5,7 +5,7 @@ use regex::{Regex, RegexSet};
 use std::sync::LazyLock;
 
 /// Codes that say it.
-const CODES: [&str; 9] = [
+const CODES: [&str; 11] = [
     "context_length_exceeded",
     "exceed_context_size_error",
     "context_window_exceeded",
@@ -15,6 +15,8 @@ const CODES: [&str; 9] = [
     "tokens_limit_reached",
     "prompt_too_long",
     "input_too_long",
+    "context_overflow",
+    "model_max_prompt_tokens_exceeded",
 ];
 /// The least number that can be a model's window.
 const WINDOW_MIN: u64 = 256;
@@ -42,18 +44,28 @@ static PHRASES: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
         r"(shorten|truncate) (the|your) (prompt|input|messages|conversation|context)",
         r"(does|do|will|would|can) ?(not|n't|n’t) fit",
         r"(kv cache|context) (is )?(full|overflow)",
-        r"(提示词|输入|上下文|prompt)[^\n]{0,12}(超长|过长|超过|超出)",
+        r"payload size[^.\n]{0,20}exceed",
+        r"'messages(\[\d+\]\.content)?': (string|array) too long",
+        r"expected maxlength: \d{4,}",
+        r"max(imum)? (input|prompt) characters",
+        r"sequence length[^.\n]{0,40}(exceed|greater|longer)",
+        r"(提示词|输入|上下文|prompt|tokens?)[^\n]{0,12}(超长|过长|超过|超出)",
     ])
     .ok()
 });
 /// Words of a limit on what is spent in some time.
-const OF_RATE: [&str; 12] = [
+const OF_RATE: [&str; 17] = [
     "rate limit",
     "per minute",
     "per min",
     "per second",
     "per hour",
     "per day",
+    "daily",
+    "weekly",
+    "monthly",
+    "please wait",
+    "每分钟",
     "tpm",
     "rpm",
     "quota",
@@ -122,6 +134,7 @@ fn is_counted(words: &str) -> bool {
         "greater than",
         "longer than",
         "larger than",
+        "above",
         "limit",
         "maximum",
         "at most",
@@ -197,6 +210,12 @@ mod tests {
             "输入内容过长",
             "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 10036, please reduce your message size",
             "We counted 70000 tokens, and at most 65536 are allowed here",
+            "Request payload size exceeds the limit: 20971520 bytes.",
+            "Invalid 'messages[1].content': string too long. Expected a string with maximum length 10485760, but got a string with length 10500000 instead.",
+            "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2100 instead.",
+            "Malformed input request: expected maxLength: 51200, actual: 60000, please reformat your input and try again.",
+            "the max input characters is 24000",
+            "请求的tokens数量超过模型限制",
         ] {
             assert!(told(words), "{words}");
         }
@@ -210,6 +229,9 @@ mod tests {
             "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000.",
             "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000. Please try again in 4s.",
             "You exceeded your current quota, please check your plan and billing details.",
+            "Too many tokens, please wait before trying again.",
+            "Monthly token limit exceeded",
+            "This request requires more credits, or fewer max_tokens. You requested up to 32000 tokens, but can only afford 1234.",
             "Incorrect API key provided",
             "The model `gpt-9` does not exist or you do not have access to it.",
             "Failed to initialize samplers: failed to parse grammar",

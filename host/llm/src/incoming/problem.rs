@@ -24,7 +24,7 @@ const QUOTA: [&str; 10] = [
     "organization_restricted",
 ];
 /// Words of such an account, in small letters.
-const QUOTA_WORDS: [&str; 10] = [
+const QUOTA_WORDS: [&str; 12] = [
     "insufficient balance",
     "insufficient credit",
     "credit balance",
@@ -35,6 +35,8 @@ const QUOTA_WORDS: [&str; 10] = [
     "key limit exceeded",
     "organization has been disabled",
     "account is not active",
+    "余额不足",
+    "欠费",
 ];
 /// Codes of credentials that do not count.
 const CREDENTIALS: [&str; 6] = [
@@ -80,6 +82,8 @@ static REQUEST_WORDS: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
     ])
     .ok()
 });
+/// Codes of a server that could not read what its model wrote. Another try may be better.
+const GARBLED: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
 /// Codes of a server that wants fewer calls.
 const RATE: [&str; 7] = [
     "rate_limit_error",
@@ -131,6 +135,8 @@ pub(crate) enum Kind {
     Overloaded,
     /// The server does not take the request, nor will it later.
     Refused(Refusal),
+    /// The server could not read what its model wrote.
+    Garbled,
 }
 
 /// A server's report of an error.
@@ -176,12 +182,12 @@ impl Problem {
             Value::Array(items) => items.iter().for_each(|item| self.take(item, depth)),
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    match name.as_str() {
+                    match name.to_ascii_lowercase().as_str() {
                         "code" | "type" | "status" | "status_code" | "error_type"
                         | "error_code" => self.take_code(value),
                         "error" | "errors" | "message" | "msg" | "detail" | "details"
-                        | "error_message" | "status_msg" | "base_resp" | "metadata" | "raw"
-                        | "description" => self.take(value, depth),
+                        | "error_message" | "error_msg" | "status_msg" | "base_resp"
+                        | "metadata" | "raw" | "description" | "title" => self.take(value, depth),
                         // What was sent may stand in the others.
                         _ => {}
                     }
@@ -218,6 +224,9 @@ impl Problem {
         if self.is_of_account(&words) {
             return refused();
         }
+        if self.has(&GARBLED) {
+            return Kind::Garbled;
+        }
         if overflow::is_told(status, &self.codes, &words) {
             return Kind::TooLong;
         }
@@ -237,7 +246,7 @@ impl Problem {
     pub(crate) fn of_program(&self) -> Refusal {
         match self.kind(0) {
             Kind::TooLong => Refusal::Request,
-            Kind::RateLimited | Kind::Overloaded | Kind::Refused(_) => self
+            Kind::RateLimited | Kind::Overloaded | Kind::Garbled | Kind::Refused(_) => self
                 .told_refusal(0, &self.small_words())
                 .unwrap_or(Refusal::Unclear),
         }
@@ -300,21 +309,29 @@ pub(crate) fn problem_of(body: &Value) -> Option<Value> {
     };
     let fields = body.as_object()?;
     let said = |name: &str| fields.get(name).filter(|value| is_something(value));
-    if let Some(error) = said("error") {
-        return Some(error.clone());
-    }
     let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_error = word("object") == "error" || word("type") == "error";
     // A reply has neither of these at its root as text or list.
-    let has_words = ["message", "msg", "detail", "error_message", "errors"]
+    let words = [
+        "message",
+        "msg",
+        "detail",
+        "error_message",
+        "error_msg",
+        "errors",
+    ];
+    let has_words = words
         .iter()
         .any(|name| said(name).is_some_and(|value| value.is_string() || value.is_array()));
     let has_reply = said("choices").is_some() || said("content").is_some();
+    // Some servers say with every piece that all is well.
+    let is_well = fields.get("code").is_some_and(|code| *code == 0);
+    let is_told = has_words && !has_reply && !is_well;
     let failed_code = body
         .pointer("/base_resp/status_code")
         .and_then(Value::as_i64);
     let has_failed = failed_code.is_some_and(|code| code != 0);
-    (is_error || has_failed || has_words && !has_reply).then(|| body.clone())
+    (said("error").is_some() || is_error || has_failed || is_told).then(|| body.clone())
 }
 
 fn is_something(value: &Value) -> bool {
@@ -322,7 +339,8 @@ fn is_something(value: &Value) -> bool {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.trim().is_empty(),
         Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
+        Value::Object(fields) => fields.values().any(is_something),
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Bool(true) => true,
     }
 }

@@ -40,7 +40,34 @@ pub(crate) fn of_tool(schema: &Value) -> Value {
             }
         }
     }
+    tell_choices(&mut sent);
     sent
+}
+
+/// Says in the description what may be chosen where it is no text: some servers refuse whole
+/// requests for other choices, and for empty ones.
+fn tell_choices(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(choices)) = fields.get_mut("enum") {
+                choices.retain(|choice| choice != "");
+                let are_texts = choices.iter().all(Value::is_string);
+                let told: Vec<String> = choices.iter().map(Value::to_string).collect();
+                if !are_texts {
+                    let told = format!("One of: {}.", told.join(", "));
+                    let before = fields.get("description").and_then(Value::as_str);
+                    let told = before.map_or(told.clone(), |before| format!("{before} {told}"));
+                    fields.insert("description".to_owned(), json!(told));
+                }
+                if !are_texts || told.is_empty() {
+                    fields.remove("enum");
+                }
+            }
+            fields.values_mut().for_each(tell_choices);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tell_choices),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Returns the schema of a reply.
@@ -184,9 +211,13 @@ impl Normaliser<'_> {
             .copied()
             .filter(|one| *one != "null" || place == Place::Needed || types.len() == 1)
             .collect();
-        if let [one] = offered.as_slice() {
-            sent.insert("type".to_owned(), json!(one));
-            return;
+        match offered.as_slice() {
+            [] => return,
+            [one] => {
+                sent.insert("type".to_owned(), json!(one));
+                return;
+            }
+            _ => {}
         }
         let kept = ["title", "description", "default"];
         let details: Map<String, Value> = sent

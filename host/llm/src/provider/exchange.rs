@@ -242,12 +242,15 @@ impl Exchange<'_> {
         let retry_after_ms =
             header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
+        let failure = self.peer.status(status, &body, retry_after_ms);
+        let stage = match failure {
+            // The model wrote something.
+            Failure::Garbage { .. } => Stage::Asked,
+            _ => Stage::of_status(status),
+        };
         AttemptError {
             retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
-            ..self.failure(
-                Stage::of_status(status),
-                self.peer.status(status, &body, retry_after_ms),
-            )
+            ..self.failure(stage, failure)
         }
     }
 
@@ -363,7 +366,12 @@ impl Exchange<'_> {
                 Some(bytes) => bytes,
                 None => match self.portion(&mut body, self.idle(), total > 0).await {
                     Ok(Portion::More(bytes)) => bytes,
-                    Ok(Portion::End) => break Ok(()),
+                    Ok(Portion::End) => {
+                        let mut last = std::mem::take(&mut decoder).finish().into_iter();
+                        break last
+                            .try_for_each(|event| assembly.take(&surrogates.joined(event), feed))
+                            .map_err(|broken| self.peer.broken(&broken));
+                    }
                     Err(failure) => break Err(failure),
                 },
             };

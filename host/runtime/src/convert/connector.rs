@@ -200,6 +200,9 @@ impl Reader {
                 text: self.text(field, text)?,
             },
             connector::Said::Button(value) => Said::Button { value },
+            connector::Said::Aside(text) => Said::Aside {
+                text: self.text(field, text)?,
+            },
         };
         let message = Incoming {
             id,

@@ -103,7 +103,7 @@ fn refused<T: std::fmt::Debug>(connected: Connected<T>, expected: &str) {
 fn text_of(batch: &Batch) -> &str {
     match &batch.messages.first().unwrap().said {
         Said::Text { text } => text,
-        other @ Said::Button { .. } => panic!("{other:?}"),
+        other @ (Said::Button { .. } | Said::Aside { .. }) => panic!("{other:?}"),
     }
 }
 

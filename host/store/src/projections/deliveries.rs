@@ -7,6 +7,46 @@ use domain::event::{
 };
 use domain::id::DeliveryId;
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
+
+/// A piece that a service took, under an id of its own, as the table has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum TakenPiece {
+    /// It arrived, as far as anybody knows.
+    Arrived(String),
+    /// It did not, as the service said later.
+    Lost {
+        /// The id.
+        lost: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl TakenPiece {
+    /// Returns the reason for which it did not arrive; none of one that did.
+    pub(crate) fn lost_for(&self) -> Option<&str> {
+        match self {
+            Self::Arrived(_) => None,
+            Self::Lost { reason, .. } => Some(reason),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Arrived(id) | Self::Lost { lost: id, .. } => id,
+        }
+    }
+}
+
+/// Returns the number of the first piece from one on that has not arrived, of so many that were
+/// taken and those of them that were lost.
+pub(crate) fn first_missing(lost: impl Iterator<Item = u32>, taken: usize, piece: u32) -> u32 {
+    let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    let lost = lost.filter(|number| *number >= piece).min();
+    lost.unwrap_or_else(|| piece.max(taken))
+}
 
 pub(super) fn queued(sql: &Sql<'_>, it: &DeliveryQueued, position: u64) -> rusqlite::Result<()> {
     let (session, run, operation) = match &it.cause {
@@ -39,9 +79,15 @@ pub(super) fn queued(sql: &Sql<'_>, it: &DeliveryQueued, position: u64) -> rusql
 
 pub(super) fn started(sql: &Sql<'_>, it: &DeliveryStarted, position: u64) -> rusqlite::Result<()> {
     sql.write(
-        "UPDATE deliveries SET state = 'started', attempts = ?2, updated_at = ?3, last = ?4 WHERE \
-         id = ?1",
-        params![it.delivery.0.0, it.attempt, int(it.time.0), int(position)],
+        "UPDATE deliveries SET state = 'started', attempts = ?2, updated_at = ?3, last = ?4, piece \
+         = ?5 WHERE id = ?1",
+        params![
+            it.delivery.0.0,
+            it.attempt,
+            int(it.time.0),
+            int(position),
+            it.piece
+        ],
     )
 }
 
@@ -50,17 +96,52 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
     let id = it.delivery.0.0;
     let time = int(it.time.0);
     match &it.outcome {
-        DeliveryOutcome::Delivered { service_ids } => sql.execute(
-            "UPDATE deliveries SET state = 'delivered', is_first = 0, service_ids = ?2, reason = \
-             NULL, updated_at = ?3, last = ?4 WHERE id = ?1",
-            params![id, to_json(service_ids)?, time, int(position)],
-        )?,
-        DeliveryOutcome::Piece { service_id } => sql.execute(
-            "UPDATE deliveries SET state = 'queued', attempts = 0, piece = piece + 1, next_try = \
-             ?3, service_ids = json_insert(service_ids, '$[#]', ?2), reason = NULL, updated_at = \
-             ?3, last = ?4 WHERE id = ?1",
-            params![id, service_id, time, int(position)],
-        )?,
+        DeliveryOutcome::Delivered { service_ids } => {
+            let mut pieces = needs_pieces(sql, it.delivery)?;
+            pieces.take_all(service_ids);
+            // A piece of it may have been lost before the last one was taken.
+            let lost = pieces.taken.iter().find_map(TakenPiece::lost_for);
+            let state = match lost {
+                Some(_) => "dead",
+                None => "delivered",
+            };
+            sql.execute(
+                "UPDATE deliveries SET state = ?5, is_first = 0, service_ids = ?2, reason = ?6, \
+                 updated_at = ?3, last = ?4 WHERE id = ?1",
+                params![
+                    id,
+                    to_json(&pieces.taken)?,
+                    time,
+                    int(position),
+                    state,
+                    lost
+                ],
+            )?
+        }
+        DeliveryOutcome::Piece { service_id } => {
+            let mut pieces = needs_pieces(sql, it.delivery)?;
+            pieces.take(service_id);
+            sql.execute(
+                "UPDATE deliveries SET state = 'queued', attempts = 0, piece = ?5, next_try = ?3, \
+                 service_ids = ?2, reason = NULL, updated_at = ?3, last = ?4 WHERE id = ?1",
+                params![
+                    id,
+                    to_json(&pieces.taken)?,
+                    time,
+                    int(position),
+                    pieces.missing_from(pieces.present.saturating_add(1))
+                ],
+            )?
+        }
+        DeliveryOutcome::Undelivered { piece, reason } => {
+            let mut pieces = needs_pieces(sql, it.delivery)?;
+            pieces.lose(*piece, reason);
+            sql.execute(
+                "UPDATE deliveries SET state = CASE state WHEN 'delivered' THEN 'dead' ELSE state \
+                 END, service_ids = ?2, reason = ?3, updated_at = ?4, last = ?5 WHERE id = ?1",
+                params![id, to_json(&pieces.taken)?, reason, time, int(position)],
+            )?
+        }
         DeliveryOutcome::Failed { reason, retry_at } => sql.execute(
             "UPDATE deliveries SET state = 'failed', next_try = ?2, reason = ?3, updated_at = ?4, \
              last = ?5 WHERE id = ?1",
@@ -80,7 +161,8 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
     find_first_around(sql, it.delivery)
 }
 
-/// A delivery that had been given up is tried again, at its old place among those of its chat.
+/// A delivery that had been given up is tried again, at its old place among those of its chat: from
+/// the first piece on that has not arrived.
 pub(super) fn requeued(
     sql: &Sql<'_>,
     it: &DeliveryRequeued,
@@ -88,10 +170,75 @@ pub(super) fn requeued(
 ) -> rusqlite::Result<()> {
     sql.execute(
         "UPDATE deliveries SET state = 'queued', attempts = 0, next_try = ?2, updated_at = ?2, \
-         last = ?3 WHERE id = ?1",
-        params![it.delivery.0.0, int(it.time.0), int(position)],
+         last = ?3, piece = ?4 WHERE id = ?1",
+        params![
+            it.delivery.0.0,
+            int(it.time.0),
+            int(position),
+            needs_pieces(sql, it.delivery)?.missing_from(0)
+        ],
     )?;
     find_first_around(sql, it.delivery)
+}
+
+/// The pieces of a delivery that the service took, and the number of the one that it is at.
+#[derive(Default)]
+struct Pieces {
+    present: u32,
+    taken: Vec<TakenPiece>,
+}
+
+impl Pieces {
+    /// Notes that the service took the present one.
+    fn take(&mut self, service_id: &str) {
+        let piece = TakenPiece::Arrived(service_id.to_owned());
+        match usize::try_from(self.present).map(|place| self.taken.get_mut(place)) {
+            Ok(Some(taken)) => *taken = piece,
+            Ok(None) | Err(_) => self.taken.push(piece),
+        }
+    }
+
+    /// Notes that the service took all of them. What is known to be lost under its id stays so.
+    fn take_all(&mut self, service_ids: &[String]) {
+        let before = std::mem::take(&mut self.taken);
+        let mut before = before.into_iter();
+        let all = service_ids.iter().map(|id| {
+            let known = before.next().filter(|piece| piece.id() == id);
+            known.unwrap_or_else(|| TakenPiece::Arrived(id.clone()))
+        });
+        self.taken = all.collect();
+    }
+
+    fn lose(&mut self, piece: u32, reason: &str) {
+        let taken = usize::try_from(piece).map(|place| self.taken.get_mut(place));
+        if let Ok(Some(taken)) = taken {
+            *taken = TakenPiece::Lost {
+                lost: taken.id().to_owned(),
+                reason: reason.to_owned(),
+            };
+        }
+    }
+
+    /// Returns the number of the first piece from this one on that has not arrived.
+    fn missing_from(&self, piece: u32) -> u32 {
+        let taken = (0..).zip(&self.taken);
+        let lost = taken.filter(|(_, taken)| taken.lost_for().is_some());
+        first_missing(lost.map(|(number, _)| number), self.taken.len(), piece)
+    }
+}
+
+fn needs_pieces(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<Pieces> {
+    let found = sql.row(
+        "SELECT piece, service_ids FROM deliveries WHERE id = ?1",
+        [delivery.0.0],
+        |row| {
+            Ok(Pieces {
+                present: row.get(0)?,
+                taken: row.json(1)?,
+            })
+        },
+    )?;
+    Ok(found.unwrap_or_default())
 }
 
 /// The chat of a delivery.

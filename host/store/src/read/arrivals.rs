@@ -1,6 +1,7 @@
 //! Messages that arrived from people outside, and how far connectors have come.
 
 use super::ReadError;
+use super::deliveries::LOOKED_THROUGH_MAX;
 use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
@@ -30,10 +31,19 @@ pub struct IntakeRow {
 /// The words of a message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaidBefore {
-    /// It was sent there: the text of the whole of which it is a piece.
-    Sent(String),
+    /// It was sent there.
+    Sent(SentBefore),
     /// It arrived from there.
     Arrived(Incoming),
+}
+
+/// A message that was sent into a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentBefore {
+    /// The text of the whole of which it is a piece.
+    pub text: String,
+    /// True if it rests on content from outside, as far as anybody knows.
+    pub untrusted: bool,
 }
 
 /// A message that arrived, with what became of it.
@@ -238,7 +248,7 @@ impl Store {
     }
 
     /// Returns what a message of a chat said, by the service's id of it: the latest that was sent
-    /// under it, or else that arrived. The time grows with what was sent into the chat.
+    /// under it, among the latest [`LOOKED_THROUGH_MAX`], or else that arrived.
     pub async fn said_before(
         &self,
         chat: &ReplyRoute,
@@ -248,13 +258,18 @@ impl Store {
         let chat = chat.chat.clone();
         let id = id.to_owned();
         self.read(move |sql| {
-            let sent = "SELECT e.kind, e.payload FROM deliveries d CROSS JOIN events e ON \
-                        e.position = d.position WHERE d.connector = ?1 AND d.chat = ?2 AND EXISTS \
-                        (SELECT 1 FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY \
-                        d.position DESC LIMIT 1";
-            let queued = sql.row(sent, params![connector, chat, id], |row| decode_at(row, 0))?;
-            if let Some(Event::DeliveryQueued(queued)) = queued.flatten() {
-                return Ok(Some(SaidBefore::Sent(queued.text)));
+            // What a turn says that is not over, or is gone, may rest on anything.
+            let sent = "SELECT e.kind, e.payload, d.run IS NOT NULL AND coalesce(t.untrusted, 1) \
+                        FROM deliveries d CROSS JOIN events e ON e.position = d.position LEFT JOIN \
+                        runs r ON r.id = d.run LEFT JOIN turns t ON t.id = r.turn WHERE d.position \
+                        IN (SELECT position FROM deliveries WHERE connector = ?1 AND chat = ?2 \
+                        ORDER BY position DESC LIMIT ?4) AND EXISTS (SELECT 1 FROM \
+                        json_each(d.service_ids) WHERE value = ?3) ORDER BY d.position DESC LIMIT 1";
+            let asked = params![connector, chat, id, rows(LOOKED_THROUGH_MAX)];
+            let sent = sql.row(sent, asked, |row| Ok((decode_at(row, 0)?, row.get(2)?)))?;
+            if let Some((Some(Event::DeliveryQueued(queued)), untrusted)) = sent {
+                let text = queued.text;
+                return Ok(Some(SaidBefore::Sent(SentBefore { text, untrusted })));
             }
             let arrived = "SELECT id, position, outcome FROM arrivals WHERE connector = ?1 AND \
                            message = ?3 AND chat = ?2 ORDER BY received DESC LIMIT 1";
@@ -262,6 +277,29 @@ impl Store {
             let found = with_content(sql, places)?;
             let message = found.into_iter().next().map(|row| row.message);
             Ok(message.map(SaidBefore::Arrived))
+        })
+        .await
+    }
+
+    /// Returns the chat into which a message was sent, by the service's id of it: a chat itself, or
+    /// one below it. It looks among the latest [`LOOKED_THROUGH_MAX`] of the connector.
+    pub async fn sent_below(
+        &self,
+        chat: &ReplyRoute,
+        id: &str,
+    ) -> Result<Option<String>, ReadError> {
+        let connector = chat.connector.to_string();
+        let chat = chat.chat.clone();
+        let id = id.to_owned();
+        self.read(move |sql| {
+            // The sign after the slash is a zero.
+            let text = "SELECT d.chat FROM deliveries d WHERE d.position IN (SELECT position FROM \
+                        deliveries WHERE connector = ?1 ORDER BY position DESC LIMIT ?4) AND \
+                        (d.chat = ?2 OR (d.chat > ?2 || '/' AND d.chat < ?2 || '0')) AND EXISTS \
+                        (SELECT 1 FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY \
+                        d.position DESC LIMIT 1";
+            let asked = params![connector, chat, id, rows(LOOKED_THROUGH_MAX)];
+            sql.row(text, asked, |row| row.get(0))
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use super::ReadError;
 use crate::event_row::decode_at;
+use crate::projections::deliveries::{TakenPiece, first_missing};
 use crate::sql::{Columns, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::connector::{CHAT_DELIVERIES_MAX, Choice, DELIVERIES_MAX, ReplyRoute};
@@ -13,8 +14,8 @@ use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// Deliveries of a connector that are looked through for an id of its service.
-const LOOKED_THROUGH_MAX: usize = 10_000;
+/// Deliveries that are looked through for an id of their service.
+pub(super) const LOOKED_THROUGH_MAX: usize = 10_000;
 
 /// The state of a message to people outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,12 +100,15 @@ pub struct DeliveryRow {
     pub state: DeliveryState,
     /// Number of the latest attempt at the present piece; 0 before the first.
     pub attempts: u32,
-    /// Number of the present piece, from 0: so many were taken.
+    /// Number of the present piece, from 0: the first that has not arrived, when it was looked for
+    /// last.
     pub piece: u32,
     /// Time before which it is not tried.
     pub next_try: Timestamp,
     /// The service's ids of the pieces that were taken.
     pub service_ids: Vec<String>,
+    /// Numbers of those of them that did not arrive after all.
+    pub lost: BTreeSet<u32>,
     /// The reason of its latest failure.
     pub reason: Option<String>,
     /// Time at which it was queued.
@@ -113,6 +117,42 @@ pub struct DeliveryRow {
     pub updated: Timestamp,
     /// Position of the event that queued it: the order within its chat.
     pub position: u64,
+}
+
+/// A piece of a message, by the service's id of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PieceUnderId {
+    /// The service's id.
+    pub service_id: String,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// Number of the piece, from 0.
+    pub piece: u32,
+}
+
+impl DeliveryRow {
+    /// Returns the number of the first piece from this one on that has not arrived.
+    #[must_use]
+    pub fn missing_from(&self, piece: u32) -> u32 {
+        first_missing(self.lost.iter().copied(), self.service_ids.len(), piece)
+    }
+
+    /// Returns the service's id of a piece that did not arrive; none of any other.
+    #[must_use]
+    pub fn lost_id(&self, piece: u32) -> Option<&str> {
+        let place = usize::try_from(piece).ok()?;
+        let id = self.service_ids.get(place)?;
+        self.lost.contains(&piece).then_some(id)
+    }
+
+    /// Notes that the service took a piece.
+    pub fn take(&mut self, piece: u32, service_id: String) {
+        self.lost.remove(&piece);
+        match usize::try_from(piece).map(|place| self.service_ids.get_mut(place)) {
+            Ok(Some(taken)) => *taken = service_id,
+            Ok(None) | Err(_) => self.service_ids.push(service_id),
+        }
+    }
 }
 
 /// The deliveries of a connector that are meant. One has to match every field that is given.
@@ -312,26 +352,42 @@ impl Store {
         .await
     }
 
-    /// Returns the delivery under which a service knows a message by this id, among the latest
-    /// [`LOOKED_THROUGH_MAX`] of a connector.
-    pub async fn delivery_of(
+    /// Returns the pieces of messages that a service knows by these ids, the latest first. One look
+    /// through the latest [`LOOKED_THROUGH_MAX`] of a connector finds all of them.
+    pub async fn pieces_under(
         &self,
         connector: &ConnectorName,
-        service_id: &str,
-    ) -> Result<Option<DeliveryRow>, ReadError> {
+        service_ids: &[&str],
+    ) -> Result<Vec<PieceUnderId>, ReadError> {
         let connector = connector.to_string();
-        let service_id = service_id.to_owned();
+        let service_ids = serde_json::json!(service_ids).to_string();
         self.read(move |sql| {
-            let found = sql.rows(
-                select!(
-                    "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = ?1 \
-                     ORDER BY position DESC LIMIT ?2) AND EXISTS (SELECT 1 FROM \
-                     json_each(d.service_ids) WHERE value = ?3) ORDER BY d.position DESC LIMIT 1"
-                ),
-                params![connector, rows(LOOKED_THROUGH_MAX), service_id],
-                read,
-            )?;
-            Ok(found.into_iter().flatten().next())
+            sql.rows(
+                "SELECT d.id, s.key, CASE s.type WHEN 'object' THEN s.value ->> '$.lost' ELSE \
+                 s.value END AS service_id FROM deliveries d CROSS JOIN json_each(d.service_ids) s \
+                 WHERE d.position IN (SELECT position FROM deliveries WHERE connector = ?1 ORDER BY \
+                 position DESC LIMIT ?2) AND service_id IN (SELECT value FROM json_each(?3)) ORDER \
+                 BY d.position DESC",
+                params![connector, rows(LOOKED_THROUGH_MAX), service_ids],
+                |row| {
+                    Ok(PieceUnderId {
+                        delivery: DeliveryId(row.digest(0)?),
+                        piece: row.get(1)?,
+                        service_id: row.get(2)?,
+                    })
+                },
+            )
+        })
+        .await
+    }
+
+    /// Returns whether a message is being sent through a connector.
+    pub async fn is_sending(&self, connector: &ConnectorName) -> Result<bool, ReadError> {
+        let connector = connector.to_string();
+        self.point_read(move |sql| {
+            let text =
+                "SELECT 1 FROM deliveries WHERE connector = ?1 AND state = 'started' LIMIT 1";
+            sql.exists(text, [connector])
         })
         .await
     }
@@ -417,6 +473,10 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<DeliveryRow>> {
         Some(_) => return Err(unreadable(0, "a delivery points to another event")),
     };
     let state = row.text(2)?.parse();
+    let taken: Vec<TakenPiece> = row.json(6)?;
+    let lost = (0..)
+        .zip(&taken)
+        .filter(|(_, piece)| piece.lost_for().is_some());
     Ok(Some(DeliveryRow {
         delivery: queued.delivery,
         connector: queued.connector,
@@ -429,7 +489,8 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<DeliveryRow>> {
         attempts: row.get(3)?,
         piece: row.get(4)?,
         next_try: Timestamp(row.uint(5)?),
-        service_ids: row.json(6)?,
+        lost: lost.map(|(number, _)| number).collect(),
+        service_ids: taken.iter().map(|piece| piece.id().to_owned()).collect(),
         reason: row.get(7)?,
         queued: queued.time,
         updated: Timestamp(row.uint(8)?),

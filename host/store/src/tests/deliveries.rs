@@ -349,3 +349,117 @@ async fn a_connector_that_is_passed_over_holds_no_other_back() {
     let due = sample.store.due_deliveries(at(20), 1, &without).await;
     assert_eq!(which(due.unwrap()), [delivery(4)]);
 }
+
+/// Three pieces that the service took, of the first message.
+async fn taken_in_pieces(sample: &Sample) {
+    three(sample).await;
+    let piece = |id: &str| {
+        let service_id = id.to_owned();
+        sent(1, DeliveryOutcome::Piece { service_id })
+    };
+    let service_ids = ["p0", "p1", "p2"].map(str::to_owned).to_vec();
+    let all = vec![
+        sending(1, 1, 0),
+        piece("p0"),
+        sending(1, 1, 1),
+        piece("p1"),
+        sending(1, 1, 2),
+        sent(1, DeliveryOutcome::Delivered { service_ids }),
+    ];
+    sample.append(of_telegram(), all).await;
+}
+
+fn lost(n: u32, piece: u32) -> Event {
+    let reason = format!("piece {} did not arrive", piece + 1);
+    sent(n, DeliveryOutcome::Undelivered { piece, reason })
+}
+
+#[tokio::test]
+async fn a_lost_piece_is_sent_again_and_none_that_arrived() {
+    let sample = Sample::new();
+    taken_in_pieces(&sample).await;
+    sample
+        .append(of_telegram(), vec![lost(1, 0), lost(1, 2)])
+        .await;
+    let dead = row(&sample, 1).await;
+    assert_eq!(dead.state, DeliveryState::Dead);
+    assert_eq!(dead.reason.as_deref(), Some("piece 3 did not arrive"));
+    assert_eq!(dead.service_ids, ["p0", "p1", "p2"]);
+    assert_eq!(dead.lost, BTreeSet::from([0, 2]));
+    sample.append(of_telegram(), vec![requeued(1)]).await;
+    let again = row(&sample, 1).await;
+    assert_eq!((again.state, again.piece), (DeliveryState::Queued, 0));
+    assert_eq!((again.lost_id(0), again.lost_id(1)), (Some("p0"), None));
+    let taken = vec![
+        sending(1, 1, 0),
+        sent(
+            1,
+            DeliveryOutcome::Piece {
+                service_id: "p3".to_owned(),
+            },
+        ),
+    ];
+    sample.append(of_telegram(), taken).await;
+    // The second one arrived.
+    let third = row(&sample, 1).await;
+    assert_eq!((third.state, third.piece), (DeliveryState::Queued, 2));
+    assert_eq!(third.service_ids, ["p3", "p1", "p2"]);
+    let service_ids = ["p3", "p1", "p4"].map(str::to_owned).to_vec();
+    let taken = vec![
+        sending(1, 1, 2),
+        sent(1, DeliveryOutcome::Delivered { service_ids }),
+    ];
+    sample.append(of_telegram(), taken).await;
+    let whole = row(&sample, 1).await;
+    assert_eq!(
+        (whole.state, whole.reason),
+        (DeliveryState::Delivered, None)
+    );
+    assert_eq!(whole.lost, BTreeSet::new());
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn a_piece_that_is_lost_while_others_are_sent_has_the_message_given_up_at_its_end() {
+    let sample = Sample::new();
+    three(&sample).await;
+    let service_id = "p0".to_owned();
+    let taken = sent(1, DeliveryOutcome::Piece { service_id });
+    let some = vec![sending(1, 1, 0), taken, sending(1, 1, 1), lost(1, 0)];
+    sample.append(of_telegram(), some).await;
+    let open = row(&sample, 1).await;
+    assert_eq!((open.state, open.piece), (DeliveryState::Started, 1));
+    let service_ids = ["p0", "p1"].map(str::to_owned).to_vec();
+    let end = vec![sent(1, DeliveryOutcome::Delivered { service_ids })];
+    sample.append(of_telegram(), end).await;
+    let dead = row(&sample, 1).await;
+    assert_eq!(dead.state, DeliveryState::Dead);
+    assert_eq!(dead.reason.as_deref(), Some("piece 1 did not arrive"));
+    assert_eq!((dead.missing_from(0), dead.missing_from(1)), (0, 2));
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn pieces_are_found_by_the_ids_of_their_service_in_one_look() {
+    let sample = Sample::new();
+    taken_in_pieces(&sample).await;
+    sample.append(of_telegram(), vec![lost(1, 0)]).await;
+    let found = async |ids: &[&str]| {
+        let found = sample.store.pieces_under(&telegram(), ids).await.unwrap();
+        let found = found.into_iter();
+        found
+            .map(|it| (it.service_id, it.delivery, it.piece))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(&["p2", "p0", "x"]).await,
+        [
+            ("p0".to_owned(), delivery(1), 0),
+            ("p2".to_owned(), delivery(1), 2)
+        ]
+    );
+    assert_eq!(found(&[]).await, []);
+    assert!(!sample.store.is_sending(&telegram()).await.unwrap());
+    sample.append(of_telegram(), vec![sending(2, 1, 0)]).await;
+    assert!(sample.store.is_sending(&telegram()).await.unwrap());
+}

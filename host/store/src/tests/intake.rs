@@ -2,12 +2,14 @@
 
 use super::outside::{
     arrival, at, chat, delivered, from_chat, guarded, occasion, of_telegram, offered, queued,
-    received, sending, settled_as, taken, telegram,
+    queued_because, received, sending, settled_as, taken, telegram,
 };
 use super::projections::everything;
-use super::sample::{Sample, accepted, ada, agent, begin, input, noise, run, run_started, session};
+use super::sample::{
+    Sample, accepted, ada, agent, begin, input, noise, run, run_started, session, take_turn,
+};
 use crate::{ArrivalRow, CommitError, ConnectorGuard, SaidBefore};
-use domain::event::{ArrivalOutcome, ConnectorTroubled, Event, PairingSettled};
+use domain::event::{ArrivalOutcome, ConnectorTroubled, DeliveryCause, Event, PairingSettled};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
 use domain::trouble::ServiceTrouble;
@@ -165,7 +167,7 @@ async fn what_a_message_of_a_chat_said_is_found_by_the_services_id() {
     let found = async |name: &str, id: &str| {
         let found = sample.store.said_before(&chat(name), id).await.unwrap();
         found.map(|found| match found {
-            SaidBefore::Sent(text) => text,
+            SaidBefore::Sent(sent) => sent.text,
             SaidBefore::Arrived(message) => message.said_words().unwrap(),
         })
     };
@@ -175,6 +177,55 @@ async fn what_a_message_of_a_chat_said_is_found_by_the_services_id() {
     assert_eq!(found("b", "s1").await, None);
     assert_eq!(found("b", "message-1").await, None);
     assert_eq!(found("a", "s").await, None);
+}
+
+#[tokio::test]
+async fn what_was_sent_is_trusted_as_the_turn_that_said_it() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "hello", "hi").await;
+    let of_host = DeliveryCause::Host {
+        arrival: occasion(1),
+    };
+    let all = vec![
+        queued(1, "a", 1, "of a turn without a mark"),
+        queued(2, "a", 2, "of a turn that nobody knows any more"),
+        queued_because(3, "a", of_host, "of the host"),
+        delivered(1),
+        delivered(2),
+        delivered(3),
+    ];
+    sample.append(of_telegram(), all).await;
+    let marked = async |id: &str| match sample.store.said_before(&chat("a"), id).await.unwrap() {
+        Some(SaidBefore::Sent(sent)) => sent.untrusted,
+        other => panic!("{other:?}"),
+    };
+    assert!(!marked("s1").await);
+    assert!(marked("s2").await);
+    assert!(!marked("s3").await);
+}
+
+#[tokio::test]
+async fn a_message_is_found_below_the_chat_whose_name_its_own_begins_with() {
+    let sample = Sample::new();
+    let all = vec![
+        queued(1, "C1/7.0", 1, "in a thread"),
+        queued(2, "C10", 1, "elsewhere"),
+        queued(3, "C1", 1, "in the channel"),
+        delivered(1),
+        delivered(2),
+        delivered(3),
+    ];
+    sample.append(of_telegram(), all).await;
+    let below = async |name: &str, id: &str| {
+        let found = sample.store.sent_below(&chat(name), id).await;
+        found.unwrap()
+    };
+    assert_eq!(below("C1", "s1").await.as_deref(), Some("C1/7.0"));
+    assert_eq!(below("C1", "s3").await.as_deref(), Some("C1"));
+    assert_eq!(below("C1", "s2").await, None);
+    assert_eq!(below("C", "s3").await, None);
+    assert_eq!(below("C1", "s").await, None);
 }
 
 #[tokio::test]

@@ -435,6 +435,45 @@ async fn a_thread_in_which_an_agent_takes_part_is_heard_and_no_message_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_is_heard_in_the_thread_of_the_bots_own_message_alone() {
+    let called = Called::new().await;
+    bind(&called.host, "slack:group:C7", "team").await;
+    let call = async |body: &str| assert_eq!(call_slack(&called, now_s(), body).await.0, 200);
+    call(&in_channel("app_mention", "2.1", "2.1", "<@UBOT> hello")).await;
+    called.texts(1).await;
+    until(async || {
+        let listed = called.host.get("/api/connectors/slack/deliveries").await;
+        let listed = listed.unwrap().body;
+        (listed["deliveries"][0]["state"] == "delivered").then_some(())
+    })
+    .await;
+    let react = async |at: &str, to: &str| {
+        let event = json!({
+            "type": "reaction_added", "user": "U7", "reaction": "eyes", "event_ts": at,
+            "item_user": "UBOT", "item": { "type": "message", "channel": "C7", "ts": to },
+        });
+        let own = json!([{ "user_id": "UBOT", "is_bot": true }]);
+        let body = json!({
+            "type": "event_callback", "event_id": at, "event": event, "authorizations": own,
+        });
+        call(&body.to_string()).await;
+    };
+    // Another program said this one as the same bot.
+    react("3.1", "9.9").await;
+    // The timestamp under which the service took the answer.
+    react("3.2", "1700000000.000200").await;
+    let told = called.texts(2).await.remove(1);
+    assert!(
+        told.contains("[reaction :eyes:]") && told.contains("said [U7] hello"),
+        "{told}"
+    );
+    let asked = called.server.asked();
+    let threads = asked.iter().filter(|it| text_of(&it.body).is_some());
+    let threads: Vec<&Value> = threads.map(|it| &it.body["thread_ts"]).collect();
+    assert_eq!(threads, ["2.1", "2.1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reply_on_whatsapp_comes_with_the_words_that_it_is_to() {
     let called = Called::new().await;
     let say = async |message: Value| {

@@ -78,6 +78,12 @@ pub(super) async fn run(
         let mut warnings = undeclared(&imports, &standings);
         warnings.extend(about_content(&findings, &entry.name));
         let recorded = refusals.of(&entry.name);
+        let taken_by = match running.as_ref() {
+            Some(host) if host.is_of(loaded) && !host.holds_code_of(&entry.name) => {
+                "`config apply`"
+            }
+            Some(_) | None => "the next start",
+        };
         let place = Place::in_config(loaded, &entry.name);
         tally.count(&standings, &warnings, &faults);
         let code = entry.component.digest();
@@ -102,7 +108,7 @@ pub(super) async fn run(
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
-                .chain(pin.lines(&code.to_string(), loaded.is_toml()))
+                .chain(pin.lines(&code.to_string(), loaded.is_toml(), taken_by))
                 .chain(at_the_edge(&entry))
                 .chain(described::destructive(entry.component.describes()))
                 .chain(folder_lines(&entry.grant))

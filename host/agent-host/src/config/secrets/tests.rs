@@ -205,6 +205,35 @@ async fn a_command_says_a_secret_in_time_or_the_host_does_not_start() {
     }
 }
 
+#[tokio::test]
+async fn a_check_tries_the_commands_that_say_secrets_as_a_start_does() {
+    for (words, expected) in [
+        (vec!["printf", CANARY], None),
+        (vec!["false"], Some("the program `false` failed")),
+        (vec!["no-such-program-anywhere"], Some("cannot be run")),
+        (
+            vec!["printf", "CANARY"],
+            Some("it has 6 bytes; a secret has at least 8"),
+        ),
+        (vec![], Some("names no program")),
+    ] {
+        let text = format!("[secrets]\ns = {{ command = {words:?} }}\n{GRANTED}");
+        let (_folder, loaded) = loaded(&text, &[]);
+        let found = crate::config::check_with_commands(&loaded).await;
+        let found: Vec<&Finding> = found.iter().filter(|it| it.key == "secrets.s").collect();
+        assert_eq!(
+            found.len(),
+            usize::from(expected.is_some()),
+            "{words:?}: {found:?}"
+        );
+        for (finding, expected) in found.iter().zip(expected) {
+            assert_eq!(finding.severity, Severity::Error);
+            assert!(finding.message.contains(expected), "{finding:?}");
+            assert!(!finding.message.contains("CANARY"), "{finding:?}");
+        }
+    }
+}
+
 /// Returns the errors of a whole check about external agents that sign with one value, one line
 /// each.
 fn alike_at_rest(text: &str, files: &[(&str, &str, u32)]) -> Vec<String> {
@@ -244,7 +273,7 @@ async fn two_agents_never_sign_with_one_value_under_two_names() {
     }
     assert_eq!(told.len(), 2, "{told:?}");
 
-    // What a command says is known at a start only.
+    // What a command says is known once it was run.
     let command = format!("[\"printf\", \"%s\", \"{CANARY}\"]");
     let commands =
         format!("{agents}[secrets]\nweather.file = \"w\"\ntraffic.command = {command}\n");
@@ -253,4 +282,5 @@ async fn two_agents_never_sign_with_one_value_under_two_names() {
     let (_folder, together) = loaded(&commands, &one);
     let secrets = read(&together).await.unwrap();
     assert_eq!(secrets_alike(&together.config, &secrets).len(), 2);
+    assert_eq!(try_commands(&together).await.len(), 2);
 }

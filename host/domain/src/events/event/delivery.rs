@@ -3,11 +3,15 @@
 
 use crate::access::user::UserId;
 use crate::agents::path::{ConnectorKey, ConnectorName};
+use crate::values::digest::Digest;
 use crate::values::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Choice, Incoming, Outbound};
 use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
+
+/// Characters of the digest of a lost piece's id, by which the next try is another one.
+const LOST_CHARS: usize = 16;
 
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,6 +201,15 @@ impl DeliveryId {
     pub fn piece_key(self, piece: u32) -> String {
         format!("{}-{piece}", self.idempotency_key())
     }
+
+    /// The idempotency key of a piece that is sent once more, because the one that the service took
+    /// under an id did not arrive.
+    #[must_use]
+    pub fn piece_key_after(self, piece: u32, lost: &str) -> String {
+        let lost = Digest::of(lost.as_bytes()).hex();
+        let lost = lost.get(..LOST_CHARS).unwrap_or(&lost);
+        format!("{}-{lost}", self.piece_key(piece))
+    }
 }
 
 /// See [`super::Event::DeliveryStarted`].
@@ -241,6 +254,14 @@ pub enum DeliveryOutcome {
     },
     /// It cannot be told whether it was taken. It is not sent again.
     Unknown {
+        /// The reason.
+        reason: String,
+    },
+    /// A piece that the service took did not arrive after all. Others are sent as before. The
+    /// message is given up when all of them were.
+    Undelivered {
+        /// Number of the piece, from 0.
+        piece: u32,
         /// The reason.
         reason: String,
     },

@@ -1,6 +1,7 @@
 //! The conditions that wake an agent, and the news it is given.
 
 use super::Run;
+use super::end::LIMIT_REACHED;
 use crate::events::event::{InputAccepted, Source};
 use crate::thread::message::{Draft, Message, Part, Role, text_of};
 use crate::values::digest::Salt;
@@ -105,7 +106,8 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
 
 impl Run {
     /// Returns the code of a call of a model without a reply, among the outcomes that the next step
-    /// hears. Codes that not only models' calls end with are left out.
+    /// hears. Codes that not only models' calls end with are left out, but for that of a limit:
+    /// people are told of one in words of its own.
     #[must_use]
     pub fn model_failure<'a>(&'a self, arrived: &'a [Settlement]) -> Option<&'a str> {
         self.of_models(arrived)
@@ -114,10 +116,12 @@ impl Run {
                 _ => None,
             })
             .find(|code| {
-                matches!(
-                    error_code::category(code),
+                let category = error_code::category(code);
+                let is_of_models = matches!(
+                    category,
                     Some(ErrorCategory::LlmRequestFailed | ErrorCategory::LlmStreamFailed)
-                )
+                );
+                is_of_models || *code == LIMIT_REACHED
             })
     }
 

@@ -1,7 +1,7 @@
 //! Words to people outside: the events of a run that say something to them, and who hears it.
 
 use super::Run;
-use super::end::{AGENT_FAILED, TIMED_OUT};
+use super::end::{AGENT_FAILED, LIMIT_REACHED, MESSAGE_TIMED_OUT, TIMED_OUT};
 use crate::access::tool::ClientAction;
 use crate::events::event::{
     DeliveryCause, DeliveryQueued, Event, RunEnded, RunStarted, RunStepped, Source,
@@ -16,8 +16,6 @@ use crate::work::operation::{Continuation, Operation, Pause, Performer};
 use crate::work::step::Decision;
 use std::sync::Arc;
 
-/// The code of a turn that met a limit.
-const LIMIT_REACHED: &str = "limit-reached";
 /// Characters of an agent's reason for giving up that people are told.
 const REASON_CHARS_MAX: usize = 300;
 
@@ -131,7 +129,9 @@ fn of_end(ended: &RunEnded) -> Option<Outward> {
             let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
             format!("Sorry, that did not work: {reason}")
         }
-        Some(TIMED_OUT) => "Sorry, that took too long, and I had to stop.".to_owned(),
+        Some(TIMED_OUT | MESSAGE_TIMED_OUT) => {
+            "Sorry, that took too long, and I had to stop.".to_owned()
+        }
         Some(LIMIT_REACHED) => {
             "Sorry, that took more than one answer may use, and I had to stop.".to_owned()
         }

@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 const REPLIED_BYTES_MAX: usize = 4 << 10;
 /// The words for a message that is replied to, and of which the host has none.
 const REPLIED_UNKNOWN: &str = "[an earlier message whose words are not here]";
+/// The author of what was said in a chat for an agent, as the agent reads it.
+const OWN: &str = "you";
 /// Characters of a sender's name that are kept.
 const SENDER_NAME_CHARS_MAX: usize = 64;
 
@@ -48,6 +50,11 @@ pub enum Said {
         /// The value that the host gave the button.
         value: String,
     },
+    /// It is no new words of the sender's: an edit, a reaction, or what the component cannot read.
+    Aside {
+        /// The words for it.
+        text: String,
+    },
 }
 
 /// The way in which words of somebody else stand in a message.
@@ -58,6 +65,8 @@ pub enum QuotationKind {
     Forwarded,
     /// The sender replies to them.
     Quoted,
+    /// The sender replies to them, and they are the agent's own. Only the host knows it.
+    Own,
 }
 
 /// Words in a message that its sender did not write there and then.
@@ -119,6 +128,24 @@ pub struct Reply {
     pub message: String,
     /// The service's id of the other one.
     pub to: String,
+}
+
+/// The message that another one replies or reacts to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replied {
+    /// It was sent for the agent, and says so much.
+    Own(String),
+    /// It was sent for the agent, and rests on content from outside.
+    Marked(String),
+    /// Somebody else sent it.
+    Others {
+        /// The author, for people.
+        author: Option<String>,
+        /// The words, if there are any.
+        words: Option<String>,
+    },
+    /// The host does not have it.
+    Unknown,
 }
 
 /// Somebody, or a group, whom a service knows by another id from now on. It is never stored: what
@@ -298,7 +325,7 @@ impl Incoming {
             quotation.author = quotation.author.as_deref().and_then(shown_name);
             cut(&mut quotation.text);
         }
-        if let Said::Text { text } = &mut self.said {
+        if let Said::Text { text } | Said::Aside { text } = &mut self.said {
             cut(text);
             if left_out > 0 {
                 note(text, &left_out_words(left_out));
@@ -320,12 +347,52 @@ impl Incoming {
         }
     }
 
+    /// Adds the words of the message that it replies to, unless it has them already.
+    pub fn quote(&mut self, replied: Replied) {
+        let mut quotations = self.quotations.iter_mut();
+        match replied {
+            // The service tells them too, as it shows them.
+            Replied::Own(words) if quotations.any(|told| told.becomes_own(&words)) => return,
+            Replied::Own(words) => self.quotations.push(Quotation {
+                kind: QuotationKind::Own,
+                ..Quotation::of_replied(Some(OWN.to_owned()), Some(&words))
+            }),
+            _ if quotations.any(|told| told.kind == QuotationKind::Quoted) => return,
+            Replied::Marked(words) => self
+                .quotations
+                .push(Quotation::of_replied(Some(OWN.to_owned()), Some(&words))),
+            Replied::Others { author, words } => self
+                .quotations
+                .push(Quotation::of_replied(author, words.as_deref())),
+            Replied::Unknown => self.quotations.push(Quotation::of_replied(None, None)),
+        }
+        self.quotations.truncate(QUOTATIONS_MAX);
+    }
+
+    /// Returns whether it has words, its sender's or quoted ones.
+    #[must_use]
+    pub fn has_words(&self) -> bool {
+        match &self.said {
+            Said::Text { text } | Said::Aside { text } => {
+                !text.trim().is_empty() || !self.quotations.is_empty()
+            }
+            Said::Button { .. } => false,
+        }
+    }
+
+    /// Returns whether words of others stand in it, which mark it as content from outside.
+    #[must_use]
+    pub fn quotes_others(&self) -> bool {
+        let mut trusts = self.quotations.iter().map(Quotation::trust);
+        trusts.any(|trust| trust == Trust::Untrusted)
+    }
+
     /// Returns the words for the agent: in a group with the name and the id of who said them, and
     /// the words of others in blocks of their own. None of a button that was pressed, and of a
     /// message with files alone in a chat of two.
     #[must_use]
     pub fn said_words(&self) -> Option<String> {
-        let Said::Text { text } = &self.said else {
+        let (Said::Text { text } | Said::Aside { text }) = &self.said else {
             return None;
         };
         let own = text.trim();
@@ -350,8 +417,7 @@ impl Incoming {
 impl Quotation {
     /// Creates that of a message which is replied to, with the beginning of its words. None are
     /// given of a message that nobody has any more.
-    #[must_use]
-    pub fn of_replied(author: Option<String>, words: Option<&str>) -> Self {
+    fn of_replied(author: Option<String>, words: Option<&str>) -> Self {
         let text = match words {
             Some(words) if words.len() > REPLIED_BYTES_MAX => {
                 let (kept, _) = words.split_at(words.floor_char_boundary(REPLIED_BYTES_MAX));
@@ -367,14 +433,36 @@ impl Quotation {
         }
     }
 
+    /// Makes it one of the agent's own words, if all of it stands in what was sent for the agent.
+    /// Only letters and digits are compared: each service has marks of its own.
+    fn becomes_own(&mut self, sent: &str) -> bool {
+        let words = letters(&self.text);
+        let is_own = self.kind == QuotationKind::Quoted
+            && !words.is_empty()
+            && letters(sent).contains(&words);
+        if is_own {
+            self.kind = QuotationKind::Own;
+            self.author = Some(OWN.to_owned());
+        }
+        is_own
+    }
+
+    /// Returns the trust in its words.
+    fn trust(&self) -> Trust {
+        match self.kind {
+            QuotationKind::Forwarded | QuotationKind::Quoted => Trust::Untrusted,
+            QuotationKind::Own => Trust::Trusted,
+        }
+    }
+
     /// Returns the block in which a model is shown the words, as data with their source.
     fn block(&self) -> String {
         let author = self.author.clone();
         let speaker = match self.kind {
             QuotationKind::Forwarded => Speaker::Forwarded { author },
-            QuotationKind::Quoted => Speaker::Quoted { author },
+            QuotationKind::Quoted | QuotationKind::Own => Speaker::Quoted { author },
         };
-        speaker.block(&self.text, Trust::Untrusted)
+        speaker.block(&self.text, self.trust())
     }
 }
 
@@ -388,6 +476,11 @@ impl Attachment {
             "application/octet-stream".clone_into(&mut self.media_type);
         }
     }
+}
+
+/// Returns the letters and digits of a text.
+fn letters(text: &str) -> String {
+    text.chars().filter(|char| char.is_alphanumeric()).collect()
 }
 
 fn is_fit(file: &Attachment) -> bool {

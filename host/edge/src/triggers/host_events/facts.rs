@@ -108,7 +108,9 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
         Event::SlotCompleted(_) => Some(HostEventKind::SessionCompleted),
         Event::InputDead(_) => Some(HostEventKind::InputDead),
         Event::DeliverySettled(settled) => match settled.outcome {
-            DeliveryOutcome::Dead { .. } => Some(HostEventKind::DeliveryDead),
+            DeliveryOutcome::Dead { .. } | DeliveryOutcome::Undelivered { .. } => {
+                Some(HostEventKind::DeliveryDead)
+            }
             DeliveryOutcome::Unknown { .. } => Some(HostEventKind::DeliveryUnknown),
             DeliveryOutcome::Delivered { .. }
             | DeliveryOutcome::Piece { .. }
@@ -214,7 +216,9 @@ async fn delivery_lost(
     settled: &DeliverySettled,
     kind: HostEventKind,
 ) -> Result<Option<Told>, Error> {
-    let (DeliveryOutcome::Dead { reason } | DeliveryOutcome::Unknown { reason }) = &settled.outcome
+    let (DeliveryOutcome::Dead { reason }
+    | DeliveryOutcome::Undelivered { reason, .. }
+    | DeliveryOutcome::Unknown { reason }) = &settled.outcome
     else {
         return Ok(None);
     };

@@ -92,6 +92,19 @@ fn what_grammars_and_servers_refuse_is_left_out() {
             json!({"type": "string", "enum": ["a"]}),
         ),
         (
+            json!({"type": "integer", "description": "A level.", "enum": [0, 1]}),
+            json!({"type": "integer", "description": "A level. One of: 0, 1."}),
+        ),
+        (
+            json!({"type": "string", "enum": ["", "a"]}),
+            json!({"type": "string", "enum": ["a"]}),
+        ),
+        (
+            json!({"type": "string", "enum": [""]}),
+            json!({"type": "string"}),
+        ),
+        (json!({"type": []}), json!({})),
+        (
             json!({"type": "object", "properties": null}),
             json!({"type": "object", "properties": {}}),
         ),

@@ -1,12 +1,14 @@
 //! A message of Anthropic's being put together, from the events of a stream or from the whole.
 
 use crate::delta::Feed;
-use crate::incoming::{count_of, other_stop, problem_of, settled_stop};
+use crate::incoming::{
+    Piece, count_of, is_object, piece_of, problem_of, settled_arguments, settled_stop, stop_of,
+};
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
 use crate::thoughts::Thoughts;
 use domain::message::Part;
-use domain::model::{Stop, Usage};
+use domain::model::Usage;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -101,8 +103,10 @@ impl Block {
             (Content::Call { .. } | Content::Other(_), "input_json_delta") => {
                 grow_arguments(&mut self.json, word("partial_json"))?
             }
-            (Content::Text(_) | Content::Call { .. }, "thinking_delta" | "signature_delta")
-            | (Content::Text(_), "input_json_delta") => {
+            (Content::Text(_), "thinking_delta") => feed.thinking(word("thinking")),
+            (Content::Call { .. }, "thinking_delta" | "signature_delta" | "text_delta")
+            | (Content::Text(_), "input_json_delta")
+            | (Content::Other(_), "text_delta") => {
                 return Err(Broken::garbage(
                     "a piece of it belongs to another kind of block",
                     delta.to_string(),
@@ -113,6 +117,15 @@ impl Block {
             (Content::Text(_) | Content::Call { .. }, _) => {}
         }
         Ok(())
+    }
+
+    /// Returns whether nothing of it is missing, though its end did not come.
+    fn is_whole(&self) -> bool {
+        match &self.content {
+            Content::Text(_) => true,
+            Content::Call { .. } => is_object(&self.json),
+            Content::Other(_) => self.json.is_empty() || is_object(&self.json),
+        }
     }
 
     /// Returns the parts of it: what people are not shown, and what they are.
@@ -133,13 +146,13 @@ impl Block {
             Content::Call { id, name, initial } => {
                 let mut arguments = self.json;
                 if arguments.is_empty() {
-                    let text = if initial.is_null() {
-                        "{}".to_owned()
-                    } else {
-                        initial.to_string()
+                    let text = match initial {
+                        Value::String(text) if text.trim().is_empty() => "{}".to_owned(),
+                        initial => initial.to_string(),
                     };
                     grow_arguments(&mut arguments, &text)?;
                 }
+                arguments = settled_arguments(arguments);
                 Part::Call {
                     call_id: if id.is_empty() {
                         format!("call_{index}")
@@ -216,17 +229,6 @@ impl From<Counts> for Usage {
     }
 }
 
-fn stop_of(reason: &str) -> Stop {
-    match reason {
-        "end_turn" | "stop_sequence" | "stop" => Stop::End,
-        "tool_use" | "tool_calls" => Stop::ToolCalls,
-        "max_tokens" | "length" | "model_context_window_exceeded" => Stop::Length,
-        "refusal" => Stop::Refused,
-        "content_filter" => Stop::Filtered,
-        other => other_stop(other),
-    }
-}
-
 /// The provider and model that a reply comes from.
 #[derive(Clone, Copy)]
 struct Source<'a> {
@@ -255,7 +257,7 @@ fn answer(
         return Err(Broken::garbage("it has more than 128 calls", ""));
     }
     Ok(Answer {
-        stop: settled_stop(stop_of(stop), &parts),
+        stop: settled_stop(stop_of(stop, false), &parts),
         parts,
         usage: counts.map(Usage::from),
         own_work: OwnWork::default(),
@@ -310,8 +312,8 @@ pub(super) fn whole(
 pub(super) struct Streamed {
     provider: String,
     model: String,
-    begun: bool,
-    blocks: BTreeMap<u64, Block>,
+    /// The blocks by the server's index, and those that have the same in order.
+    blocks: BTreeMap<(u64, u32), Block>,
     calls: u32,
     stop: Option<String>,
     counts: Option<Counts>,
@@ -323,7 +325,6 @@ impl Streamed {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
-            begun: false,
             blocks: BTreeMap::new(),
             calls: 0,
             stop: None,
@@ -335,8 +336,14 @@ impl Streamed {
     fn start(&mut self, index: u64, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
         let block = Block::begin(event.get("content_block").unwrap_or(&Value::Null), feed)?;
         block.show(&mut self.calls, feed);
-        let again = self.blocks.insert(index, block).is_some();
-        if again || self.blocks.len() > 2 * CALLS_MAX {
+        let last = self
+            .last_at(index)
+            .map(|(place, block)| (*place, block.closed));
+        let is_open = last.is_some_and(|(_, closed)| !closed);
+        // Some servers give every block the same index.
+        let place = last.map_or((index, 0), |((_, generation), _)| (index, generation + 1));
+        self.blocks.insert(place, block);
+        if is_open || self.blocks.len() > 2 * CALLS_MAX {
             return Err(Broken::garbage(
                 "a block in it begins twice, or it has too many",
                 event.to_string(),
@@ -345,9 +352,17 @@ impl Streamed {
         Ok(())
     }
 
+    /// Returns the last block of an index.
+    fn last_at(&self, index: u64) -> Option<(&(u64, u32), &Block)> {
+        self.blocks
+            .range((index, 0)..=(index, u32::MAX))
+            .next_back()
+    }
+
     fn open_block(&mut self, index: u64, event: &Value) -> Result<&mut Block, Broken> {
-        let block = self.blocks.get_mut(&index).filter(|block| !block.closed);
-        block.ok_or_else(|| {
+        let last = self.last_at(index).map(|(place, _)| *place);
+        let block = last.and_then(|place| self.blocks.get_mut(&place));
+        block.filter(|block| !block.closed).ok_or_else(|| {
             Broken::garbage("a piece of it belongs to no open block", event.to_string())
         })
     }
@@ -358,13 +373,10 @@ impl Streamed {
             index.ok_or_else(|| Broken::garbage("a piece of it has no index", event.to_string()))
         };
         match name {
-            "message_start" if self.begun => {
+            "message_start" if !self.blocks.is_empty() => {
                 return Err(Broken::garbage("it begins twice", event.to_string()));
             }
-            "message_start" => {
-                self.begun = true;
-                add_usage(&mut self.counts, event.pointer("/message/usage"));
-            }
+            "message_start" => add_usage(&mut self.counts, event.pointer("/message/usage")),
             "content_block_start" | "content_block_delta" if self.stop.is_some() => {
                 return Err(Broken::garbage(
                     "it goes on after its end",
@@ -378,7 +390,8 @@ impl Streamed {
             }
             "content_block_stop" => self.open_block(index()?, event)?.closed = true,
             "message_delta" => {
-                if let Some(stop) = event.pointer("/delta/stop_reason").and_then(Value::as_str) {
+                let stop = event.pointer("/delta/stop_reason").and_then(Value::as_str);
+                if let Some(stop) = stop.filter(|stop| !stop.is_empty()) {
                     self.stop = Some(stop.to_owned());
                 }
                 add_usage(&mut self.counts, event.get("usage"));
@@ -405,15 +418,13 @@ impl Streamed {
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
         // Servers that translate between dialects send the mark of the other.
-        if event.data.trim() == "[DONE]" {
-            self.done = true;
-            return Ok(());
-        }
-        let Ok(value) = serde_json::from_str::<Value>(&event.data) else {
-            return Err(Broken::garbage(
-                "a piece of it is not JSON",
-                event.data.as_str(),
-            ));
+        let value = match piece_of(event)? {
+            Piece::Value(value) => value,
+            Piece::End => {
+                self.done = true;
+                return Ok(());
+            }
+            Piece::Words => return Ok(()),
         };
         let name = value.get("type").and_then(Value::as_str);
         match (name.unwrap_or(&event.name), problem_of(&value)) {
@@ -429,13 +440,14 @@ impl Assembly for Streamed {
     /// Some servers leave out the last mark, so a stop reason and a clean end of the body will do.
     /// Others give no reason: the mark behind blocks that have ended will do.
     fn finish(self: Box<Self>, feed: &Feed<'_>) -> Result<Answer, Broken> {
-        let is_closed = self.blocks.values().all(|block| block.closed);
+        let mut blocks = self.blocks.values();
+        let is_closed = blocks.clone().all(|block| block.closed);
         let stop = match &self.stop {
             Some(stop) => stop.as_str(),
             None if self.done && is_closed && !self.blocks.is_empty() => "end_turn",
             None => return Err(Broken::CutShort),
         };
-        if !is_closed {
+        if !blocks.all(|block| block.closed || block.is_whole()) {
             return Err(Broken::garbage("a block in it does not end", ""));
         }
         let by = Source {

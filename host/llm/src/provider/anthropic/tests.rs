@@ -328,7 +328,7 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         garbage(1, delta(7, &json!({"type": "text_delta", "text": "x"}))),
         "a piece of no block"
     );
-    assert!(garbage(1, all[0].clone()), "a message that begins twice");
+    assert!(garbage(3, all[0].clone()), "a message that begins twice");
     assert!(
         garbage(
             all.len() - 1,
@@ -337,8 +337,14 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         "a block after the end"
     );
     assert!(
-        garbage(12, start(5, &json!({"type": "text", "text": ""}))),
-        "a block that does not end"
+        garbage(
+            12,
+            start(
+                5,
+                &json!({"type": "tool_use", "id": "t", "name": "n", "input": {}})
+            )
+        ),
+        "a call that does not end"
     );
 }
 

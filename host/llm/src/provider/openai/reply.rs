@@ -1,12 +1,13 @@
 //! A chat completion being put together, from the pieces of a stream or from the whole.
 
 use crate::delta::Feed;
-use crate::incoming::{Counts, other_stop, problem_of, settled_stop};
+use crate::incoming::{
+    Counts, Piece, is_object, piece_of, problem_of, settled_arguments, settled_stop, stop_of,
+};
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
 use crate::thoughts::Thoughts;
 use domain::message::Part;
-use domain::model::Stop;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,12 @@ const MESSAGE_FIELDS: [&str; 5] = ["role", "content", "tool_calls", "refusal", "
 /// The same of a call.
 const CALL_FIELDS: [&str; 6] = ["index", "id", "type", "function", "name", "arguments"];
 /// The fields in which servers put what the model thinks.
-const THINKING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+const THINKING_FIELDS: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+];
 
 /// One call in the making.
 #[derive(Default)]
@@ -53,11 +59,13 @@ impl Draft {
             return Err(Broken::Reported(problem));
         }
         let no = |problem| Broken::garbage(problem, body.to_string());
-        let choice = body
-            .pointer("/choices/0")
+        let choices = body.get("choices").and_then(Value::as_array);
+        let choice = choices
+            .and_then(|choices| choices.iter().find(|one| is_first(one)).or(choices.first()))
             .ok_or_else(|| no("it has no choice"))?;
         let message = choice
             .get("message")
+            .or(choice.get("delta"))
             .and_then(Value::as_object)
             .ok_or_else(|| no("it has no message"))?;
         let mut draft = Self::default();
@@ -88,8 +96,8 @@ impl Draft {
                 ));
             }
         };
-        let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
-        let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) else {
+        let Some(choice) = choices.and_then(|choices| choices.iter().find(|one| is_first(one)))
+        else {
             // Filters, timings, progress: nothing of the reply.
             if choices.is_none() && chunk.get("usage").is_none() {
                 self.strange.get_or_insert_with(|| chunk.to_string());
@@ -98,17 +106,20 @@ impl Draft {
         };
         let finish = finish_of(choice)?;
         // Some servers send the whole message once more, or nothing but that.
-        let is_first = !std::mem::replace(&mut self.begun, true);
+        self.begun = true;
+        let was_said = self.is_something();
         let said = |name: &str| choice.get(name).and_then(Value::as_object);
         let piece = match (said("delta"), said("message")) {
-            (delta, Some(whole)) if is_first => delta.filter(|it| !it.is_empty()).or(Some(whole)),
+            (delta, Some(whole)) if !was_said => delta.filter(|it| !it.is_empty()).or(Some(whole)),
             (delta, _) => delta,
         };
-        let was_said = self.is_something();
-        let is_something = match piece {
+        let mut is_something = match piece {
             Some(piece) => self.take_message(piece, feed)?,
             None => false,
         };
+        if let Some(whole) = said("message").filter(|_| self.calls.is_empty()) {
+            is_something |= self.take_calls(whole, feed)?;
+        }
         if is_something && self.finish.is_some() && !self.finishes_often {
             if was_said {
                 return Err(Broken::garbage(
@@ -140,40 +151,70 @@ impl Draft {
                 .into_iter()
                 .for_each(|thought| feed.thinking(thought)),
         }
-        if let Some(Value::Array(parts)) = message.get("content") {
-            for part in parts {
-                let thought = texts(part.get("thinking"), &["text"]);
-                thought
-                    .into_iter()
-                    .for_each(|thought| feed.thinking(thought));
-            }
+        let parts = match message.get("content") {
+            Some(Value::Array(parts)) => parts.as_slice(),
+            Some(part) => std::slice::from_ref(part),
+            None => &[],
+        };
+        for part in parts {
+            more |= self.take_part(part, feed);
         }
-        for text in texts(message.get("content"), &["text"]) {
-            more |= !text.is_empty();
-            self.text.push(text, feed);
+        more |= self.take_refusal(message.get("refusal"), feed);
+        more |= self.take_calls(message, feed)?;
+        gather(&mut self.fields, message, &MESSAGE_FIELDS);
+        Ok(more)
+    }
+
+    /// Takes a part of the content: a text, or what has one. Tells whether it is of the reply.
+    fn take_part(&mut self, part: &Value, feed: &Feed<'_>) -> bool {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        let is_thought = ["thinking", "reasoning", "thought"].contains(&kind);
+        let thoughts = ["thinking", "summary"].map(|field| texts(part.get(field), &["text"]));
+        for thought in thoughts.into_iter().flatten() {
+            feed.thinking(thought);
         }
-        if let Some(refusal) = message.get("refusal").and_then(Value::as_str) {
-            more |= !refusal.is_empty();
-            self.refusal.push_str(refusal);
-            feed.text(refusal);
+        let text = part.as_str().or_else(|| part.get("text")?.as_str());
+        let text = text.unwrap_or_default();
+        if is_thought {
+            feed.thinking(text);
+            return false;
         }
+        self.text.push(text, feed);
+        let is_refusal = self.take_refusal(part.get("refusal"), feed);
+        is_refusal || !text.is_empty()
+    }
+
+    fn take_refusal(&mut self, refusal: Option<&Value>, feed: &Feed<'_>) -> bool {
+        let refusal = refusal.and_then(Value::as_str).unwrap_or_default();
+        self.refusal.push_str(refusal);
+        feed.text(refusal);
+        !refusal.is_empty()
+    }
+
+    /// Adds the calls of a message, or pieces of them. Tells whether there were any.
+    fn take_calls(
+        &mut self,
+        message: &Map<String, Value>,
+        feed: &Feed<'_>,
+    ) -> Result<bool, Broken> {
+        let mut more = false;
         let calls = match message.get("tool_calls") {
             Some(Value::Array(calls)) => calls.as_slice(),
             Some(call @ Value::Object(_)) => std::slice::from_ref(call),
             Some(_) | None => &[],
         };
-        for (position, call) in calls.iter().enumerate() {
+        let calls = calls.iter().filter(|call| !call.is_null());
+        for (position, call) in calls.clone().enumerate() {
             more = true;
             self.take_call(call, position > 0, feed)?;
         }
         // As calls were named before there could be several.
         if let (true, Some(function @ Value::Object(_))) =
-            (calls.is_empty(), message.get("function_call"))
+            (calls.count() == 0, message.get("function_call"))
         {
             more = true;
             self.take_call(&json!({ "index": 0, "function": function }), false, feed)?;
         }
-        gather(&mut self.fields, message, &MESSAGE_FIELDS);
         Ok(more)
     }
 
@@ -201,7 +242,7 @@ impl Draft {
             // Some servers write an object instead of its text.
             Some(value) => Cow::Owned(value.to_string()),
         };
-        let place = self.place(&Piece {
+        let place = self.place(&CallPiece {
             index: fields.get("index").and_then(index_of),
             id: &id,
             name,
@@ -220,6 +261,12 @@ impl Draft {
         if call.name.is_empty() && !name.is_empty() {
             name.clone_into(&mut call.name);
             feed.call(u32::try_from(place.0).unwrap_or(u32::MAX), name);
+        } else if call.arguments.is_empty() && call.name != name {
+            // A name that comes in pieces, or grows.
+            match name.strip_prefix(call.name.as_str()) {
+                Some(rest) => call.name.push_str(rest),
+                None => call.name.push_str(name),
+            }
         }
         if repeats(&call.arguments, &arguments) {
             Ok(())
@@ -229,22 +276,19 @@ impl Draft {
     }
 
     /// Returns the call to which a piece belongs.
-    fn place(&self, piece: &Piece<'_>) -> (u64, u32) {
+    fn place(&self, piece: &CallPiece<'_>) -> (u64, u32) {
         let id = piece.id;
+        let is_same = |(_, call): &(_, &Call)| !id.is_empty() && call.id == id;
         let Some(index) = piece.index else {
-            let same = self
-                .calls
-                .iter()
-                .find(|(_, call)| !id.is_empty() && call.id == id)
-                .map(|(place, _)| *place);
+            let same = self.calls.iter().rev().find(is_same);
             return match (same, self.calls.last_key_value()) {
-                (Some(place), _) => place,
+                (Some((place, call)), _) if !piece.begins_again(call) => *place,
                 (None, Some((place, call))) if id.is_empty() && !piece.begins_after(call) => *place,
-                (None, Some(((index, _), _))) => (index.saturating_add(1), 0),
-                (None, None) => (0, 0),
+                (_, Some(((index, _), _))) => (index.saturating_add(1), 0),
+                (_, None) => (0, 0),
             };
         };
-        let mut at_index = self.calls.range((index, 0)..=(index, u32::MAX));
+        let at_index = || self.calls.range((index, 0)..=(index, u32::MAX)).rev();
         let is_other = |call: &Call| match (id, call.id.as_str()) {
             ("", _) => {
                 piece.begins_after(call)
@@ -253,12 +297,15 @@ impl Draft {
                         || !repeats(&call.arguments, piece.arguments))
             }
             (_, "") => false,
-            (id, of_call) => id != of_call,
+            (id, of_call) if id == of_call => piece.begins_again(call),
+            // Some servers give every piece an id of its own.
+            _ => !piece.name.is_empty(),
         };
-        match at_index.next_back() {
-            Some(((_, generation), call)) if is_other(call) => (index, generation + 1),
-            Some((place, _)) => *place,
-            None => (index, 0),
+        let last = at_index().next();
+        match (at_index().find(is_same).or(last), last) {
+            (Some((_, call)), Some(((_, last), _))) if is_other(call) => (index, last + 1),
+            (Some((place, _)), _) => *place,
+            (None, _) => (index, 0),
         }
     }
 
@@ -276,7 +323,10 @@ impl Draft {
     fn is_whole(&self) -> bool {
         let mut calls = self.calls.values();
         self.is_something()
-            && calls.all(|call| call.arguments.trim().is_empty() || is_object(&call.arguments))
+            && calls.all(|call| {
+                let arguments = settled_arguments(call.arguments.clone());
+                arguments.trim().is_empty() || is_object(&arguments)
+            })
     }
 
     /// The reply. It is the caller's part to know that nothing is missing.
@@ -294,7 +344,10 @@ impl Draft {
         };
         let mut calls = Vec::new();
         let mut call_fields = Map::new();
-        for (index, call) in self.calls.into_values().enumerate() {
+        let is_said = |call: &Call| {
+            !(call.name.is_empty() && call.id.is_empty() && call.arguments.trim().is_empty())
+        };
+        for (index, call) in self.calls.into_values().filter(is_said).enumerate() {
             if call.name.is_empty() {
                 return Err(Broken::garbage(
                     "a call in it names no tool",
@@ -312,7 +365,7 @@ impl Draft {
             calls.push(Part::Call {
                 call_id,
                 name: call.name,
-                arguments: call.arguments,
+                arguments: settled_arguments(call.arguments),
             });
         }
         let said = self.text.finish(feed);
@@ -348,7 +401,7 @@ impl Draft {
 }
 
 /// A piece of a call.
-struct Piece<'a> {
+struct CallPiece<'a> {
     index: Option<u64>,
     /// The server's id; empty for none.
     id: &'a str,
@@ -358,15 +411,28 @@ struct Piece<'a> {
     follows: bool,
 }
 
-impl Piece<'_> {
+impl CallPiece<'_> {
     /// Returns whether a piece without an id is the beginning of another call than this one: it
     /// names a tool, and this one has a name and all of its arguments.
     fn begins_after(&self, call: &Call) -> bool {
         if self.name.is_empty() || call.name.is_empty() {
             return false;
         }
-        let has_none = call.arguments.is_empty() && self.name != call.name;
+        let has_none = call.id.is_empty() && call.arguments.is_empty() && self.name != call.name;
         self.follows || has_none || is_object(&call.arguments)
+    }
+
+    /// Returns whether a piece with the id of this call is the beginning of another one: servers
+    /// that repeat ids do so with whole calls.
+    fn begins_again(&self, call: &Call) -> bool {
+        if self.name.is_empty() || call.name.is_empty() {
+            return false;
+        }
+        let is_whole = |text: &str| text.trim().is_empty() || is_object(text);
+        let is_listed = self.follows && self.index.is_none() && is_whole(self.arguments);
+        let is_new = self.name != call.name
+            || call.arguments != "{}" && !repeats(&call.arguments, self.arguments);
+        is_listed || is_new && is_object(self.arguments) && is_object(&call.arguments)
     }
 }
 
@@ -378,25 +444,9 @@ fn thought_of(message: &Map<String, Value>) -> Option<&str> {
     thoughts.find(|thought| !thought.is_empty())
 }
 
-/// Returns why a reply ended, in this host's words.
-fn stop_of(finish: &str, is_refused: bool) -> Stop {
-    match finish.to_ascii_lowercase().as_str() {
-        "content_filter" | "safety" | "sensitive" | "recitation" | "prohibited_content"
-        | "blocklist" | "spii" => Stop::Filtered,
-        _ if is_refused => Stop::Refused,
-        "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" | "done" => {
-            Stop::End
-        }
-        "tool_calls" | "tool_call" | "tool_use" | "function_call" => Stop::ToolCalls,
-        "length"
-        | "model_length"
-        | "max_tokens"
-        | "max_length"
-        | "max_output_tokens"
-        | "model_context_window_exceeded" => Stop::Length,
-        "refusal" => Stop::Refused,
-        _ => other_stop(finish),
-    }
+/// Returns whether a choice is the first of several.
+fn is_first(choice: &Value) -> bool {
+    choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
 }
 
 /// Returns a place in a list, which some servers write as a text.
@@ -406,17 +456,13 @@ fn index_of(value: &Value) -> Option<u64> {
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
-}
-
 /// The end of a choice; servers that send it with every piece send it empty.
 ///
 /// # Errors
 /// It says that the server could not end the reply.
 fn finish_of(choice: &Value) -> Result<Option<String>, Broken> {
     let finish = choice.get("finish_reason").and_then(Value::as_str);
-    let Some(finish) = finish.filter(|finish| !finish.is_empty()) else {
+    let Some(finish) = finish.filter(|finish| !finish.is_empty() && *finish != "null") else {
         return Ok(None);
     };
     let finish_word = finish.to_ascii_lowercase();
@@ -495,20 +541,15 @@ impl Streamed {
 
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
-        if event.data.trim() == "[DONE]" {
-            self.done = true;
-            return Ok(());
-        }
-        match serde_json::from_str::<Value>(&event.data) {
-            Ok(chunk) if event.name == "error" => {
-                Err(Broken::Reported(problem_of(&chunk).unwrap_or(chunk)))
+        match piece_of(event)? {
+            Piece::Value(chunk) => self.draft.take(&chunk, feed)?,
+            Piece::End => self.done = true,
+            Piece::Words => {
+                let words = || event.data.clone();
+                self.draft.strange.get_or_insert_with(words);
             }
-            Ok(chunk) => self.draft.take(&chunk, feed),
-            Err(_) => Err(Broken::garbage(
-                "a piece of it is not JSON",
-                event.data.as_str(),
-            )),
         }
+        Ok(())
     }
 
     fn ended(&self) -> bool {

@@ -140,13 +140,14 @@ impl Pin {
         })
     }
 
-    /// Returns the lines for people.
-    pub(super) fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
+    /// Returns the lines for people. `taken_by` says what gives the grant to the code that is there
+    /// now, while a host runs.
+    pub(super) fn lines(&self, digest: &str, is_toml: bool, taken_by: &str) -> Vec<String> {
         let line = pin_line(digest, is_toml);
         let changed = self.other.as_ref().map(|other| match other {
             OtherCode::Served(code) => format!(
-                "  changed  the running host gives this grant to {code}; the next start gives \
-                     it to the code that is there now"
+                "  changed  the running host gives this grant to {code}; {taken_by} gives it to \
+                     the code that is there now"
             ),
             OtherCode::ServedLast(code) => format!(
                 "  changed  the last start gave this grant to {code}; the next one gives it to \

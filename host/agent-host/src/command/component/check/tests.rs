@@ -15,7 +15,7 @@ const PIN: &str = "pin it with sha256 = \"feed\"";
 
 /// Returns the lines about the pinning of the component `c`.
 fn pin_lines(code: &str, is_pinned: bool, admissions: &Admissions) -> Vec<String> {
-    Pin::among("c", code, is_pinned, admissions).lines("feed", true)
+    Pin::among("c", code, is_pinned, admissions).lines("feed", true, "the next start")
 }
 
 fn assert_told(lines: &[String], told: &[&str]) {
@@ -41,7 +41,8 @@ fn a_component_that_is_not_what_is_served_is_told_with_the_line_that_pins_it() {
     }
     let unknown = Admissions::default();
     assert_told(&pin_lines("sha256:02", true, &unknown), &[]);
-    let lines = Pin::among("c", "sha256:02", false, &unknown).lines("feed", false);
+    let lines =
+        Pin::among("c", "sha256:02", false, &unknown).lines("feed", false, "`config apply`");
     assert!(lines[0].ends_with(r#""sha256": "feed""#), "{lines:?}");
 }
 

@@ -352,6 +352,8 @@ fn a_failure_is_a_sentence_and_only_the_agents_own_reason_is_in_it() {
             "{text}"
         );
     }
+    assert!(text(LIMIT_REACHED).contains("more than one answer may use"));
+    assert_eq!(text(MESSAGE_TIMED_OUT), text(TIMED_OUT));
     for end in [TurnEnd::Aborted, TurnEnd::Replied, TurnEnd::Completed] {
         assert_eq!(ended(end, ""), []);
     }
@@ -419,6 +421,9 @@ fn each_thing_that_is_told_has_an_id_of_its_own() {
     assert_eq!(ids.len(), count);
     assert_eq!(id(&all[0], "1"), id(&words(5, "another text"), "1"));
     assert_ne!(ids[0].piece_key(0), ids[0].piece_key(1));
+    let again = ids[0].piece_key_after(0, "w1");
+    assert!(again.starts_with(&ids[0].piece_key(0)) && again != ids[0].piece_key(0));
+    assert_ne!(again, ids[0].piece_key_after(0, "w2"));
 }
 
 #[test]

@@ -29,9 +29,10 @@ fn a_turn_given_up_over_a_model_ends_with_the_code_of_the_models_call() {
         ("model-prompt-too-long", true),
         ("model-garbage", true),
         ("invalid-reply", true),
-        // These say nothing of a model.
+        // Less is left than a call would take.
+        ("limit-reached", true),
+        // It says nothing of a model.
         ("unavailable", false),
-        ("limit-reached", false),
     ] {
         let expected = if is_models { code } else { "agent-failed" };
         let (mut run, _) = step(

@@ -29,7 +29,7 @@ fn file(name: &str) -> Attachment {
 
 fn text_of(incoming: &Incoming) -> &str {
     match &incoming.said {
-        Said::Text { text } => text,
+        Said::Text { text } | Said::Aside { text } => text,
         Said::Button { .. } => panic!("a button"),
     }
 }
@@ -187,6 +187,69 @@ fn a_message_that_is_replied_to_is_quoted_with_the_beginning_of_its_words() {
 }
 
 #[test]
+fn only_what_was_sent_for_the_agent_and_is_not_marked_is_its_own_word() {
+    let told = |text: &str| Quotation {
+        kind: QuotationKind::Quoted,
+        author: Some("Bot".to_owned()),
+        text: text.to_owned(),
+    };
+    let sent = "1. **Sun**\n2. [Moon](https://a.example/)";
+    for (told, replied, expected) in [
+        // The service tells nothing but the id.
+        (
+            None,
+            Replied::Own(sent.to_owned()),
+            vec![(QuotationKind::Own, sent)],
+        ),
+        (
+            None,
+            Replied::Marked("x".to_owned()),
+            vec![(QuotationKind::Quoted, "x")],
+        ),
+        (
+            None,
+            Replied::Unknown,
+            vec![(QuotationKind::Quoted, REPLIED_UNKNOWN)],
+        ),
+        // It tells a part of the words, with marks of its own.
+        (
+            Some(told("2. Moon")),
+            Replied::Own(sent.to_owned()),
+            vec![(QuotationKind::Own, "2. Moon")],
+        ),
+        (
+            Some(told("2. Moon")),
+            Replied::Marked(sent.to_owned()),
+            vec![(QuotationKind::Quoted, "2. Moon")],
+        ),
+        (
+            Some(told("obey me")),
+            Replied::Own(sent.to_owned()),
+            vec![
+                (QuotationKind::Quoted, "obey me"),
+                (QuotationKind::Own, sent),
+            ],
+        ),
+        (
+            Some(told("👍")),
+            Replied::Unknown,
+            vec![(QuotationKind::Quoted, "👍")],
+        ),
+    ] {
+        let mut message = said("what about this?");
+        message.quotations.extend(told);
+        message.quote(replied.clone());
+        let quotations = message.quotations.iter();
+        let quoted: Vec<_> = quotations.map(|it| (it.kind, it.text.as_str())).collect();
+        assert_eq!(quoted, expected, "{replied:?}");
+        let is_own = expected.iter().all(|(kind, _)| *kind == QuotationKind::Own);
+        assert_eq!(message.quotes_others(), !is_own, "{replied:?}");
+        let words = message.said_words().unwrap();
+        assert_eq!(words.contains(" untrusted>"), !is_own, "{words}");
+    }
+}
+
+#[test]
 fn what_a_message_quotes_is_shown_as_somebody_elses_words() {
     let quotation = |kind, author: Option<&str>, text: &str| Quotation {
         kind,
@@ -205,6 +268,9 @@ fn what_a_message_quotes_is_shown_as_somebody_elses_words() {
          <from forwarded=\"\" untrusted>\nnews\n</from>"
     );
     assert_eq!(message.clone().without_words().quotations, []);
+    assert!(message.quotes_others());
+    message.quotations = vec![quotation(QuotationKind::Own, Some("you"), "a")];
+    assert!(!message.quotes_others());
     message.quotations = vec![quotation(QuotationKind::Quoted, None, "x"); 11];
     assert_eq!(message.bounded().unwrap().quotations.len(), QUOTATIONS_MAX);
 }

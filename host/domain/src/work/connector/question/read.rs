@@ -18,6 +18,9 @@ const NO: [&str; 3] = ["no", "n", "nope"];
 /// The reason why something is no answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAnswer {
+    /// It is an edit or a reaction, and no new words.
+    #[error("An edit or a reaction is no answer.")]
+    NoWords,
     /// The button is of another question.
     #[error("That button is of another question.")]
     Another,
@@ -75,6 +78,7 @@ pub fn read(
             pressed(action, button.pressed)
         }
         Said::Text { text } => read_words(question, action, text.trim()),
+        Said::Aside { .. } => Err(NotAnAnswer::NoWords),
     }
 }
 

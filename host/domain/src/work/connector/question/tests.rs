@@ -375,3 +375,20 @@ fn what_an_agent_has_approved_is_shown_whole_too() {
     let long = with("a".repeat(APPROVAL_BYTES_MAX).into());
     assert!(ask(question(), &long).choices.is_empty());
 }
+
+/// An edit of an earlier message, or a reaction to one, fits a question for any text.
+#[test]
+fn an_edit_or_a_reaction_answers_no_question() {
+    for (widget, props, text) in [
+        ("free_text", json!({ "prompt": "Where?" }), "[reaction 👍]"),
+        ("confirmation", json!({ "prompt": "Sure?" }), "yes"),
+    ] {
+        let action = action(widget, props);
+        assert!(said(&action, text).is_ok(), "{widget}");
+        let aside = Said::Aside {
+            text: text.to_owned(),
+        };
+        let answer = read(question(), &action, &aside, false);
+        assert_eq!(answer, Err(NotAnAnswer::NoWords), "{widget}");
+    }
+}
