@@ -121,7 +121,8 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
         let text = rejection.body_text();
         // `Failed to deserialize query string: limit: invalid digit found in string`, or with the
         // name in the words.
-        let detail = text.strip_prefix(QUERY_REJECTED).unwrap_or(&text);
+        let detail = in_words(text.strip_prefix(QUERY_REJECTED).unwrap_or(&text));
+        let detail = detail.as_str();
         let named = detail
             .split_once(": ")
             .map(|(name, _)| name)
@@ -133,6 +134,33 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
         }
     })?;
     Ok(params)
+}
+
+/// Returns a parser's message about a value of a query with what is expected in its place.
+fn in_words(message: &str) -> String {
+    let told = [
+        ("invalid digit found in string", "it must be a whole number"),
+        (
+            "cannot parse integer from empty string",
+            "it is empty, and must be a whole number",
+        ),
+        (
+            "number too large to fit in target type",
+            "it is a larger number than any that is taken",
+        ),
+        (
+            "number too small to fit in target type",
+            "it is a smaller number than any that is taken",
+        ),
+        ("invalid float literal", "it must be a number"),
+    ];
+    let told = told
+        .into_iter()
+        .find_map(|(parser, words)| Some((message.strip_suffix(parser)?, words)));
+    told.map_or_else(
+        || message.to_owned(),
+        |(before, words)| format!("{before}{words}"),
+    )
 }
 
 /// The header that makes a repeated request the same request.

@@ -571,7 +571,7 @@ impl Catalogue {
 
     /// Returns the configured agents whose lists let them call a tool, by their definitions.
     pub fn agents_with(&self, tool: &ToolDefinition) -> impl Iterator<Item = &DefinitionId> {
-        let may_call = |agent: &Definition| {
+        let may_call = move |agent: &Definition| {
             let caller = Caller {
                 agent,
                 denies: &Denies::default(),

@@ -47,7 +47,7 @@ fn read_at_rest<T: Default>(
     let known = schema::newest();
     match schema::version(&connection).map_err(failed)? {
         // A first start was broken off.
-        0 => return Ok(Vec::new()),
+        0 => return Ok(T::default()),
         found if found > known => return Err(OpenError::Newer { found, known }),
         _ => readable(&connection, &path)?,
     }

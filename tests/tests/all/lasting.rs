@@ -141,6 +141,7 @@ async fn what_lasts_is_refused_where_nobody_can_be_asked() {
         origin: "trigger:calls".to_owned(),
         untrusted: true,
         speaker: None,
+        unheard: false,
         isolated: None,
     };
     world.broker.post_arrival(command, payload).await.unwrap();

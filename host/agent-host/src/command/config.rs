@@ -57,8 +57,8 @@ fn refuse_other_file(running: &Pending, loaded: &Loaded) -> Result<(), Failure> 
         return Ok(());
     }
     let error = anyhow!(
-        "the running host reads `{}`, and not `{}`: nothing was applied; put the content there, and \
-         apply that",
+        "the running host reads `{}`, and not `{}`: nothing was applied; put the content there, \
+         and apply that",
         running.file(),
         loaded.file.display()
     );

@@ -39,18 +39,16 @@ impl Pending {
             let grant: Grant = serde_json::from_value(it.get("grant")?.clone()).ok()?;
             Some((text(it, "/name").to_owned(), grant))
         });
-        let named = |pointer: &str| {
-            let entries = document.pointer(pointer).and_then(Value::as_object);
-            entries
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.clone())
-                .collect()
+        let connectors = client.get("/api/connectors").await?;
+        let definitions = client.definitions().await?;
+        let named = |listed: &Value, pointer: &str, name: &str| {
+            let listed = list(listed, pointer).iter();
+            listed.map(|it| text(it, name).to_owned()).collect()
         };
         let in_force = InForce {
             grants: grants.collect(),
-            connectors: named("/in_force/connectors"),
-            definitions: named("/in_force/agents"),
+            connectors: named(&connectors, "/connectors", "/name"),
+            definitions: named(&definitions, "/definitions", "/agentId"),
         };
         Ok(Self {
             document,
@@ -404,8 +402,9 @@ mod tests {
             "findings": [finding("error", "a"), finding("error", "b"), finding("warning", "c")],
             "left_behind": [finding("warning", "d")],
         });
+        let pending = pending(document, Value::Null);
         assert_eq!(
-            pending(document, json!({})).lines(),
+            pending.lines(),
             [
                 "c.toml is what is in force",
                 "warning: c: so it is",

@@ -52,8 +52,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-/// Finds what [`check`] finds, and what is wrong with what the commands for secrets say. They are run
-/// as a start runs them.
+/// Finds what [`check`] finds, and what is wrong with what the commands for secrets say. They are
+/// run as a start runs them.
 pub(crate) async fn check_with_commands(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = check(loaded);
     findings.extend(secrets::try_commands(loaded).await);

@@ -256,7 +256,7 @@ pub(super) fn at_rest(loaded: &Loaded) -> Secrets {
 
 fn values_at_rest(loaded: &Loaded) -> impl Iterator<Item = (String, Secret)> {
     let sources = loaded.config.secrets.iter();
-    sources.filter_map(|(name, source)| {
+    sources.filter_map(move |(name, source)| {
         let value = source.at_rest(loaded.folder())?.ok()?;
         Some((name.clone(), value))
     })

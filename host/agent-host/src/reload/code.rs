@@ -41,8 +41,8 @@ impl Reloading {
         Ok(entries)
     }
 
-    /// Returns the components that keep their code though other code is in their files, with that: a
-    /// start takes it. An author of plugins has it served as soon as it is right.
+    /// Returns the components that keep their code though other code is in their files, with that:
+    /// a start takes it. An author of plugins has it served as soon as it is right.
     pub(super) async fn other_code(
         &self,
         next: &Loaded,

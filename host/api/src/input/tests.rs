@@ -165,4 +165,15 @@ fn what_is_wrong_with_a_query_is_told_with_its_parameter() {
         query::<Page>(&"/?limit=7".parse().unwrap()).unwrap().limit,
         7
     );
+    for (text, says) in [
+        ("x", "limit: it must be a whole number"),
+        ("", "limit: it is empty, and must be a whole number"),
+        (
+            "99999999999999999999999",
+            "limit: it is a larger number than any that is taken",
+        ),
+    ] {
+        let problem = query::<Page>(&format!("/?limit={text}").parse().unwrap()).unwrap_err();
+        assert_eq!(problem.detail, says);
+    }
 }

@@ -163,8 +163,9 @@ impl AcceptedMessage {
 pub(super) struct Wait {
     /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
     /// response is the same as without waiting: the message is accepted, and its stream reports the
-    /// rest. So it is, with the open questions, as soon as the turn waits for the user; and at once
-    /// when the user, or the API key, waits for as many messages as it may.
+    /// rest. So it is, with the open questions, as soon as the turn, or the one before it, waits
+    /// for the user; and at once when the user, or the API key, waits for as many messages as it
+    /// may.
     #[param(minimum = 1, maximum = 60)]
     wait_s: Option<u64>,
 }

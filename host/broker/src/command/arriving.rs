@@ -25,8 +25,8 @@ pub struct Arriving {
     pub untrusted: bool,
     /// The one whose words they are; none where their origin tells.
     pub speaker: Option<Speaker>,
-    /// True if what comes of them is delivered to nobody. They get a turn of their own, so that they
-    /// join none that is delivered, and none that is delivered joins theirs.
+    /// True if what comes of them is delivered to nobody. They get a turn of their own, so that
+    /// they join none that is delivered, and none that is delivered joins theirs.
     pub unheard: bool,
     /// The session of their own that is begun for them; none when they go where the address says.
     pub isolated: Option<Isolated>,

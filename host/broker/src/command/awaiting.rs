@@ -7,8 +7,10 @@ use super::{Broker, Error, TurnFailure, TurnReport};
 use crate::boxed::boxed;
 use crate::driver::{catch_up, load_run};
 use domain::cut_off;
+use domain::event::InputAccepted;
 use domain::id::{InputId, OperationId, RunId};
 use domain::message::Message;
+use domain::queue::WaitKind;
 use domain::run::Run;
 use domain::run::end::NOT_BEGUN;
 use domain::run::intake::wakes;
@@ -41,7 +43,8 @@ pub enum TurnOutcome {
         /// The reason why it was put aside; none of one that was taken back or dropped.
         failure: Option<TurnFailure>,
     },
-    /// The run that deals with it waits for the user, and for nothing else but times.
+    /// The run that deals with it, or the one behind which it waits, waits for the user, and for
+    /// nothing else but times.
     Asking {
         /// The questions, with the ids to answer under, in the order in which they were asked.
         questions: Vec<(OperationId, ClientAction)>,
@@ -94,11 +97,11 @@ impl Broker {
     }
 
     async fn became(&self, input: InputId, seen: &mut Seen) -> Result<Option<TurnOutcome>, Error> {
-        let Some((_, state)) = self.store().input(input).await? else {
+        let Some((accepted, state)) = self.store().input(input).await? else {
             return Ok(None);
         };
         let run = match state {
-            InputState::Waiting => return Ok(None),
+            InputState::Waiting => return Ok(self.held_up(&accepted, seen).await),
             InputState::Claimed { run } => return Ok(self.asks(run, seen).await),
             InputState::Dropped => return Ok(Some(TurnOutcome::undone("dropped"))),
             InputState::Consumed { run }
@@ -144,6 +147,19 @@ impl Broker {
             None => None,
         };
         Ok(failure.map_or_else(|| NOT_BEGUN.to_owned(), |failure| failure.code))
+    }
+
+    /// Returns the questions of the run behind which an input waits, where that waits for the user.
+    /// None for an input that joins that run or ends it.
+    async fn held_up(&self, input: &InputAccepted, seen: &mut Seen) -> Option<TurnOutcome> {
+        let session = self.store().session(input.session).await.ok()??;
+        let asking = self.asks(session.open_run?, seen).await?;
+        let hears = |(run, _): &(Run, u64)| run.wait.is_some_and(|(_, hear)| hear);
+        match input.waits_for() {
+            WaitKind::Interrupt => None,
+            WaitKind::Steer if seen.as_ref().is_some_and(hears) => None,
+            WaitKind::Steer | WaitKind::OwnTurn | WaitKind::Queued(_) => Some(asking),
+        }
     }
 
     /// Returns the questions of a run that waits for the user. None also when it cannot be read:

@@ -326,8 +326,8 @@ impl SessionContext {
             .add_end(commit, run, holder, cause, last, plan.time)
             .await?;
         // Without another step left, arrived words wait for the next turn: they must not turn this
-        // one into a failure. Nothing joins a thread that is compacted, or a turn of which nobody is
-        // to hear: arrived words lead the next turn.
+        // one into a failure. Nothing joins a thread that is compacted, or a turn of which nobody
+        // is to hear: arrived words lead the next turn.
         let unrecorded_ms = driving
             .stopwatch
             .unrecorded_ms()

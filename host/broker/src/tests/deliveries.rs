@@ -5,7 +5,7 @@ use crate::command::{Address, Arriving};
 use crate::driver::tell_of_dead;
 use crate::fresh;
 use crate::journal::Context;
-use crate::{PostRouted, Routed};
+use crate::{PostRouted, Routed, TurnOutcome};
 use domain::connector::{CHAT_DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryQueued, Event, InputAccepted, Source};
 use domain::id::{ConnectorId, DeliveryId, OccasionId, OperationId, SessionId, Stream};
@@ -20,6 +20,7 @@ use domain::trigger::Quiet;
 use domain::user::UserId;
 use runtime::Outcome;
 use serde_json::json;
+use std::time::Duration;
 use store::{Commit, Expected};
 use uuid::Uuid;
 
@@ -193,6 +194,22 @@ async fn a_reply_that_comes_too_early_is_told_as_well_as_the_last_one() {
     host.ended().await;
     let expected = [to("42", "to one"), to("42", "to both")];
     assert_eq!(told(&host).await, expected);
+}
+
+#[tokio::test]
+async fn whoever_waits_behind_a_turn_that_asks_the_user_hears_of_the_question_at_once() {
+    let host = Host::new().await;
+    host.guest.steps([works([question()], &[])]);
+    host.say("one").await;
+    host.stored("run.stepped", 1).await;
+    let behind = host.post("two").await;
+    let hour = Duration::from_secs(3_600);
+    let outcome = host.broker.await_reply(behind, hour).await.unwrap();
+    let Some(TurnOutcome::Asking { questions }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(questions.len(), 1);
+    assert_eq!(questions[0].1.widget, "multiple_choice");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use domain::definition::DefinitionId;
 use domain::delegate::CacheLimits;
 use domain::event::{Event, Recorded, RunEnded};
 use domain::grant::{Grant, PatternList};
-use domain::id::SessionId;
+use domain::id::{InputId, SessionId};
 use domain::message::Part;
 use domain::operation::Progress;
 use domain::queue::QueueOverride;
@@ -135,6 +135,11 @@ impl Host {
 
     /// Posts a message in the session.
     pub(super) async fn say(&self, text: &str) {
+        self.post(text).await;
+    }
+
+    /// Posts words of the user's, and returns their input.
+    pub(super) async fn post(&self, text: &str) -> InputId {
         let message = PostMessage {
             target: target(),
             session: self.session,
@@ -145,7 +150,7 @@ impl Host {
             user: UserId::local(),
             idempotency_key: None,
         };
-        self.broker.post_message(message).await.unwrap();
+        self.broker.post_message(message).await.unwrap().input
     }
 
     /// Cancels the open turn. Returns whether one was open.

@@ -162,6 +162,7 @@ async fn the_words_of_a_trigger_set_no_other_trigger() {
         origin: "trigger:morning".to_owned(),
         untrusted: false,
         speaker: None,
+        unheard: false,
         isolated: None,
     };
     host.broker.post_arrival(words, of_trigger).await.unwrap();

@@ -2,10 +2,10 @@
 
 use super::ReadError;
 use crate::projections::scope_name;
-use crate::sql::{Columns, Sql, limit as rows};
+use crate::sql::{Columns, limit as rows};
 use crate::store::Store;
 use domain::bucket::BucketSize;
-use domain::grant::{BucketPlace, BucketScope};
+use domain::grant::BucketPlace;
 use rusqlite::params;
 
 /// A statement about one key of one bucket.

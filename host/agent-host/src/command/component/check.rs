@@ -78,12 +78,6 @@ pub(super) async fn run(
         let mut warnings = undeclared(&imports, &standings);
         warnings.extend(about_content(&findings, &entry.name));
         let recorded = refusals.of(&entry.name);
-        let taken_by = match running.as_ref() {
-            Some(host) if host.is_of(loaded) && !host.holds_code_of(&entry.name) => {
-                "`config apply`"
-            }
-            Some(_) | None => "the next start",
-        };
         let place = Place::in_config(loaded, &entry.name);
         tally.count(&standings, &warnings, &faults);
         let code = entry.component.digest();
@@ -108,9 +102,9 @@ pub(super) async fn run(
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
-                .chain(pin.lines(&code.to_string(), loaded.is_toml(), taken_by))
+                .chain(pin_lines(&pin, &entry, loaded, running.as_ref()))
                 .chain(at_the_edge(&entry))
-                .chain(described::destructive(entry.component.describes()))
+                .chain(destructive(&entry, loaded))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
                 .chain(report_lines(&place, &standings, &lines, &imports))
@@ -122,6 +116,26 @@ pub(super) async fn run(
         });
     }
     tally.result()
+}
+
+/// Returns the lines about the pinning of a component, and what gives its grant to other code.
+fn pin_lines(pin: &Pin, entry: &Entry, loaded: &Loaded, running: Option<&Pending>) -> Vec<String> {
+    let taken_by = match running {
+        Some(host) if host.is_of(loaded) && !host.holds_code_of(&entry.name) => "`config apply`",
+        Some(_) | None => "the next start",
+    };
+    let digest = entry.component.digest().to_string();
+    pin.lines(&digest, loaded.is_toml(), taken_by)
+}
+
+/// Returns the lines on tools that declare themselves destructive. A user is asked where the grant
+/// or each agent says so.
+fn destructive(entry: &Entry, loaded: &Loaded) -> Vec<String> {
+    let agents = &loaded.config.agents;
+    described::destructive(entry.component.describes(), |tool| {
+        let by_agents = || agents.iter().all(|agent| agent.confirm.asks(tool));
+        entry.grant.confirm.asks(tool) || (!agents.is_empty() && by_agents())
+    })
 }
 
 /// Returns what a document says about the manifest.

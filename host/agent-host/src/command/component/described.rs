@@ -69,19 +69,31 @@ fn of_tool(tool: &ToolDefinition) -> String {
     )
 }
 
-/// Returns the line on the tools that declare themselves destructive; none where none does.
-pub(super) fn destructive(described: &Described) -> Option<String> {
+/// Returns the lines on the tools that declare themselves destructive: those about whose calls a
+/// user `is_asked`, and the others; none where none does.
+pub(super) fn destructive(
+    described: &Described,
+    is_asked: impl Fn(&ToolDefinition) -> bool,
+) -> Vec<String> {
     let Described::Tools(tools) = described else {
-        return None;
+        return Vec::new();
     };
-    let names = tools.iter().filter(|tool| tool.destructive);
-    let names: Vec<&str> = names.map(|tool| tool.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "  destroys {}: with `confirm = \"destructive\"` a user is asked before each call",
-            names.join(", ")
-        )
+    let tools = tools.iter().filter(|tool| tool.destructive);
+    let (asked, others): (Vec<_>, Vec<_>) = tools.partition(|tool| is_asked(tool));
+    [
+        (asked, "a user is asked before each call, by `confirm`"),
+        (
+            others,
+            "with `confirm = \"destructive\"` a user is asked before each call",
+        ),
+    ]
+    .into_iter()
+    .filter(|(tools, _)| !tools.is_empty())
+    .map(|(tools, says)| {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        format!("  destroys {}: {says}", names.join(", "))
     })
+    .collect()
 }
 
 fn of_trigger(trigger: &TriggerDescription) -> Vec<String> {
@@ -168,15 +180,14 @@ mod tests {
             ]
         );
         assert_eq!(brief(&tools), "tools  put, delete (destructive)");
-        assert!(
-            destructive(&tools)
-                .unwrap()
-                .starts_with("  destroys delete: ")
-        );
-        assert_eq!(
-            destructive(&Described::Tools(vec![tool("put", false)])),
-            None
-        );
+        let told = |is_asked: bool| destructive(&tools, |_| is_asked);
+        let advised = "  destroys delete: with `confirm = \"destructive\"` a user is asked before \
+                       each call";
+        assert_eq!(told(false), [advised]);
+        let asked = "  destroys delete: a user is asked before each call, by `confirm`";
+        assert_eq!(told(true), [asked]);
+        let harmless = Described::Tools(vec![tool("put", false)]);
+        assert!(destructive(&harmless, |_| false).is_empty());
     }
 
     #[test]

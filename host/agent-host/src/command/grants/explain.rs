@@ -75,6 +75,7 @@ pub(super) async fn run(
         resolution: CallResolution::new(&bound, &looks, &configured, &config),
         targets: targets(&catalogue, &caller, asked),
         way: Way::of(definition, by.as_deref(), asked),
+        asked_by: asked_by(&configured, by.as_deref(), asked, grant),
         looks,
         bound,
     };
@@ -116,6 +117,8 @@ struct Explanation<'a> {
     resolution: CallResolution,
     targets: Vec<(&'static str, Option<Denied>)>,
     way: Way,
+    /// The keys of the configuration by which a user approves each call first.
+    asked_by: Vec<String>,
     looks: Vec<Look>,
     bound: Result<Bound, Denied>,
 }
@@ -152,6 +155,7 @@ impl Explanation<'_> {
             "refused": refused,
             "rulings": self.bound.as_ref().ok().map(|bound| &bound.rulings),
             "lines": lines,
+            "asked_by": self.asked_by,
             "targets": targets,
         })
     }
@@ -167,6 +171,12 @@ impl Explanation<'_> {
         let mut lines = vec![format!("{} calls {tool} of {whose}", self.agent)];
         lines.extend(self.looks.iter().map(look_line));
         lines.extend(self.way.line());
+        if self.bound.is_ok() && !self.asked_by.is_empty() {
+            let keys = self.asked_by.join(", ");
+            lines.push(format!(
+                "a user approves each call before it is made, by {keys}"
+            ));
+        }
         lines.extend(self.resolution.lines(place));
         lines.extend(self.bound.iter().flat_map(bound_lines));
         if self.bound.is_ok() {
@@ -177,6 +187,25 @@ impl Explanation<'_> {
         }
         lines
     }
+}
+
+/// Returns the keys of the configuration by which a user approves each call of a tool first.
+fn asked_by(
+    agent: &ConfiguredAgent<'_>,
+    component: Option<&str>,
+    tool: &ToolDefinition,
+    grant: &Grant,
+) -> Vec<String> {
+    let component = component.unwrap_or_default();
+    let keys = [
+        (
+            format!("agents[{}].confirm", agent.index),
+            &agent.definition.confirm,
+        ),
+        (format!("components.{component}.confirm"), &grant.confirm),
+    ];
+    let asking = keys.into_iter().filter(|(_, it)| it.asks(tool));
+    asking.map(|(key, _)| key).collect()
 }
 
 /// A tool with the component that offers it, if it is not the host's own, and the component's
@@ -441,12 +470,42 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallResolution, ConfiguredAgent, Place, own_tools};
+    use super::{CallResolution, ConfiguredAgent, Place, asked_by, own_tools};
     use crate::config::ComponentConfig;
     use domain::authority::{Asked, Caller, Denies, Permissions};
     use domain::definition::Definition;
     use domain::grant::Grant;
+    use domain::tool::ToolDefinition;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_call_that_a_user_approves_first_names_the_keys_that_say_so() {
+        let tool: ToolDefinition = serde_json::from_value(json!({
+            "name": "delete_file", "description": "", "arguments": {}, "effect": "idempotent",
+            "capabilities": [], "destructive": true,
+        }))
+        .unwrap();
+        let of = |agent: Value, grant: Value| {
+            let mut definition = json!({ "agentId": "a", "displayName": "A" });
+            let keys = agent.as_object().unwrap().clone();
+            definition.as_object_mut().unwrap().extend(keys);
+            let definition: Definition = serde_json::from_value(definition).unwrap();
+            let grant: Grant = serde_json::from_value(grant).unwrap();
+            let agent = ConfiguredAgent {
+                definition: &definition,
+                index: 2,
+            };
+            asked_by(&agent, Some("files"), &tool, &grant)
+        };
+        let confirm = || json!({ "confirm": "destructive" });
+        let none = || json!({});
+        let other = || json!({ "confirm": ["write_*"] });
+        assert!(of(none(), other()).is_empty());
+        assert_eq!(of(none(), confirm()), ["components.files.confirm"]);
+        assert_eq!(of(confirm(), none()), ["agents[2].confirm"]);
+        let both = of(confirm(), json!({ "confirm": ["delete_*"] }));
+        assert_eq!(both, ["agents[2].confirm", "components.files.confirm"]);
+    }
 
     /// Returns the lines for a call of `fetch`, which asks for `net.http`, by the third agent of a
     /// configuration.
