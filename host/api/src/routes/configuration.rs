@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
 use crate::problem::Problem;
-use crate::reloads::{PendingConfig, ReloadReport, ReloadRequest};
+use crate::reloads::{PendingConfig, PendingFinding, ReloadReport, ReloadRequest};
 use crate::state::Api;
 use axum::extract::State;
 use domain::difference::{Change, DIFFERENCES_MAX, Difference};
