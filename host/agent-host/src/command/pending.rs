@@ -395,7 +395,8 @@ mod tests {
 
     #[test]
     fn an_error_that_refuses_the_file_is_left_to_the_refusal() {
-        let finding = |severity: &str, key: &str| json!({ "severity": severity, "key": key, "message": "so it is" });
+        let finding =
+            |is: &str, key: &str| json!({ "severity": is, "key": key, "message": "so it is" });
         let document = json!({
             "file": "c.toml",
             "refused": "the configuration has 2 errors:\n  a: so it is\n  b: so it is",

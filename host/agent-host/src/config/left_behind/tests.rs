@@ -196,9 +196,7 @@ fn a_folder_that_kept_users_apart_and_becomes_common_is_told_as_that() {
         (
             "ws/{user}",
             "ws",
-            vec![
-                "2 entries of `ROOT/ws/{user}` were kept apart by user, and are common to all users",
-            ],
+            vec!["2 entries of `ROOT/ws/{user}` were kept apart by user, and are common to all"],
         ),
         (
             "ws/{user}",
