@@ -42,7 +42,7 @@ pub struct PendingConfig {
     pub refused: Option<String>,
     /// The findings of a check in the environment of the host.
     pub findings: Vec<PendingFinding>,
-    /// What it would leave behind or open to others.
+    /// Findings on what it would leave behind or open to others.
     pub left_behind: Vec<PendingFinding>,
     /// The keys at which it differs from what is in force, with their values.
     pub changes: Vec<PendingChange>,

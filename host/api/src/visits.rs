@@ -85,7 +85,7 @@ struct ChatBytes {
     /// All of them: what the store has of them, and what was taken since.
     all: u64,
     counted: Instant,
-    /// Those of each address, by the day of this process on which they came.
+    /// The bytes of each address, by the day of this process on which they came.
     of: HashMap<IpAddr, BTreeMap<u64, u64>>,
     /// The first day whose bytes count.
     since: u64,

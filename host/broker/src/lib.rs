@@ -115,6 +115,7 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.step.after",
     "broker.commit.before",
     "broker.commit.after",
+    "broker.suspicions.before",
     "broker.recover.before",
     "broker.recover.after",
     "broker.started.after",

@@ -328,12 +328,13 @@ fn every_crash_point_of_the_sources_is_listed_and_tried() {
         .map(|(point, _)| (*point).to_owned())
         .collect();
     // Those of a purge are passed where something is purged: `purge.rs`; those of a recovery after
-    // another crash: `poison.rs`; those of a cut where a prompt outgrows its window:
-    // `compaction/during.rs`; those of reading a session into notes: `memory.rs`; those of the
-    // edge: `triggers/crash.rs` and `connectors/restarts.rs`.
+    // another crash: `poison.rs`; that of suspicions: `isolation.rs`; those of a cut where a prompt
+    // outgrows its window: `compaction/during.rs`; those of reading a session into notes:
+    // `memory.rs`; those of the edge: `triggers/crash.rs` and `connectors/restarts.rs`.
     let elsewhere = [
         "store.purge.",
         "broker.recover.",
+        "broker.suspicions.",
         "broker.cut.",
         "broker.memory.",
         "edge.",

@@ -23,7 +23,7 @@ use store::kept_at_rest;
 #[derive(Debug)]
 pub(crate) struct Pending {
     document: Value,
-    /// What it has in force.
+    /// The names and grants that it has in force.
     in_force: InForce,
     /// The components that it serves.
     components: Value,
@@ -141,7 +141,8 @@ impl Pending {
         };
         let served = list(&self.components, "/components").iter();
         let kept = served.filter(|it| {
-            let (name, digest) = (text(it, "/name"), text(it, "/digest"));
+            let name = text(it, "/name");
+            let digest = text(it, "/digest");
             let is_other = code_of(name).is_some_and(|code| code != digest);
             let pinned = key(next, name, "sha256");
             let may_stay =

@@ -56,7 +56,11 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
 /// run as a start runs them.
 pub(crate) async fn check_with_commands(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = check(loaded);
-    findings.extend(secrets::try_commands(loaded).await);
+    let (values, refused) = secrets::tried(loaded).await;
+    findings.extend(refused);
+    let alike = external::alike(&loaded.config, &values).into_iter();
+    let new: Vec<Finding> = alike.filter(|it| !findings.contains(it)).collect();
+    findings.extend(new);
     findings
 }
 

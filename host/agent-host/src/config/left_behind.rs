@@ -25,7 +25,7 @@ const ENTRIES_MAX: usize = 1_000;
 /// Grants by their components.
 pub(crate) type Grants = BTreeMap<String, Grant>;
 
-/// What is in force while another configuration is looked at.
+/// Names and grants that are in force while another configuration is looked at.
 #[derive(Debug, Default)]
 pub(crate) struct InForce {
     pub(crate) grants: Grants,
@@ -35,12 +35,12 @@ pub(crate) struct InForce {
     pub(crate) definitions: BTreeSet<String>,
 }
 
-/// What a configuration leaves behind, or shows to others than before.
+/// Findings on what a configuration leaves behind, or shows to others than before.
 #[derive(Debug, Default)]
 pub(crate) struct LeftBehind {
-    /// What the change to it does.
+    /// Effects of the change to it.
     pub(crate) by_change: Vec<Finding>,
-    /// What is so whether it changes anything or not.
+    /// Facts that hold whether it changes anything or not.
     pub(crate) anyway: Vec<Finding>,
 }
 

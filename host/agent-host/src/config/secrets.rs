@@ -3,7 +3,6 @@
 
 use super::component::EnvironmentValue;
 use super::document::{Config, Loaded};
-use super::external;
 use super::finding::{Finding, error, warning};
 use super::locations::text_variable;
 use crate::invocation::quoted;
@@ -262,11 +261,10 @@ fn values_at_rest(loaded: &Loaded) -> impl Iterator<Item = (String, Secret)> {
     })
 }
 
-/// Finds the commands that say no secret that can be used, and what is wrong only beside what they
-/// say. Each is run as a start runs it, all at once. What [`check`] finds is not found again.
-pub(super) async fn try_commands(loaded: &Loaded) -> Vec<Finding> {
-    let config = &loaded.config;
-    let commands = config.secrets.iter().filter_map(|(name, source)| {
+/// Reads all secrets, and finds the commands that say none that can be used. Each is run as a start
+/// runs it, all at once.
+pub(super) async fn tried(loaded: &Loaded) -> (Secrets, Vec<Finding>) {
+    let commands = loaded.config.secrets.iter().filter_map(|(name, source)| {
         let is_run = matches!(source, SecretSource::Command(words) if !words.is_empty());
         is_run.then_some(async move { (name, source.value(loaded.folder()).await) })
     });
@@ -278,10 +276,7 @@ pub(super) async fn try_commands(loaded: &Loaded) -> Vec<Finding> {
             Err(problem) => findings.push(problem.finding(name)),
         }
     }
-    let known = external::alike(config, &at_rest(loaded));
-    let alike = external::alike(config, &Secrets::new(values));
-    findings.extend(alike.into_iter().filter(|it| !known.contains(it)));
-    findings
+    (Secrets::new(values), findings)
 }
 
 /// Finds everything that is wrong or odd about secrets and the grants of them. Reads

@@ -48,7 +48,8 @@ pub(super) fn opened(before: &Grants, after: &Grants) -> Vec<Finding> {
         let now = after.get(component).map(|now| now.key_value.as_slice());
         let buckets = grant.key_value.iter().filter_map(move |was| {
             let now = now?.iter().find(|now| now.bucket == was.bucket)?;
-            let (were, are) = (Apart::of_scope(was.scope), Apart::of_scope(now.scope));
+            let were = Apart::of_scope(was.scope);
+            let are = Apart::of_scope(now.scope);
             let was = was.scope.as_str();
             (are < were).then(|| {
                 let message = format!(

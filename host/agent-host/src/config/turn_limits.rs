@@ -433,7 +433,7 @@ mod tests {
         }
     }
 
-    /// Whoever writes a message may name the default model.
+    /// The default model may be named by whoever writes a message.
     #[test]
     fn a_limit_below_the_reserve_of_the_default_model_is_named_beside_the_agents_own() {
         let config = json!({

@@ -30,7 +30,7 @@ pub(super) struct ReloadView {
     needs_restart: Vec<String>,
     /// Granted folders that were opened anew, because others are in their places now.
     folders_opened: Vec<String>,
-    /// What is left behind, or opened to others who did not have it, in sentences.
+    /// Sentences on what is left behind, or opened to others who did not have it.
     left_behind: Vec<String>,
     /// Number of definitions that users made and that fit no template any more. The list of
     /// definitions has them with the reasons.
@@ -128,7 +128,8 @@ pub(super) struct PendingView {
     refused: Option<String>,
     /// The findings of a check of it in the environment of the host.
     findings: Vec<PendingFindingView>,
-    /// What it would leave behind or open to others, of what is kept under the names in force.
+    /// Findings on what it would leave behind or open to others, of what is kept under the names in
+    /// force.
     left_behind: Vec<PendingFindingView>,
     /// The keys with other values than those in force.
     changes: Vec<PendingChangeView>,
@@ -136,8 +137,8 @@ pub(super) struct PendingView {
     needs_restart: Vec<String>,
     /// Granted folders in whose places others are now: reading the configuration again opens those.
     moved_folders: Vec<String>,
-    /// What the host keeps under names of the configuration.
-    kept: KeptView,
+    /// Content that the host keeps under names of the configuration.
+    kept: KeptContentView,
     /// The configuration in force, in which agents and personas have their names for keys. Secrets
     /// are named in it, without their values.
     #[schema(value_type = Object)]
@@ -173,9 +174,9 @@ pub(super) struct PendingChangeView {
     needs_restart: bool,
 }
 
-/// What the host keeps under names of the configuration.
+/// Content that the host keeps under names of the configuration.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct KeptView {
+pub(super) struct KeptContentView {
     /// The buckets of components that have keys.
     buckets: Vec<KeptBucketView>,
     /// The connectors of which there are connector keys.
@@ -232,7 +233,7 @@ impl From<PendingFinding> for PendingFindingView {
     }
 }
 
-impl From<Kept> for KeptView {
+impl From<Kept> for KeptContentView {
     fn from(kept: Kept) -> Self {
         let buckets = kept.buckets.into_iter().map(|it| KeptBucketView {
             component: it.component,

@@ -11,6 +11,9 @@ use serde::Serialize;
 #[cfg(test)]
 mod tests;
 
+/// The code of work that met a limit.
+pub(crate) const LIMIT_REACHED: &str = "limit-reached";
+
 /// The stage at which something went wrong, as the designs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

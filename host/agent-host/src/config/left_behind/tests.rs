@@ -9,7 +9,8 @@ use store::KeptBucket;
 
 fn loaded(folder: &Path, components: &str) -> Loaded {
     let file = folder.join("c.toml");
-    std::fs::write(&file, components).unwrap();
+    // A file without a word is refused.
+    std::fs::write(&file, format!("# c\n{components}")).unwrap();
     load(&file, []).unwrap()
 }
 

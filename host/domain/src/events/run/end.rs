@@ -24,8 +24,6 @@ use std::sync::Arc;
 
 /// The code of work that its agent gave up.
 pub(super) const AGENT_FAILED: &str = "agent-failed";
-/// The code of work that met a limit.
-pub(super) const LIMIT_REACHED: &str = "limit-reached";
 /// The code of work that no turn was begun with.
 pub const NOT_BEGUN: &str = "not-begun";
 /// The code of work that was not done by its deadline.

@@ -1,7 +1,6 @@
 //! The conditions that wake an agent, and the news it is given.
 
 use super::Run;
-use super::end::LIMIT_REACHED;
 use crate::events::event::{InputAccepted, Source};
 use crate::thread::message::{Draft, Message, Part, Role, text_of};
 use crate::values::digest::Salt;
@@ -121,7 +120,7 @@ impl Run {
                     category,
                     Some(ErrorCategory::LlmRequestFailed | ErrorCategory::LlmStreamFailed)
                 );
-                is_of_models || *code == LIMIT_REACHED
+                is_of_models || *code == error_code::LIMIT_REACHED
             })
     }
 

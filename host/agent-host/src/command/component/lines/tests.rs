@@ -196,7 +196,7 @@ fn lines_are_blocks_that_are_pasted_as_a_whole() {
     let lines = Missing::of(all).lines(&ComponentConfig::default());
     for (name, beginning) in [("toml", ""), ("json", "{ \"components\": {")] {
         let file = folder.path().join(format!("c.{name}"));
-        let empty = if name == "toml" { "" } else { "{}" };
+        let empty = if name == "toml" { "# c\n" } else { "{}" };
         std::fs::write(&file, empty).unwrap();
         let place = Place::in_config(&load(&file, []).unwrap(), "lists");
         let told = place.describe(&lines);
