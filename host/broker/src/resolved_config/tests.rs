@@ -26,23 +26,29 @@ fn definition(more: Value) -> Definition {
     serde_json::from_value(definition).unwrap()
 }
 
-/// A template, and an agent that is none.
+/// A template, and an agent that is none. Both may use the one tool.
 fn configured() -> Catalogue {
-    let described = json!({ "kind": "agent", "description": {
+    let agent = json!({ "kind": "agent", "description": {
         "id": "puppet", "display_name": "Puppet", "summary": "", "session_types": [],
         "wants": [], "memo_formats": [],
     } });
-    let entry = Entry {
-        name: "puppet".to_owned(),
+    let tools = json!({ "kind": "tools", "description": [
+        { "name": "read", "description": "Reads.", "arguments": {}, "effect": "read-only" },
+    ] });
+    let entry = |name: &str, described| Entry {
+        name: name.to_owned(),
         component: Component::new(described),
         grant: Grant::default(),
         is_pinned: false,
     };
     let definitions = vec![
-        definition(json!({ "agentId": "helper", "templateFor": ["*"] })),
-        definition(json!({ "agentId": "plain" })),
+        definition(json!({
+            "agentId": "helper", "templateFor": ["*"], "capabilityAllowlist": ["*"],
+        })),
+        definition(json!({ "agentId": "plain", "capabilityAllowlist": ["*"] })),
     ];
-    Catalogue::new(definitions, vec![entry]).unwrap()
+    let entries = vec![entry("puppet", agent), entry("tools", tools)];
+    Catalogue::new(definitions, entries).unwrap()
 }
 
 fn user(name: &str) -> UserId {
