@@ -399,7 +399,7 @@ async fn arguments_that_can_be_read_in_two_ways_are_refused() {
             "the arguments cannot be taken: it is not JSON",
         ),
         ("call [\"attack\"]", "not a JSON object"),
-        ("call {} {}", "trailing characters"),
+        ("call {\"attack\":\"first\"} {}", "trailing characters"),
     ] {
         let seen = said(&host, words).await;
         assert!(
