@@ -23,24 +23,6 @@ async fn a_host_has_started_from_its_first_request_on_and_while_it_stops() {
     assert_eq!(host.get("/readyz").await.status, 503);
 }
 
-/// A monitor with the wrong key would see a host that is always well.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_deep_probe_is_refused_without_the_scope_admin_and_the_other_is_not() {
-    let host = Host::start().await;
-    let reader = key(&host, "alice", &[Scope::Read, Scope::Write]).await;
-    let admin = key(&host, "olga", &[Scope::Admin]).await;
-    for (credential, deep) in [
-        (TOKEN, 200),
-        (admin.as_str(), 200),
-        (reader.as_str(), 403),
-        ("not-a-token", 401),
-    ] {
-        let answer = host.get_with(credential, "/readyz?deep").await;
-        assert_eq!(answer.status, deep, "{}", answer.body);
-        assert_eq!(host.get_with(credential, "/readyz").await.status, 200);
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_is_told_to_everybody_and_while_the_host_starts() {
     let host = Host::starting(Limits::default()).await;

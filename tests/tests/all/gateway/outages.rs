@@ -49,12 +49,9 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
     assert_eq!(status["outages"][0]["name"], "local");
     let (code, problem) = deep(&host).await;
     assert_eq!((code, &problem["code"]), (503, &json!("DEPENDENCY_DOWN")));
-    for (bare, status) in [("/readyz", 200), ("/readyz?deep", 401)] {
+    for bare in ["/readyz", "/readyz?deep"] {
         let shallow = host.send(host.bare(Method::GET, bare)).await.unwrap();
-        assert_eq!(
-            shallow.status, status,
-            "who has no credential is told no more"
-        );
+        assert_eq!(shallow.status, 200, "who has no credential is told no more");
     }
     let told = folder.run(&["status"]).await;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
