@@ -188,7 +188,7 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
-/// What the last process computed for is known to the next one until it has noted it.
+/// The sessions that the last process computed for are known to the next until it has noted them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_is_killed_before_it_notes_whom_it_suspects_forgets_no_suspicion() {
     let folder = folder().await;

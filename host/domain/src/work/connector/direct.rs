@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn an_address_with_all_places_keeps_no_more_of_them_than_its_share_when_others_come() {
         let now = Timestamp(FREE_AFTER_MS * 10);
-        let (storm, visitors_max) = (0, 12);
+        let storm = 0;
+        let visitors_max = 12;
         let mut of_places = vec![storm; visitors_max];
         for newcomer in 1..=8_usize {
             let count = |address| of_places.iter().filter(|it| **it == address).count();

@@ -104,7 +104,7 @@ fn what_a_key_grants_already_stays_as_it_is() {
     assert_eq!(config, parsed(&expected.join("\n")));
 }
 
-/// Who pastes a line has read what it grants, and not who else is in the folder.
+/// A line says what it grants, and not who else is in the folder.
 #[test]
 fn no_line_lets_all_users_write_what_they_share() {
     let folder = |path: &str, access: &str| {
