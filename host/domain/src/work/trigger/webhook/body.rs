@@ -43,14 +43,14 @@ impl WebhookRequest<'_> {
 }
 
 /// Reads the body of a call that is no event. What says that it is JSON is JSON, and so is an
-/// object that says it is text, or says nothing.
+/// object that says it is text or anything else, or says nothing.
 pub(super) fn payload(
     request: &WebhookRequest<'_>,
     scheme: Option<HmacScheme>,
 ) -> Result<Value, NotACall> {
     let content_type = request.content_type();
     let read = match read_body(request.body, content_type)? {
-        Value::String(text) if request.media_type().as_deref() == Some("text/plain") => {
+        Value::String(text) if !request.media_type().is_some_and(|it| is_json(&it)) => {
             object(&text).unwrap_or(Value::String(text))
         }
         read => read,
