@@ -205,6 +205,10 @@ fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
         .filter_map(file)
         .take(ATTACHMENTS_MAX)
         .collect::<Vec<_>>();
+    let own = items(&message["files"]).iter();
+    let closed = own.filter(|it| file(it).is_none()).map(closed);
+    let text: Vec<String> = std::iter::once(text).chain(closed).collect();
+    let text = text.join("\n").trim().to_owned();
     let is_unread = text.is_empty() && quotations.is_empty() && files.is_empty();
     AllSaid {
         text,
@@ -351,6 +355,14 @@ fn file(file: &Value) -> Option<Attachment> {
         handle: text("url_private")?.to_owned(),
         size: file["size"].as_u64(),
     })
+}
+
+/// The words for a file that the app cannot get: it is deleted, or of another workspace.
+fn closed(file: &Value) -> String {
+    match file["name"].as_str().filter(|name| !name.is_empty()) {
+        Some(name) => format!("[file {name}, which cannot be read here]"),
+        None => "[file that cannot be read here]".to_owned(),
+    }
 }
 
 /// The app's own user, as far as the call says.

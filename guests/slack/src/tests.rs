@@ -319,6 +319,22 @@ fn blocks_without_a_text_are_read_as_words() {
 }
 
 #[test]
+fn a_file_that_the_app_cannot_get_is_told_of_in_words() {
+    let files = json!([
+        { "id": "F1", "name": "plan.pdf", "file_access": "check_file_info" },
+        { "id": "F2", "mode": "tombstone" },
+        { "name": "a.txt", "url_private": "https://files.slack.com/a" },
+    ]);
+    let message = read(&direct(
+        &json!({ "subtype": "file_share", "text": "see", "files": files }),
+    ));
+    let message = message.unwrap();
+    let told = "see\n[file plan.pdf, which cannot be read here]\n[file that cannot be read here]";
+    assert_eq!(message.said, Said::Text(told.to_owned()));
+    assert_eq!(message.attachments.len(), 1);
+}
+
+#[test]
 fn a_chat_of_two_is_told_by_its_id_too() {
     let told =
         json!({ "type": "message", "user": "U1", "channel": "D1", "ts": "1.0", "text": "hi" });
