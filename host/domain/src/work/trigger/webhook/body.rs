@@ -127,7 +127,7 @@ fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     let mut named = parameters.filter_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         let is_named = name.trim().eq_ignore_ascii_case("charset");
-        is_named.then(|| value.trim().trim_matches('"'))
+        is_named.then(|| value.trim().trim_matches(['"', '\'']))
     });
     let Some(label) = named.next() else {
         return Ok(UTF_8);

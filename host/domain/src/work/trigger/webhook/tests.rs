@@ -398,6 +398,7 @@ fn a_text_is_read_in_the_character_set_that_it_names() {
         ("us-ascii", "café".as_bytes(), Some("café")),
         ("\"Shift_JIS\"", b"\x93\xfa", Some("日")),
         ("UTF-16LE", b"h\0i\0", Some("hi")),
+        ("'utf8'", "café".as_bytes(), Some("café")),
         ("utf-8", b"caf\xe9", None),
         ("klingon", b"a", None),
     ] {
