@@ -59,7 +59,6 @@ pub(crate) struct Tool<'a> {
 
 impl Tool<'_> {
     pub(crate) async fn perform(self) -> Performed {
-        // Before all that is checked, since it may take long.
         let _place = self.place().await;
         let present = self.core.served();
         let Some(offering) = self.offering(&present) else {
@@ -130,7 +129,8 @@ impl Tool<'_> {
         Performed::ended(Ended::Failed(failure))
     }
 
-    /// Waits for a place among the calls of the tool's component; none where it is not there.
+    /// Waits for a place among the calls of the tool's component; none where it is not there. It
+    /// may take long, so all that is checked is checked afterwards.
     async fn place(&self) -> Option<ToolPlace> {
         let entry = self.offering(&self.core.served())?.entry;
         let party = self.started.into();
