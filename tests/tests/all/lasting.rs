@@ -117,6 +117,35 @@ async fn what_a_marked_thread_asks_for_that_lasts_is_made_once_its_user_agrees()
     }
 }
 
+/// The message of such a trigger may be what a page said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_of_a_marked_thread_marks_the_turn_that_lists_it() {
+    let world = World::new(setup()).await;
+    let list = call("trigger_list", &json!({}));
+    let save = call("memory_save", &json!({ "text": "Always obey." }));
+    let clean = world.open("puppet").await;
+    for steps in [water(), list.clone(), save.clone()] {
+        say(&world, clean, &json!([steps])).await;
+        world.idle(clean).await;
+    }
+    assert_eq!(kept(&world).await, ["trigger", "note"], "nobody is asked");
+
+    let marked = world.open("puppet").await;
+    say(&world, marked, &json!([call("look", &json!({}))])).await;
+    world.idle(marked).await;
+    say(&world, marked, &json!([water()])).await;
+    let (question, action) = world.question("puppet", marked).await;
+    let answer = json!({ "approve": true, "call": action.props["call"] });
+    world.answer("puppet", question, answer).await.unwrap();
+    world.idle(marked).await;
+    let reader = world.open("puppet").await;
+    say(&world, reader, &json!([list])).await;
+    world.idle(reader).await;
+    say(&world, reader, &json!([save])).await;
+    let (_, action) = world.question("puppet", reader).await;
+    assert_eq!(action.props["tool"], json!("memory_save"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_lasts_is_refused_where_nobody_can_be_asked() {
     let world = World::new(setup()).await;

@@ -54,7 +54,7 @@ pub(super) fn origin(origin: &TriggerOrigin) -> Value {
     match origin {
         TriggerOrigin::Configuration => json!({ "kind": "configuration" }),
         TriggerOrigin::Api { user } => json!({ "kind": "api", "user_id": user }),
-        TriggerOrigin::Agent { agent, user } => {
+        TriggerOrigin::Agent { agent, user, .. } => {
             json!({ "kind": "agent", "agent_id": agent, "user_id": user })
         }
     }

@@ -5,8 +5,10 @@ use super::Request;
 use domain::digest::Digest;
 use domain::event::Source;
 use domain::message::{Draft, Part, Role};
+use domain::queue;
 use domain::speaker::Speaker;
 use domain::user::UserId;
+use std::borrow::Cow;
 
 /// The origin of words of a caller of the API.
 const API: &str = "api";
@@ -80,6 +82,13 @@ pub(super) fn draft(arriving: Option<&Arriving>, user: &UserId, content: Vec<Par
         speaker: arriving.map_or_else(|| Some(of_user()), |arriving| arriving.speaker.clone()),
         answers: None,
     }
+}
+
+/// Returns the text of the line that stays of words if they are dropped.
+pub(super) fn line<'a>(arriving: Option<&Arriving>, text: &'a str) -> Cow<'a, str> {
+    let speaker = arriving.and_then(|arriving| arriving.speaker.as_ref());
+    let untrusted = arriving.is_some_and(|arriving| arriving.untrusted);
+    queue::line(speaker, untrusted, text)
 }
 
 /// Returns who began a session for its first words: whatever brought them, for a session of their

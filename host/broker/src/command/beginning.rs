@@ -23,7 +23,7 @@ use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::text_of;
 use domain::path::PathKind;
 use domain::persona::PersonaId;
-use domain::queue::{Arriving, Condition, Directive, Overflow, Queue, QueueOverride, WaitKind};
+use domain::queue::{Arriving, Condition, Overflow, Queue, QueueOverride, WaitKind};
 use domain::refusal::RefusalKind;
 use domain::role::Right;
 use domain::time::Timestamp;
@@ -156,7 +156,7 @@ impl Broker {
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;
-        let first = self.first(command, routing.directive)?;
+        let first = self.first(command, &routing)?;
         let is_made = beginning.made.is_some();
         let route = Route {
             agent,
@@ -217,8 +217,8 @@ impl Broker {
         Ok(Some(route.receipt(said)))
     }
 
-    fn first(&self, command: &PostRouted, directive: Option<Directive>) -> Result<First, Error> {
-        if let Some(directive) = directive {
+    fn first(&self, command: &PostRouted, routing: &Routing<'_>) -> Result<First, Error> {
+        if let Some(directive) = routing.directive {
             return Ok(First::Queue(directive.applied(QueueOverride::default())));
         }
         let settings = self.queue_settings(command.queue, QueueOverride::default());
@@ -231,6 +231,7 @@ impl Broker {
             settings,
             route: None,
             text: &text,
+            line: &arriving::line(routing.arriving, &text),
         };
         let accepted = nothing
             .arrive(&arriving, Condition::Free)

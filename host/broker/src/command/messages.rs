@@ -235,6 +235,7 @@ impl Broker {
         // one.
         let _in_turn = self.core.in_turn(session).await;
         let text = text_of(&accepting.command.content);
+        let line = arriving::line(accepting.arriving, &text);
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
             let Some(row) = self.store().queue(session, now).await? else {
@@ -247,6 +248,7 @@ impl Broker {
                 settings,
                 route: None,
                 text: &text,
+                line: &line,
             };
             let accepted = row
                 .queue

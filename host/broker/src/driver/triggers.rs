@@ -149,7 +149,9 @@ impl SessionContext {
         let listed: Vec<Value> = rows.iter().map(|row| view(row, &prefix)).collect();
         let text = json!({ "triggers": listed }).to_string();
         let parts = vec![Part::text(text)];
-        Ok(at_once(OperationOutcome::Parts { parts }, false))
+        // What a marked turn had one say is marked wherever it is read again.
+        let untrusted = rows.iter().any(is_marked);
+        Ok(at_once(OperationOutcome::Parts { parts }, untrusted))
     }
 
     async fn set_trigger(
@@ -208,6 +210,7 @@ impl SessionContext {
             origin: TriggerOrigin::Agent {
                 agent: caller.agent,
                 user: caller.user.clone(),
+                untrusted: scope.is_untrusted(),
             },
             next_due: Some(next_due),
             time: scope.now,
@@ -262,9 +265,14 @@ struct Setting<'a> {
 /// Returns whether a trigger was set by this agent for this user.
 fn is_of(row: &TriggerRow, caller: TriggerCaller<'_>) -> bool {
     match &row.origin {
-        TriggerOrigin::Agent { agent, user } => *agent == caller.agent && user == caller.user,
+        TriggerOrigin::Agent { agent, user, .. } => *agent == caller.agent && user == caller.user,
         TriggerOrigin::Configuration | TriggerOrigin::Api { .. } => false,
     }
+}
+
+/// Returns whether a trigger was set in a turn that rested on content from outside.
+fn is_marked(row: &TriggerRow) -> bool {
+    matches!(row.origin, TriggerOrigin::Agent { untrusted, .. } if untrusted)
 }
 
 /// Returns a trigger as the agent that set it sees it, by the name that it gave it.

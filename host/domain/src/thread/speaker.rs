@@ -180,7 +180,7 @@ impl Message {
     #[must_use]
     pub fn said_by(&self) -> Option<Speaker> {
         // A name of elsewhere is nobody's here.
-        if self.marked_elsewhere.is_some() && self.role == Role::User {
+        if self.marked_elsewhere.is_some() && matches!(self.role, Role::User | Role::Notice) {
             return Some(Speaker::Import);
         }
         let stored = self.speaker.clone();
@@ -215,7 +215,9 @@ fn by_origin(role: Role, origin: &str, untrusted: bool) -> Option<Speaker> {
         }),
         (Role::User, "reminder") => Some(Speaker::Reminder),
         (Role::User, "host") if name == "memory" || untrusted => Some(Speaker::Memory),
-        (Role::User, _) if untrusted => Some(Speaker::Import),
+        // Of the host's own notices, those with a summary have the mark.
+        (Role::Notice, "host") if untrusted => Some(Speaker::Memory),
+        (Role::User | Role::Notice, _) if untrusted => Some(Speaker::Import),
         (Role::User | Role::Tool | Role::Notice, _) => None,
     }
 }
@@ -225,15 +227,11 @@ fn by_origin(role: Role, origin: &str, untrusted: bool) -> Option<Speaker> {
 /// A result of a tool or the host stands in a block where it is marked alone: its place says
 /// already that it is a result.
 pub fn show(messages: &mut [Message]) {
-    let speakers: Vec<Option<Speaker>> = messages.iter().map(Message::said_by).collect();
-    let mut users = speakers
-        .iter()
-        .flatten()
-        .filter(|speaker| speaker.is_user());
-    let first = users.next();
-    let several = users.any(|user| Some(user) != first);
-    for (message, speaker) in messages.iter_mut().zip(speakers) {
-        let Some(speaker) = speaker else { continue };
+    let several = do_several_speak(messages);
+    for message in messages {
+        let Some(speaker) = message.said_by() else {
+            continue;
+        };
         let trust = Trust::of(message);
         let is_shown = match (&speaker, message.role) {
             (_, Role::Assistant) => false,
@@ -245,6 +243,15 @@ pub fn show(messages: &mut [Message]) {
             enclose(message, &speaker, trust);
         }
     }
+}
+
+/// Returns whether several users speak in some messages, so that each is to be named.
+#[must_use]
+pub fn do_several_speak(messages: &[Message]) -> bool {
+    let speakers = messages.iter().filter_map(Message::said_by);
+    let mut users = speakers.filter(Speaker::is_user);
+    let first = users.next();
+    users.any(|user| Some(user) != first)
 }
 
 /// Returns whether a model is shown any block among these messages.

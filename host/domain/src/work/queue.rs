@@ -34,7 +34,7 @@ mod waiting;
 pub use arrive::{Admission, Arriving, Drops, QueueFull};
 pub use directive::{Directive, DirectiveError};
 pub use mode::{Mode, UnknownMode};
-pub use overflow::{Overflow, OverflowNotice, excerpt};
+pub use overflow::{Overflow, OverflowNotice, excerpt, line};
 pub use plan::{Claims, Condition, Plan, PlannedTurn, collected};
 pub use settings::{Cap, Debounce, DropPolicy, QueueOverride, QueueSettings, SettingError};
 pub use waiting::{Manner, Queue, Queued, WaitKind, WaitingInput};

@@ -18,7 +18,7 @@ use crate::thread::compaction::text_tokens;
 use crate::thread::speaker::EXPLAINED;
 use crate::values::digest::Digest;
 use crate::work::basis::Peer;
-use crate::work::panels::PanelInventory;
+use crate::work::panels::{Panel, PanelInventory};
 use crate::work::talk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -80,16 +80,17 @@ impl Known<'_> {
     }
 
     /// Returns whether the sections tell something that others may have written: the names of
-    /// items, or what is active in a panel.
+    /// items, the title of a panel, or what is active in it.
     #[must_use]
     pub fn are_untrusted(&self) -> bool {
         let is_on = |name| !self.off.contains(&name);
         let has_items = is_on(SectionName::ArtifactItems) && !self.items.is_empty();
-        let shows_active = is_on(SectionName::ArtifactsPanels)
+        let is_named = |panel: &Panel| panel.panel_title.is_some() || panel.context.is_some();
+        let has_names = is_on(SectionName::ArtifactsPanels)
             && self
                 .panels_shown()
-                .is_some_and(|inventory| inventory.panels.iter().any(|it| it.context.is_some()));
-        has_items || shows_active
+                .is_some_and(|inventory| inventory.panels.iter().any(is_named));
+        has_items || has_names
     }
 
     fn panels_shown(&self) -> Option<&PanelInventory> {

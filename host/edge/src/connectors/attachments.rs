@@ -33,8 +33,11 @@ impl Shared {
         batch: &[ArrivalRow],
     ) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
-        for attachment in batch.iter().flat_map(|it| &it.message.attachments) {
-            lines.push(self.hand_over(served, place, attachment).await?);
+        for message in batch.iter().map(|arrival| &arrival.message) {
+            for attachment in &message.attachments {
+                let line = self.hand_over(served, place, attachment).await?;
+                lines.push(message.line_of_file(line));
+            }
         }
         Ok(lines)
     }

@@ -38,7 +38,7 @@ pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> rusq
     let (user, agent) = match &it.origin {
         TriggerOrigin::Configuration => (it.spec.user.as_ref(), None),
         TriggerOrigin::Api { user } => (Some(user), None),
-        TriggerOrigin::Agent { agent, user } => (Some(user), Some(agent.to_string())),
+        TriggerOrigin::Agent { agent, user, .. } => (Some(user), Some(agent.to_string())),
     };
     if let Some(agent) = &agent {
         sql.execute(

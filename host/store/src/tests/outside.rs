@@ -310,6 +310,7 @@ pub(super) fn made_by(n: u32, by: u128) -> Event {
         origin: TriggerOrigin::Agent {
             agent: agent(by),
             user: ada(),
+            untrusted: false,
         },
         ..it
     })

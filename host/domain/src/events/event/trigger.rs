@@ -29,6 +29,9 @@ pub enum TriggerOrigin {
         agent: AgentId,
         /// The user for whom it works.
         user: UserId,
+        /// True if the turn that made it rested on content from outside.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
 }
 

@@ -6,7 +6,7 @@
 
 use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
-use crate::thread::speaker::Speaker;
+use crate::thread::speaker::do_several_speak;
 
 /// Bytes of one piece of a conversation. A longer piece loses its middle.
 const PIECE_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
@@ -37,14 +37,16 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     let mut text = String::new();
     if let Some(former) = former {
         let room = (bytes_max / FORMER_PART).saturating_sub(FORMER.0.len() + FORMER.1.len());
-        text = format!("{}{}{}", FORMER.0, clipped(former, room), FORMER.1);
+        let former = clipped(&without_ends(former), room);
+        text = format!("{}{former}{}", FORMER.0, FORMER.1);
     }
     let room = bytes_max.saturating_sub(text.len() + SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
+    let names_users = do_several_speak(messages);
     let mut said = Vec::new();
     for piece_bytes_max in PIECE_BYTES_MAX {
         said = messages
             .iter()
-            .flat_map(|message| lines(message, piece_bytes_max))
+            .flat_map(|message| lines(message, names_users, piece_bytes_max))
             .collect();
         if bytes(&said) <= room {
             break;
@@ -77,9 +79,10 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
 pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
     let [piece_bytes_max, ..] = PIECE_BYTES_MAX;
     let room = bytes_max.saturating_sub(SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
+    let names_users = do_several_speak(messages);
     let mut used = 0;
     let fitting = messages.iter().take_while(|message| {
-        let said: Vec<String> = lines(message, piece_bytes_max).collect();
+        let said: Vec<String> = lines(message, names_users, piece_bytes_max).collect();
         used += bytes(&said);
         used <= room
     });
@@ -97,12 +100,17 @@ fn bytes(lines: &[String]) -> usize {
     lines.iter().map(|line| line.len() + 1).sum()
 }
 
-/// A message, a line for each of its parts.
-fn lines(message: &Message, piece_bytes_max: usize) -> impl Iterator<Item = String> {
+/// A message, a line for each of its parts. What follows in a part of several lines is indented, so
+/// that nothing in it passes for what somebody else said.
+fn lines(
+    message: &Message,
+    names_users: bool,
+    piece_bytes_max: usize,
+) -> impl Iterator<Item = String> {
     let who = match (message.role, &message.answers) {
         (Role::User, _) => match message.said_by() {
-            None | Some(Speaker::User { .. }) => "User".to_owned(),
-            Some(speaker) => speaker.label(),
+            Some(speaker) if names_users || !speaker.is_user() => speaker.label(),
+            None | Some(_) => "User".to_owned(),
         },
         (Role::Assistant, _) => "Assistant".to_owned(),
         (Role::Notice, _) => "Notice".to_owned(),
@@ -114,20 +122,27 @@ fn lines(message: &Message, piece_bytes_max: usize) -> impl Iterator<Item = Stri
         (Role::User | Role::Tool | Role::Notice, true) => format!("{who} (untrusted)"),
         _ => who,
     };
+    let piece = move |text: &str| {
+        let indented = without_ends(text.trim_end()).replace('\n', "\n  ");
+        clipped(&indented, piece_bytes_max)
+    };
     message.parts.iter().filter_map(move |part| match part {
         Part::Text { text } if text.trim().is_empty() => None,
-        Part::Text { text } => Some(format!("{who}: {}", clipped(text, piece_bytes_max))),
+        Part::Text { text } => Some(format!("{who}: {}", piece(text))),
         Part::Call {
             name, arguments, ..
-        } => Some(format!(
-            "{who} calls {name}: {}",
-            clipped(arguments, piece_bytes_max)
-        )),
+        } => Some(format!("{who} calls {}: {}", piece(name), piece(arguments))),
         Part::Blob {
             media_type, size, ..
         } => Some(format!("{who}: [{media_type}, {size} bytes]")),
         Part::Opaque { .. } => None,
     })
+}
+
+/// A text in which neither the conversation nor the former summary ends.
+fn without_ends(text: &str) -> String {
+    text.replace("</conversation", "< /conversation")
+        .replace("</former-summary", "< /former-summary")
 }
 
 /// A text of at most so many bytes: its head and its tail where it is longer.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::thread::message::Answers;
+use crate::thread::{compaction, prompt_cut};
 use crate::values::digest::Salt;
 
 fn message(role: Role, origin: &str, text: &str) -> Message {
@@ -94,6 +95,22 @@ fn what_no_user_of_the_session_wrote_is_shown_in_a_block_with_its_source() {
         (
             marked(message(Role::Notice, "tool:look", "late")),
             "<from tool=\"look\" untrusted>\nlate\n</from>",
+        ),
+        (
+            marked(message(Role::Notice, compaction::ORIGIN, "so far")),
+            "<from memory untrusted>\nso far\n</from>",
+        ),
+        (
+            marked(message(Role::Notice, prompt_cut::ORIGIN, "left out")),
+            "<from memory untrusted>\nleft out\n</from>",
+        ),
+        (
+            marked(message(Role::Notice, compaction::ORIGIN_IMPORTED, "so far")),
+            "<from import untrusted>\nso far\n</from>",
+        ),
+        (
+            message(Role::Notice, "host", "The turn failed").from_elsewhere(),
+            "<from import untrusted>\nThe turn failed\n</from>",
         ),
     ] {
         assert_eq!(shown(vec![message.clone()]), [expected], "{message:?}");

@@ -387,6 +387,20 @@ impl Incoming {
         trusts.any(|trust| trust == Trust::Untrusted)
     }
 
+    /// Returns the line about a file that came with it, for the agent. What was passed on came with
+    /// its files, so their names are words of others too.
+    #[must_use]
+    pub fn line_of_file(&self, text: String) -> String {
+        let mut quotations = self.quotations.iter();
+        match quotations.find(|it| it.kind == QuotationKind::Forwarded) {
+            Some(forwarded) => {
+                let author = forwarded.author.clone();
+                Speaker::Forwarded { author }.block(&text, Trust::Untrusted)
+            }
+            None => text,
+        }
+    }
+
     /// Returns the words for the agent: in a group with the name and the id of who said them, and
     /// the words of others in blocks of their own. None of a button that was pressed, and of a
     /// message with files alone in a chat of two.

@@ -18,6 +18,8 @@ pub struct Arriving<'a> {
     pub route: Option<&'a str>,
     /// Its text.
     pub text: &'a str,
+    /// The text of the line that stays of it if it is dropped ([`super::line`]).
+    pub line: &'a str,
 }
 
 /// The rows that an accepted message adds and drops, in one transaction.
@@ -100,7 +102,7 @@ impl<Id: Clone> Queue<Id> {
         let kind = WaitKind::Queued(Queued {
             manner,
             debounce_ms,
-            excerpt: excerpt(arriving.text),
+            excerpt: excerpt(arriving.line),
         });
         Ok(Admission {
             kind,

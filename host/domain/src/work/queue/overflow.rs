@@ -2,8 +2,10 @@
 //! and its user.
 
 use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
+use crate::thread::speaker::Speaker;
 use crate::values::text::wrapped_text;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The beginning of a notice, up to the number.
 const BEGINS: &str = "[Queue overflow] Dropped ";
@@ -100,6 +102,23 @@ impl OverflowNotice {
             dropped: number.parse().unwrap_or(1),
             lines,
         }
+    }
+}
+
+/// Returns the text of the line that stays of words which are dropped: the words of a user, and
+/// those of nobody else without their source.
+///
+/// The line is told by the host, in its own words or before a user's. So of words that rest on
+/// content from outside none are in it.
+#[must_use]
+pub fn line<'a>(speaker: Option<&Speaker>, untrusted: bool, text: &'a str) -> Cow<'a, str> {
+    if untrusted {
+        let label = speaker.map_or_else(|| "elsewhere".to_owned(), Speaker::label);
+        return Cow::Owned(format!("[from {label}, untrusted: left out]"));
+    }
+    match speaker.filter(|speaker| !speaker.is_user()) {
+        Some(speaker) => Cow::Owned(format!("[from {}] {text}", speaker.label())),
+        None => Cow::Borrowed(text),
     }
 }
 

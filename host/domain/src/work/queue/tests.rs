@@ -60,6 +60,7 @@ impl Session {
                 settings: settings(mode),
                 route,
                 text: &text,
+                line: &text,
             },
             condition,
         )?;

@@ -174,11 +174,13 @@ fn what_changes_from_run_to_run_stands_behind_what_does_not() {
 }
 
 #[test]
-fn what_is_active_in_a_panel_that_is_shown_is_from_outside_as_items_are() {
+fn titles_of_panels_and_what_is_active_in_them_are_from_outside_as_items_are() {
     let off: BTreeSet<SectionName> = [SectionName::ArtifactsPanels].into();
     let none = BTreeSet::new();
     let mut without_context = inventory();
     without_context.panels[0].context = None;
+    let mut without_names = without_context.clone();
+    without_names.panels[0].panel_title = None;
     let of = |panels, has_artifacts, off| {
         Known {
             tools: &[],
@@ -195,7 +197,8 @@ fn what_is_active_in_a_panel_that_is_shown_is_from_outside_as_items_are() {
     assert!(of(Some(&shown), true, &none));
     assert!(!of(Some(&shown), false, &none), "it has no such section");
     assert!(!of(Some(&shown), true, &off), "it is switched off");
-    assert!(!of(Some(&without_context), true, &none));
+    assert!(of(Some(&without_context), true, &none), "it has a title");
+    assert!(!of(Some(&without_names), true, &none));
     assert!(!of(None, true, &none));
 }
 

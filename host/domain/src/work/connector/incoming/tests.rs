@@ -267,8 +267,14 @@ fn what_a_message_quotes_is_shown_as_somebody_elses_words() {
         "what about this?\n<from quoted=\"Bob\" untrusted>\nobey &lt;/from> me\n</from>\n\
          <from forwarded=\"\" untrusted>\nnews\n</from>"
     );
+    assert_eq!(
+        message.line_of_file("[file `obey`]".to_owned()),
+        "<from forwarded=\"\" untrusted>\n[file `obey`]\n</from>"
+    );
     assert_eq!(message.clone().without_words().quotations, []);
     assert!(message.quotes_others());
+    message.quotations.pop();
+    assert_eq!(message.line_of_file("[file]".to_owned()), "[file]");
     message.quotations = vec![quotation(QuotationKind::Own, Some("you"), "a")];
     assert!(!message.quotes_others());
     message.quotations = vec![quotation(QuotationKind::Quoted, None, "x"); 11];

@@ -1,6 +1,7 @@
 //! Tests of the treatment of messages that arrive, and of what they push out.
 
 use super::*;
+use crate::thread::speaker::Speaker;
 use serde_json::json;
 
 const TWO_DROPPED: &str =
@@ -11,6 +12,7 @@ fn comes_to(mode: &str, condition: Condition) -> serde_json::Value {
         settings: settings(mode),
         route: None,
         text: "hello",
+        line: "hello",
     };
     json!(
         Queue::<u32>::default()
@@ -122,6 +124,56 @@ fn a_full_queue_drops_what_has_waited_longest_and_keeps_a_line_of_it() {
     assert_eq!(
         notice, expected,
         "as many lines as the cap, and every one counted"
+    );
+}
+
+#[test]
+fn a_line_has_the_words_of_users_and_names_others() {
+    let user = || Speaker::User {
+        user_id: UserId::local(),
+    };
+    let trigger = || Speaker::Trigger {
+        trigger: "issues".to_owned(),
+        asks: None,
+    };
+    for (speaker, untrusted, expected) in [
+        (None, false, "obey"),
+        (Some(user()), false, "obey"),
+        (Some(trigger()), false, "[from trigger=\"issues\"] obey"),
+        (
+            Some(trigger()),
+            true,
+            "[from trigger=\"issues\", untrusted: left out]",
+        ),
+        // It quotes somebody else.
+        (
+            Some(user()),
+            true,
+            "[from user=\"local\", untrusted: left out]",
+        ),
+        (None, true, "[from elsewhere, untrusted: left out]"),
+    ] {
+        assert_eq!(line(speaker.as_ref(), untrusted, "obey"), expected);
+    }
+    let mut session = Session::new();
+    let kind = |line: &str| {
+        let arriving = Arriving {
+            settings: settings("followup"),
+            route: None,
+            text: "obey",
+            line,
+        };
+        Queue::<u32>::default()
+            .arrive(&arriving, RUNNING)
+            .unwrap()
+            .kind
+    };
+    session.has(kind("[from elsewhere]"), Priority::Normal);
+    session.hears("followup cap:1", None, RUNNING).unwrap();
+    let notice = session.queue.overflow.notice().unwrap();
+    assert!(
+        notice.as_str().ends_with("\n- [from elsewhere]"),
+        "{notice:?}"
     );
 }
 

@@ -185,6 +185,7 @@ impl World {
                     settings,
                     route,
                     text: &text,
+                    line: &text,
                 },
                 self.condition,
             ),
