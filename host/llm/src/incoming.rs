@@ -91,7 +91,7 @@ fn mended(text: &str) -> Option<String> {
         if is_control {
             let escaped = Value::from(kind.to_string()).to_string();
             mended.push_str(escaped.trim_matches('"'));
-        } else if is_within || !is_last && !(open == 0 && matches!(kind, '}' | ']')) {
+        } else if is_within || !(is_last || open == 0 && matches!(kind, '}' | ']')) {
             mended.push(kind);
         }
         match kind {
