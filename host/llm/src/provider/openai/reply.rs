@@ -2,7 +2,8 @@
 
 use crate::delta::Feed;
 use crate::incoming::{
-    Counts, Piece, is_object, piece_of, problem_of, settled_arguments, settled_stop, stop_of,
+    Counts, Piece, index_of, is_object, piece_of, problem_of, settled_arguments, settled_stop,
+    stop_of,
 };
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
@@ -236,7 +237,9 @@ impl Draft {
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let arguments = match function.get("arguments") {
+        // Some models write them under the name of their description.
+        let arguments = function.get("arguments").or(function.get("parameters"));
+        let arguments = match arguments {
             Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
             Some(Value::Null) | None => Cow::Borrowed(""),
             // Some servers write an object instead of its text.
@@ -447,13 +450,6 @@ fn thought_of(message: &Map<String, Value>) -> Option<&str> {
 /// Returns whether a choice is the first of several.
 fn is_first(choice: &Value) -> bool {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
-}
-
-/// Returns a place in a list, which some servers write as a text.
-fn index_of(value: &Value) -> Option<u64> {
-    value
-        .as_u64()
-        .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// The end of a choice; servers that send it with every piece send it empty.
