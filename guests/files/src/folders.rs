@@ -155,8 +155,8 @@ impl Folders {
         })
     }
 
-    /// The same as `error`, for a caller that may read: of what is missing it tells the names in the
-    /// nearest folder above.
+    /// Converts such a failure for a caller that may read. Of what is missing it tells the names
+    /// in the nearest folder above.
     pub(crate) fn read_error(&self, place: &GrantedPath, error: &io::Error) -> ToolError {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         match is_missing.then(|| self.names_above(place)).flatten() {
