@@ -108,6 +108,33 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
     entries
 }
 
+/// Leaves of a conversation what every server takes: no value that only some want back, and ids of
+/// nine letters and digits.
+pub(crate) fn strip(entries: &mut [Entry<'_>]) {
+    let mut ids: HashMap<String, String> = HashMap::new();
+    for entry in entries {
+        match entry {
+            Entry::User(_) => {}
+            Entry::Assistant(pieces) => {
+                pieces.retain(|piece| !matches!(piece, AssistantPiece::Opaque(_)));
+                for piece in pieces {
+                    if let AssistantPiece::Call { id, .. } = piece {
+                        let short = format!("call{:05}", ids.len());
+                        ids.insert(std::mem::replace(id, short.clone()), short);
+                    }
+                }
+            }
+            Entry::Results(results) => {
+                for result in results {
+                    if let Some(short) = ids.get(&result.id) {
+                        result.id.clone_from(short);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The assignment of results to calls.
 struct Pairing<'a> {
     /// The first result of each call: the call's message and index, and where the result stands.

@@ -518,6 +518,7 @@ impl Course<'_> {
             agent: self.budget.party().agent,
             context_window: model.window(),
             trail: self.trail,
+            bare: false,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
         let measuring = self.budget.measure(upstream.provider.quiet_ms(mode));

@@ -7,10 +7,11 @@
 mod overflow;
 mod problem;
 
-pub(crate) use problem::{Kind, Problem, problem_of};
+pub(crate) use problem::{Kind, Problem, is_of_content, problem_of};
 
 use crate::provider::Broken;
 use crate::sse::Event;
+use domain::json::bare;
 use domain::message::Part;
 use domain::model::{Stop, Usage};
 use serde_json::{Map, Value};
@@ -55,8 +56,16 @@ pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok()
 }
 
+/// Returns a place in a list, which some servers write as a text.
+pub(crate) fn index_of(value: &Value) -> Option<u64> {
+    value
+        .as_u64()
+        .or_else(|| value.as_str()?.trim().parse().ok())
+}
+
 /// Returns the arguments of a call, all of which have come. Some servers begin them with an empty
-/// object, write `null` for none, or the text of an object as a text once more.
+/// object, write `null` for none, or the text of an object as a text once more. What models write
+/// beside JSON is mended where it can mean nothing else.
 pub(crate) fn settled_arguments(text: String) -> String {
     if let Some(rest) = text.strip_prefix("{}").filter(|rest| is_object(rest)) {
         return rest.to_owned();
@@ -64,8 +73,30 @@ pub(crate) fn settled_arguments(text: String) -> String {
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Null) => "{}".to_owned(),
         Ok(Value::String(inner)) if is_object(&inner) => inner,
-        Ok(_) | Err(_) => text,
+        Ok(_) => text,
+        Err(_) => mended(bare(&text)).unwrap_or(text),
     }
+}
+
+/// Returns the text of an object that has control characters in its texts, such as the ends of
+/// lines, or commas behind its last values. None of anything else.
+fn mended(text: &str) -> Option<String> {
+    let mut mended = String::with_capacity(text.len());
+    let (mut is_within, mut is_escaped) = (false, false);
+    for (at, kind) in text.char_indices() {
+        let is_control = is_within && kind.is_ascii_control();
+        let ends = |rest: &str| rest.trim_start().starts_with(['}', ']']);
+        let is_last = kind == ',' && !is_within && text.get(at + 1..).is_some_and(ends);
+        if is_control {
+            let escaped = Value::from(kind.to_string()).to_string();
+            mended.push_str(escaped.trim_matches('"'));
+        } else if !is_last {
+            mended.push(kind);
+        }
+        is_within ^= kind == '"' && !is_escaped;
+        is_escaped = is_within && kind == '\\' && !is_escaped;
+    }
+    is_object(&mended).then_some(mended)
 }
 
 /// Returns why a reply ended, by the word of its server.
@@ -140,9 +171,10 @@ impl Counts {
         if known == 0 {
             return None;
         }
-        let output = match self.output {
-            0 => self.total.saturating_sub(self.input),
-            output => output,
+        // The total alone has the thoughts of some servers.
+        let output = match self.input {
+            0 => self.output,
+            input => self.output.max(self.total.saturating_sub(input)),
         };
         let input = match self.input {
             0 => self.total.saturating_sub(self.output),

@@ -51,6 +51,13 @@ pub(crate) fn arguments_text(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns the schema of a reply in words, for servers that take it in no other way.
+pub(crate) fn reply_words(schema: &Value) -> String {
+    format!(
+        "Answer with one JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
+    )
+}
+
 /// Returns the text of a request, without the control characters that servers refuse.
 pub(crate) fn body(mut request: Value) -> String {
     let text = request.to_string();

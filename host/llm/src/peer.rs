@@ -141,7 +141,8 @@ impl Peer<'_> {
     pub(crate) fn status(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
         let problem = Problem::of_body(body);
         let message = problem.message().unwrap_or(body);
-        self.meant(problem.kind(status), status, message, retry_after_ms)
+        let pause_ms = retry_after_ms.or(problem.pause_ms);
+        self.meant(problem.kind(status), status, message, pause_ms)
     }
 
     /// Interprets an error that came inside a reply.
@@ -149,7 +150,7 @@ impl Peer<'_> {
         let problem = Problem::of(error);
         let status = problem.status.unwrap_or(0);
         let message = problem.message().unwrap_or("no message");
-        self.meant(problem.kind(status), status, message, None)
+        self.meant(problem.kind(status), status, message, problem.pause_ms)
     }
 
     fn meant(&self, kind: Kind, status: u16, said: &str, retry_after_ms: Option<u64>) -> Failure {
@@ -285,6 +286,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_that_a_body_asks_for_counts_where_no_header_does() {
+        let body = json!([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "No.",
+            "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s"}]}}]);
+        let asked = |header| match peer().status(429, &body.to_string(), header) {
+            Failure::RateLimited { retry_after_ms, .. } => retry_after_ms,
+            failure => panic!("{failure:?}"),
+        };
+        assert_eq!([asked(None), asked(Some(7))], [Some(1_500), Some(7)]);
+    }
+
+    #[test]
     fn an_error_inside_a_reply_means_what_it_says() {
         let code = |error: Value| peer().reported(&error).code();
         assert_eq!(
@@ -307,5 +319,7 @@ mod tests {
         assert_eq!(code(json!({"code": "429"})), "model-rate-limited");
         assert_eq!(code(json!({"code": "insufficient_quota"})), "model-refused");
         assert_eq!(code(json!("it broke")), "model-unavailable");
+        let well = json!({"code": "200", "message": "success", "choices": [], "usage": {}});
+        assert_eq!(crate::incoming::problem_of(&well), None);
     }
 }

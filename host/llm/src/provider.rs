@@ -7,6 +7,7 @@ pub(crate) mod openai;
 pub(crate) mod program;
 pub(crate) mod scripted;
 
+use crate::conversation::{Entry, entries, strip};
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::peer::Peer;
@@ -45,9 +46,20 @@ pub(crate) struct Ask<'a> {
     pub(crate) context_window: u64,
     /// The trail that records that it is asked.
     pub(crate) trail: &'a dyn Trail,
+    /// Nothing is sent but what every server takes: a request was refused for its form.
+    pub(crate) bare: bool,
 }
 
 impl Ask<'_> {
+    /// The conversation as it is sent.
+    pub(crate) fn entries(&self) -> Vec<Entry<'_>> {
+        let mut entries = entries(&self.prompt.messages, self.provider, self.model);
+        if self.bare {
+            strip(&mut entries);
+        }
+        entries
+    }
+
     /// The stricter of the two limits of the reply.
     pub(crate) fn tokens_max(&self) -> Option<u32> {
         match (self.prompt.max_tokens, self.max_tokens) {

@@ -2,7 +2,8 @@
 
 use crate::config::RetryLimits;
 use crate::delta::DeltaSink;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, Refusal};
+use crate::incoming::is_of_content;
 use domain::model::Usage;
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::num::NonZeroU64;
@@ -93,6 +94,19 @@ impl AttemptError {
         )
     }
 
+    /// Returns whether the provider refused the form of the request, and not what it says.
+    pub(crate) fn is_about_form(&self) -> bool {
+        match &self.failure {
+            Failure::Refused {
+                status: 400 | 422,
+                about: Refusal::Request,
+                cause,
+                ..
+            } => !cause.as_ref().is_some_and(|cause| is_of_content(&cause.0)),
+            _ => false,
+        }
+    }
+
     /// Returns its usage. It is zero if the provider never began to work, and otherwise what that
     /// told of at least, or unknown.
     pub(crate) fn usage(&self) -> Option<Usage> {
@@ -165,14 +179,7 @@ pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 
 pub fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
     let text = header.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a cast from a float saturates"
-        )]
-        return seconds
-            .is_finite()
-            .then_some((seconds.max(0.0) * 1000.0) as u64);
+        return whole_ms(seconds * 1000.0);
     }
     let date = |text: &str| DateTimeParser::new().parse_timestamp(text).ok();
     let until = date(text)?;
@@ -185,6 +192,50 @@ pub fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
         )
         .unwrap_or(0),
     )
+}
+
+/// Returns the milliseconds that a header gives as such.
+pub(crate) fn given_ms(header: &str) -> Option<u64> {
+    whole_ms(header.trim().parse().ok()?)
+}
+
+/// Returns the milliseconds of a time as servers write it: `58.9s`, `1m30s`, `26 seconds`.
+pub(crate) fn pause_ms(text: &str) -> Option<u64> {
+    let mut rest = text.trim_start();
+    let mut sum_ms = None;
+    loop {
+        let is_digit = |kind: char| kind.is_ascii_digit() || kind == '.';
+        let (number, after) = split_behind(rest, is_digit);
+        let Ok(number) = number.parse::<f64>() else {
+            return sum_ms.and_then(whole_ms);
+        };
+        let (unit, after) =
+            split_behind(after.trim_start(), |kind: char| kind.is_ascii_alphabetic());
+        let unit_ms = match unit {
+            "ms" | "millisecond" | "milliseconds" => 1.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1_000.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60_000.0,
+            "h" | "hour" | "hours" => 3_600_000.0,
+            _ => return sum_ms.and_then(whole_ms),
+        };
+        sum_ms = Some(sum_ms.unwrap_or(0.0) + number * unit_ms);
+        rest = after.trim_start();
+    }
+}
+
+/// Splits a text behind its first characters of a kind.
+fn split_behind(text: &str, is_kind: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|kind: char| !is_kind(kind));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from a float saturates"
+)]
+fn whole_ms(ms: f64) -> Option<u64> {
+    ms.is_finite().then_some(ms.max(0.0) as u64)
 }
 
 #[cfg(test)]

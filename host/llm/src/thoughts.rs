@@ -1,4 +1,5 @@
-//! Thoughts that a server leaves in the text of a reply, between tags at its beginning.
+//! Thoughts that a server leaves in the text of a reply, between tags at its beginning, in letters
+//! of either case.
 //!
 //! People are shown what follows. The thoughts are kept as they came, because some models want them
 //! back.
@@ -6,13 +7,16 @@
 use crate::delta::Feed;
 
 /// The tags between which models think, as their servers leave them in a text.
-static TAGS: [(&str, &str); 10] = [
+static TAGS: [(&str, &str); 12] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
     ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    // The thoughts before it stood in a field of their own.
+    ("</think>", ""),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),
@@ -45,6 +49,17 @@ enum State {
     Text,
 }
 
+/// Returns whether a text begins with another one, in letters of either case.
+fn begins(text: &str, with: &str) -> bool {
+    text.get(..with.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(with))
+}
+
+/// Returns the place of a tag, in letters of either case, in a text.
+fn place_of(tag: &str, text: &str) -> Option<usize> {
+    text.to_ascii_lowercase().find(&tag.to_ascii_lowercase())
+}
+
 /// A text, and the thoughts before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Split {
@@ -72,9 +87,7 @@ impl Thoughts {
             State::Begin => {
                 let begun = self.held.trim_start();
                 let blanks = self.held.len() - begun.len();
-                if let Some((opening, closing)) =
-                    TAGS.iter().find(|(tag, _)| begun.starts_with(tag))
-                {
+                if let Some((opening, closing)) = TAGS.iter().find(|(tag, _)| begins(begun, tag)) {
                     let after = blanks + opening.len();
                     self.thoughts
                         .push_str(self.held.get(..after).unwrap_or_default());
@@ -82,14 +95,14 @@ impl Thoughts {
                     self.state = State::Within(closing);
                     return true;
                 }
-                if TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
+                if TAGS.iter().any(|(tag, _)| begins(tag, begun)) {
                     return false;
                 }
                 self.show_text(feed);
                 false
             }
             State::Within(closing) => {
-                if let Some(at) = self.held.find(closing) {
+                if let Some(at) = place_of(closing, &self.held) {
                     feed.thinking(self.held.get(..at).unwrap_or_default());
                     let after = at + closing.len();
                     self.thoughts
@@ -100,8 +113,8 @@ impl Thoughts {
                 }
                 let mut kept = closing.len().min(self.held.len());
                 let is_end = |kept: usize| {
-                    let begun = closing.get(..kept);
-                    begun.is_some_and(|begun| self.held.ends_with(begun))
+                    let end = self.held.get(self.held.len() - kept..);
+                    end.is_some_and(|end| begins(closing, end))
                 };
                 while !is_end(kept) {
                     kept -= 1;
@@ -194,6 +207,8 @@ mod tests {
             ),
             (" <thinking>a</thinking><think>b</think> Hi", "Hi", "ab"),
             ("[THINK]a[/THINK]Hi", "Hi", "a"),
+            ("<Think>a</THINK>Hi", "Hi", "a"),
+            ("</think>\n\nHi", "Hi", ""),
             ("<seed:think>a</seed:think>Hi", "Hi", "a"),
             ("◁think▷a◁/think▷Hi", "Hi", "a"),
             (

@@ -95,6 +95,37 @@ fn unfit_call_ids_are_made_up_and_results_still_find_their_call() {
 }
 
 #[test]
+fn a_bare_conversation_has_short_ids_and_nothing_that_only_some_servers_take() {
+    let kept = Part::Opaque {
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        value: serde_json::json!({"message": {"reasoning": "hm"}}),
+    };
+    let messages = [
+        message(1, Role::User, vec![Part::text("go")]),
+        message(2, Role::Assistant, vec![kept, call("call_abc"), call("b")]),
+        result(3, 2, 1, "second"),
+        result(4, 2, 0, "first"),
+    ];
+    let mut entries = entries(&messages, "p", "m");
+    strip(&mut entries);
+    let Entry::Assistant(pieces) = &entries[1] else {
+        panic!("{entries:?}");
+    };
+    let is_call = |piece: &AssistantPiece<'_>| matches!(piece, AssistantPiece::Call { .. });
+    assert!(pieces.len() == 2 && pieces.iter().all(is_call));
+    let (calls, results) = ids(&entries);
+    assert_eq!(calls, ["call00000", "call00001"]);
+    assert_eq!(
+        results,
+        [
+            ("call00000".to_owned(), "first".to_owned()),
+            ("call00001".to_owned(), "second".to_owned())
+        ]
+    );
+}
+
+#[test]
 fn a_result_moves_up_to_its_call_and_what_cannot_be_paired_is_told_otherwise() {
     let messages = [
         result(3, 2, 0, "of a call that was cut off"),

@@ -3,6 +3,7 @@
 
 use super::overflow;
 use crate::failure::Refusal;
+use crate::retry::pause_ms;
 use regex::RegexSet;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -148,6 +149,8 @@ pub(crate) struct Problem {
     words: Vec<String>,
     /// The HTTP status that it names.
     pub(crate) status: Option<u16>,
+    /// The milliseconds for which it wants to be left alone, where it has a field for them.
+    pub(crate) pause_ms: Option<u64>,
 }
 
 impl Problem {
@@ -188,6 +191,9 @@ impl Problem {
                         "error" | "errors" | "message" | "msg" | "detail" | "details"
                         | "error_message" | "error_msg" | "status_msg" | "base_resp"
                         | "metadata" | "raw" | "description" | "title" => self.take(value, depth),
+                        "retrydelay" | "retry_delay" => {
+                            self.pause_ms = value.as_str().and_then(pause_ms);
+                        }
                         // What was sent may stand in the others.
                         _ => {}
                     }
@@ -301,6 +307,12 @@ impl Problem {
     }
 }
 
+/// Returns whether the words of a refusal are about what a request says, or asks of a model.
+pub(crate) fn is_of_content(words: &str) -> bool {
+    let known = REQUEST_WORDS.as_ref();
+    known.is_some_and(|known| known.is_match(&words.to_lowercase()))
+}
+
 /// Returns the error that a body or a piece of a stream reports, if it reports one.
 pub(crate) fn problem_of(body: &Value) -> Option<Value> {
     let body = match body {
@@ -325,7 +337,11 @@ pub(crate) fn problem_of(body: &Value) -> Option<Value> {
         .any(|name| said(name).is_some_and(|value| value.is_string() || value.is_array()));
     let has_reply = said("choices").is_some() || said("content").is_some();
     // Some servers say with every piece that all is well.
-    let is_well = fields.get("code").is_some_and(|code| *code == 0);
+    let is_well = fields.get("code").is_some_and(|code| {
+        let word = code.as_str();
+        let word = word.map_or_else(|| code.to_string(), str::to_lowercase);
+        ["0", "200", "ok", "success"].contains(&word.as_str())
+    });
     let is_told = has_words && !has_reply && !is_well;
     let failed_code = body
         .pointer("/base_resp/status_code")

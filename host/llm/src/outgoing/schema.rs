@@ -4,6 +4,7 @@
 //! know: references, limits beyond some thousand, formats, lists of types. Only keywords that all
 //! of them take are sent.
 
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// The least number of repetitions that grammars refuse.
@@ -12,6 +13,8 @@ const REPETITIONS_REFUSED: f64 = 2_000.0;
 const NUMBER_MAX: f64 = 9_007_199_254_740_992.0;
 /// References that are followed in one schema.
 const REFERENCES_MAX: u32 = 200;
+/// Characters of a property's name that servers take.
+const PROPERTY_CHARS_MAX: usize = 64;
 /// Levels of a schema that are sent.
 const DEPTH_MAX: usize = 24;
 
@@ -49,15 +52,13 @@ pub(crate) fn of_tool(schema: &Value) -> Value {
 fn tell_choices(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
+            let is_text = fields.get("type").is_none_or(|kind| kind == "string");
             if let Some(Value::Array(choices)) = fields.get_mut("enum") {
                 choices.retain(|choice| choice != "");
-                let are_texts = choices.iter().all(Value::is_string);
+                let are_texts = is_text && choices.iter().all(Value::is_string);
                 let told: Vec<String> = choices.iter().map(Value::to_string).collect();
                 if !are_texts {
-                    let told = format!("One of: {}.", told.join(", "));
-                    let before = fields.get("description").and_then(Value::as_str);
-                    let told = before.map_or(told.clone(), |before| format!("{before} {told}"));
-                    fields.insert("description".to_owned(), json!(told));
+                    tell(fields, &format!("One of: {}.", told.join(", ")));
                 }
                 if !are_texts || told.is_empty() {
                     fields.remove("enum");
@@ -111,9 +112,10 @@ impl Normaliser<'_> {
                 "properties" => Some(self.properties(value, &given, depth)),
                 "items" => Some(self.items(value, depth)),
                 "additionalProperties" if value.is_object() => {
-                    Some(self.schema(value, Place::Needed, depth + 1))
+                    let more = self.schema(value, Place::Needed, depth + 1);
+                    (more != json!({})).then_some(more)
                 }
-                "additionalProperties" | "uniqueItems" if value.is_boolean() => Some(value.clone()),
+                "additionalProperties" if value.is_boolean() => Some(value.clone()),
                 "required" => required(value, &given),
                 "enum" => choices(value, place),
                 "default" if !value.is_null() => Some(value.clone()),
@@ -129,6 +131,10 @@ impl Normaliser<'_> {
         exclusive(&given, &mut sent);
         self.types(&given, place, &mut sent);
         self.alternatives(&given, place, depth, &mut sent);
+        self.tell_properties(&given, depth, &mut sent);
+        if depth > 0 {
+            leave_alone(&mut sent);
+        }
         complete(&mut sent);
         self.within.truncate(followed);
         Value::Object(sent)
@@ -172,7 +178,8 @@ impl Normaliser<'_> {
     fn properties(&mut self, value: &Value, given: &Map<String, Value>, depth: usize) -> Value {
         let needed = given.get("required").and_then(Value::as_array);
         let properties = value.as_object().into_iter().flatten();
-        let sent = properties.map(|(name, property)| {
+        let sent = properties.filter(|(name, _)| is_name(name));
+        let sent = sent.map(|(name, property)| {
             let is_needed =
                 needed.is_some_and(|needed| needed.iter().any(|one| one.as_str() == Some(name)));
             let place = if is_needed {
@@ -183,6 +190,23 @@ impl Normaliser<'_> {
             (name.clone(), self.schema(property, place, depth + 1))
         });
         Value::Object(sent.collect())
+    }
+
+    /// Says in the description which properties there are beside those whose names servers take.
+    fn tell_properties(
+        &mut self,
+        given: &Map<String, Value>,
+        depth: usize,
+        sent: &mut Map<String, Value>,
+    ) {
+        let properties = given.get("properties").and_then(Value::as_object);
+        let untold = properties.into_iter().flatten();
+        for (name, property) in untold.filter(|(name, _)| !is_name(name)) {
+            let property = self.schema(property, Place::Optional, depth + 1);
+            tell(sent, &format!("Takes {} as well: {property}.", json!(name)));
+            // Servers would keep their model from it.
+            sent.remove("additionalProperties");
+        }
     }
 
     /// A list of schemas, one for each place, becomes the alternatives of every place.
@@ -202,8 +226,11 @@ impl Normaliser<'_> {
     /// A list of types becomes one type, or alternatives.
     fn types(&mut self, given: &Map<String, Value>, place: Place, sent: &mut Map<String, Value>) {
         let types: Vec<&str> = match given.get("type") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+            Some(Value::String(one)) => type_of(one).into_iter().collect(),
+            Some(Value::Array(types)) => {
+                let types = types.iter().filter_map(Value::as_str);
+                types.filter_map(type_of).collect()
+            }
             Some(_) | None => return,
         };
         let offered: Vec<&str> = types
@@ -252,15 +279,20 @@ impl Normaliser<'_> {
             return;
         };
         let is_null = |one: &Value| one.get("type").and_then(Value::as_str) == Some("null");
+        // So schemas say that a value may be left out.
+        let is_none = |one: &Value| *one == json!({"not": {}});
         let offered = listed
             .iter()
-            .filter(|one| place == Place::Needed || !is_null(one));
+            .filter(|one| (place == Place::Needed || !is_null(one)) && !is_none(one));
         let mut any: Vec<Value> = offered
             .map(|one| self.schema(one, Place::Needed, depth + 1))
             .collect();
+        // One that takes anything leaves no choice.
+        let is_open = any.contains(&json!({}));
         match any.as_mut_slice() {
             [] => {}
             [Value::Object(only)] => join(sent, std::mem::take(only)),
+            _ if is_open => {}
             _ => {
                 if any.iter().all(|one| one.get("type").is_some()) && depth > 0 {
                     // Some servers want the type there alone.
@@ -270,6 +302,53 @@ impl Normaliser<'_> {
             }
         }
     }
+}
+
+/// Adds a sentence to the description of a schema.
+fn tell(schema: &mut Map<String, Value>, told: &str) {
+    let before = schema.get("description").and_then(Value::as_str);
+    let told = before.map_or(told.to_owned(), |before| format!("{before} {told}"));
+    schema.insert("description".to_owned(), json!(told));
+}
+
+/// Leaves nothing beside alternatives but what decides on a value, because some servers refuse it.
+/// The description goes into those that have none.
+fn leave_alone(sent: &mut Map<String, Value>) {
+    if !sent.contains_key("anyOf") {
+        return;
+    }
+    sent.remove("title");
+    sent.remove("default");
+    let description = sent.remove("description");
+    let alternatives = sent.get_mut("anyOf").and_then(Value::as_array_mut);
+    let Some((alternatives, description)) = alternatives.zip(description) else {
+        return;
+    };
+    for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
+        alternative
+            .entry("description")
+            .or_insert_with(|| description.clone());
+    }
+}
+
+/// Returns the type that a word of other languages of schemas means.
+fn type_of(word: &str) -> Option<&'static str> {
+    match word.to_ascii_lowercase().as_str() {
+        "string" | "str" | "text" => Some("string"),
+        "number" | "float" | "double" => Some("number"),
+        "integer" | "int" => Some("integer"),
+        "boolean" | "bool" => Some("boolean"),
+        "object" | "dict" | "map" => Some("object"),
+        "array" | "list" => Some("array"),
+        "null" | "none" => Some("null"),
+        _ => None,
+    }
+}
+
+/// Returns whether every server takes a property of this name.
+fn is_name(name: &str) -> bool {
+    let fits = |kind: u8| kind.is_ascii_alphanumeric() || matches!(kind, b'_' | b'-' | b'.');
+    (1..=PROPERTY_CHARS_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
 /// Adds what stands in another schema: properties and needs of both, and otherwise the first.
@@ -301,7 +380,9 @@ fn plain(key: &str, value: &Value) -> Option<Value> {
         }
         "minimum" | "maximum" => number.is_some_and(|number| number.abs() <= NUMBER_MAX),
         "format" => value == "date-time",
-        "pattern" => value.as_str().is_some_and(is_simple),
+        "pattern" => value
+            .as_str()
+            .is_some_and(|pattern| is_simple(pattern) && Regex::new(pattern).is_ok()),
         _ => false,
     };
     is_sent.then(|| value.clone())
@@ -360,7 +441,7 @@ fn required(value: &Value, given: &Map<String, Value>) -> Option<Value> {
     let properties = given.get("properties").and_then(Value::as_object)?;
     let mut names: Vec<&str> = Vec::new();
     for name in value.as_array()?.iter().filter_map(Value::as_str) {
-        if properties.contains_key(name) && !names.contains(&name) {
+        if is_name(name) && properties.contains_key(name) && !names.contains(&name) {
             names.push(name);
         }
     }
@@ -369,10 +450,12 @@ fn required(value: &Value, given: &Map<String, Value>) -> Option<Value> {
 
 /// Returns the values to choose from, without `null` where the value may be left out.
 fn choices(value: &Value, place: Place) -> Option<Value> {
-    let choices = value.as_array()?.iter();
-    let offered: Vec<&Value> = choices
-        .filter(|choice| place == Place::Needed || !choice.is_null())
-        .collect();
+    let mut offered: Vec<&Value> = Vec::new();
+    for choice in value.as_array()? {
+        if (place == Place::Needed || !choice.is_null()) && !offered.contains(&choice) {
+            offered.push(choice);
+        }
+    }
     (!offered.is_empty()).then(|| json!(offered))
 }
 

@@ -5,7 +5,7 @@
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, GO_ON, entries};
+use crate::conversation::{AssistantPiece, Entry, GO_ON};
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::outgoing;
@@ -84,6 +84,10 @@ impl Dialect for Anthropic {
 
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
         let mut body = ask.parameters.clone();
+        if ask.bare {
+            // The API wants the thoughts before calls back where it is to think on.
+            body.remove("thinking");
+        }
         body.insert("model".to_owned(), json!(ask.model));
         body.insert(
             "max_tokens".to_owned(),
@@ -155,11 +159,7 @@ fn system(ask: &Ask<'_>) -> Vec<Value> {
         cache(block);
     }
     if let Some(schema) = &ask.prompt.reply_schema {
-        let text = format!(
-            "Answer with one JSON value that fits this JSON Schema, and with nothing \
-                     else:\n{schema}"
-        );
-        blocks.push(json!({"type": "text", "text": text}));
+        blocks.push(json!({"type": "text", "text": outgoing::reply_words(schema)}));
     }
     blocks
 }
@@ -198,7 +198,7 @@ fn cache(block: &mut Value) {
 /// The conversation, in which user and assistant take turns and the user begins and ends.
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
-    for entry in entries(&ask.prompt.messages, ask.provider, ask.model) {
+    for entry in ask.entries() {
         let (role, blocks) = match entry {
             Entry::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
             Entry::Assistant(pieces) => ("assistant", pieces.iter().map(block).collect()),

@@ -8,7 +8,7 @@ use crate::key::ApiKey;
 use crate::outgoing;
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Dialect};
-use crate::retry::{AttemptError, Mode, Stage, retry_after_ms};
+use crate::retry::{AttemptError, Mode, Stage, given_ms, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
 use crate::surrogates::Surrogates;
 use bytes::Bytes;
@@ -78,9 +78,37 @@ impl Remote {
         answer
     }
 
+    /// Asks once. A request that is refused for its form is sent again without what not every
+    /// server takes, if it has any of that.
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, AttemptError> {
+        let refused = match Box::pin(self.ask_as_is(ask, mode, feed)).await {
+            Err(error) if error.is_about_form() => error,
+            result => return result,
+        };
+        let bare = Ask { bare: true, ..*ask };
+        if self.dialect.request(&bare, mode) == self.dialect.request(ask, mode) {
+            return Err(refused);
+        }
+        tracing::info!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            error = refused.failure.report(),
+            "a request is sent again without what not every server takes"
+        );
+        match Box::pin(self.ask_as_is(&bare, mode, feed)).await {
+            Err(error) if error.is_about_form() => Err(refused),
+            result => result,
+        }
+    }
+
     /// Asks once: a streamed reply is put together here, and what breaks on the way is an attempt
     /// error that says how far it came.
-    pub(crate) async fn ask(
+    async fn ask_as_is(
         &self,
         ask: &Ask<'_>,
         mode: Mode,
@@ -160,6 +188,10 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
+        let asked_ms = match &failure {
+            Failure::RateLimited { retry_after_ms, .. } => *retry_after_ms,
+            _ => None,
+        };
         AttemptError {
             failure: if stage == Stage::Unsent {
                 failure
@@ -168,7 +200,7 @@ impl Exchange<'_> {
             },
             mode: self.mode,
             stage,
-            retry_after_ms: None,
+            retry_after_ms: asked_ms.and_then(NonZeroU64::new),
             // What a stream reports before its end is not the final count.
             told_usage: None,
         }
@@ -239,8 +271,10 @@ impl Exchange<'_> {
                 .get(name)
                 .and_then(|value| value.to_str().ok())
         };
-        let retry_after_ms =
-            header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
+        // Some servers give it more exactly as well.
+        let retry_after_ms = header(HeaderName::from_static("retry-after-ms"))
+            .and_then(given_ms)
+            .or_else(|| retry_after_ms(header(RETRY_AFTER)?, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
         let failure = self.peer.status(status, &body, retry_after_ms);
         let stage = match failure {
@@ -248,9 +282,12 @@ impl Exchange<'_> {
             Failure::Garbage { .. } => Stage::Asked,
             _ => Stage::of_status(status),
         };
+        let failed = self.failure(stage, failure);
         AttemptError {
-            retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
-            ..self.failure(stage, failure)
+            retry_after_ms: retry_after_ms
+                .and_then(NonZeroU64::new)
+                .or(failed.retry_after_ms),
+            ..failed
         }
     }
 

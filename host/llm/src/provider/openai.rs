@@ -7,7 +7,7 @@
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, GO_ON, entries};
+use crate::conversation::{AssistantPiece, Entry, GO_ON};
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::outgoing;
@@ -100,7 +100,7 @@ impl Dialect for OpenAi {
         if let Some(effort) = sampling.reasoning_effort {
             body.insert("reasoning_effort".to_owned(), json!(effort.as_str()));
         }
-        if let Some(schema) = &prompt.reply_schema {
+        if let Some(schema) = prompt.reply_schema.as_ref().filter(|_| !ask.bare) {
             let format = json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": outgoing::of_reply(schema)}});
             body.insert("response_format".to_owned(), format);
         }
@@ -123,13 +123,16 @@ impl Dialect for OpenAi {
 impl OpenAi {
     fn messages(self, ask: &Ask<'_>) -> Vec<Value> {
         let mut messages = Vec::new();
-        if !ask.prompt.system.is_empty() {
-            messages.push(json!({"role": "system", "content": ask.prompt.system.join("\n\n")}));
+        let mut system = ask.prompt.system.clone();
+        let schema = ask.prompt.reply_schema.as_ref().filter(|_| ask.bare);
+        system.extend(schema.map(outgoing::reply_words));
+        if !system.is_empty() {
+            messages.push(json!({"role": "system", "content": system.join("\n\n")}));
         }
         // Some chat templates demand that user and assistant take turns, and that the user begins
         // and does not leave the last word to the model.
         let mut words = Vec::new();
-        let entries = entries(&ask.prompt.messages, ask.provider, ask.model);
+        let entries = ask.entries();
         if !matches!(entries.first(), Some(Entry::User(_))) {
             words.push(GO_ON.to_owned());
         }

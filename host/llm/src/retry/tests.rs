@@ -86,6 +86,26 @@ fn a_retry_after_is_seconds_or_a_date() {
 }
 
 #[test]
+fn a_pause_is_read_in_the_forms_in_which_servers_write_it() {
+    for (text, ms) in [
+        ("58.934310785s", Some(58_934)),
+        (" 346ms", Some(346)),
+        ("26 seconds.", Some(26_000)),
+        ("6m0s", Some(360_000)),
+        ("1h 2m", Some(3_720_000)),
+        ("3 messages", None),
+        ("7", None),
+        ("soon", None),
+        ("", None),
+    ] {
+        assert_eq!(pause_ms(text), ms, "{text}");
+    }
+    assert_eq!(given_ms(" 346.5 "), Some(346));
+    assert_eq!(given_ms("-1"), Some(0));
+    assert_eq!(given_ms("soon"), None);
+}
+
+#[test]
 fn a_date_without_the_date_of_the_answer_asks_for_no_delay() {
     for answered in [None, Some(""), Some("today")] {
         assert_eq!(

@@ -33,6 +33,9 @@ struct Quirk {
     /// Values that the request has to have at these places; a `null` for nothing at all.
     #[serde(default)]
     sent: BTreeMap<String, String>,
+    /// The body with which a first request is refused with status 400. The one behind it is
+    /// answered, and has to have what is `sent`.
+    refused: Option<String>,
     #[serde(default = "success")]
     status: u16,
     content_type: Option<String>,
@@ -54,6 +57,8 @@ struct Asked {
     bytes: Option<usize>,
     /// Tokens of the model's window.
     window: Option<u64>,
+    /// The schema of the reply, as JSON.
+    reply: Option<String>,
     /// Messages after the first.
     #[serde(default)]
     said: Vec<Said>,
@@ -66,6 +71,8 @@ struct Said {
     by: Role,
     #[serde(default)]
     text: String,
+    /// A value that the provider wants back, as JSON.
+    kept: Option<String>,
     /// Calls of the model: id, name and arguments.
     #[serde(default)]
     calls: Vec<[String; 3]>,
@@ -123,6 +130,8 @@ impl Asked {
                 time_limit_ms: None,
             });
         prompt.tools = tools.collect();
+        let schema = self.reply.as_deref();
+        prompt.reply_schema = schema.map(|schema| serde_json::from_str(schema).unwrap());
         prompt
             .messages
             .extend((2..).zip(&self.said).map(|(id, said)| said.message(id)));
@@ -141,7 +150,13 @@ impl Said {
                 arguments: arguments.clone(),
             });
         let text = (!self.text.is_empty()).then(|| Part::text(&self.text));
-        let mut message = message(id, self.by, text.into_iter().chain(calls).collect());
+        let kept = self.kept.as_deref().map(|kept| Part::Opaque {
+            provider: "p".to_owned(),
+            model: "m-1".to_owned(),
+            value: serde_json::from_str(kept).unwrap(),
+        });
+        let parts = kept.into_iter().chain(text).chain(calls);
+        let mut message = message(id, self.by, parts.collect());
         message.answers = self.of.map(|[of, index]| Answers {
             message: of.into(),
             index,
@@ -206,7 +221,12 @@ async fn replayed(
     let content_type = (!content_type.is_empty()).then(|| content_type.to_owned());
     let body = answer.body.as_bytes().to_vec();
     let portion = portion.min(body.len()).max(1);
-    let server = Server::start(vec![Act::Bytes(quirk.status, content_type, body, portion)]).await;
+    let refused = quirk.refused.as_ref().map(|body| {
+        let json = Some("application/json".to_owned());
+        Act::Bytes(400, json, body.clone().into_bytes(), portion)
+    });
+    let answered = Act::Bytes(quirk.status, content_type, body, portion);
+    let server = Server::start(refused.into_iter().chain([answered]).collect()).await;
     let mut config = config(kind, &[&server.url]);
     if let Some(window) = quirk.asked.window {
         config["models"]["m"]["contextWindow"] = window.into();
@@ -236,7 +256,8 @@ async fn replayed(
     let requests = server.requests();
     differences.compare("number of requests", &requests.len(), &right.requests);
     for (pointer, right) in &quirk.sent {
-        let sent = requests[0].body.pointer(pointer);
+        let answered = usize::from(quirk.refused.is_some());
+        let sent = requests[answered].body.pointer(pointer);
         let sent = sent.cloned().unwrap_or_default();
         let right: Value = serde_json::from_str(right).unwrap();
         if sent != right {

@@ -104,6 +104,49 @@ fn what_grammars_and_servers_refuse_is_left_out() {
             json!({"type": "string"}),
         ),
         (json!({"type": []}), json!({})),
+        (json!({"type": "any"}), json!({})),
+        (json!({"type": "FLOAT"}), json!({"type": "number"})),
+        (
+            json!({"type": "integer", "enum": ["1", "2"]}),
+            json!({"type": "integer", "description": "One of: \"1\", \"2\"."}),
+        ),
+        (
+            json!({"type": "string", "enum": ["a", "a", "b"]}),
+            json!({"type": "string", "enum": ["a", "b"]}),
+        ),
+        (
+            json!({"type": "string", "pattern": "^[a$"}),
+            json!({"type": "string"}),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
+            json!({"type": "array", "items": {"type": "string"}}),
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {}}),
+            json!({"type": "object", "properties": {}}),
+        ),
+        (
+            json!({"anyOf": [{"not": {}}, {"type": "string"}]}),
+            json!({"type": "string"}),
+        ),
+        (
+            json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            json!({"type": "object", "properties": {}}),
+        ),
+        (
+            json!({"description": "A level.", "default": 1, "type": ["string", "integer"]}),
+            json!({"anyOf": [
+                {"type": "string", "description": "A level."},
+                {"type": "integer", "description": "A level."},
+            ]}),
+        ),
+        (
+            json!({"type": "object", "additionalProperties": false, "required": ["$top"],
+                "properties": {"$top": {"type": "int"}, "a": {"type": "string"}}}),
+            json!({"type": "object", "properties": {"a": {"type": "string"}},
+                "description": "Takes \"$top\" as well: {\"type\":\"integer\"}."}),
+        ),
         (
             json!({"type": "object", "properties": null}),
             json!({"type": "object", "properties": {}}),

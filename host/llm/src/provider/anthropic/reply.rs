@@ -2,7 +2,8 @@
 
 use crate::delta::Feed;
 use crate::incoming::{
-    Piece, count_of, is_object, piece_of, problem_of, settled_arguments, settled_stop, stop_of,
+    Piece, count_of, index_of, is_object, piece_of, problem_of, settled_arguments, settled_stop,
+    stop_of,
 };
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
@@ -359,6 +360,33 @@ impl Streamed {
             .next_back()
     }
 
+    /// Begins the block of a piece that no beginning came before, if the piece tells its kind.
+    fn begin_at(&mut self, index: u64, delta: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
+        let kind = match delta.get("type").and_then(Value::as_str) {
+            Some("text_delta") => "text",
+            Some("thinking_delta") => "thinking",
+            Some(_) | None => return Ok(()),
+        };
+        if self.last_at(index).is_some() {
+            return Ok(());
+        }
+        let start = json!({"content_block": {"type": kind}});
+        self.start(index, &start, feed)
+    }
+
+    /// Returns the index of the block that an event is about. Without one it is the last, or the
+    /// next where one begins.
+    fn index_in(&self, name: &str, event: &Value) -> u64 {
+        let last = self.blocks.last_key_value();
+        let last = last.map(|((index, _), _)| *index);
+        let meant = match last {
+            Some(last) if name == "content_block_start" => last.saturating_add(1),
+            Some(last) => last,
+            None => 0,
+        };
+        event.get("index").and_then(index_of).unwrap_or(meant)
+    }
+
     fn open_block(&mut self, index: u64, event: &Value) -> Result<&mut Block, Broken> {
         let last = self.last_at(index).map(|(place, _)| *place);
         let block = last.and_then(|place| self.blocks.get_mut(&place));
@@ -368,10 +396,7 @@ impl Streamed {
     }
 
     fn take_event(&mut self, name: &str, event: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
-        let index = || {
-            let index = event.get("index").and_then(Value::as_u64);
-            index.ok_or_else(|| Broken::garbage("a piece of it has no index", event.to_string()))
-        };
+        let index = self.index_in(name, event);
         match name {
             "message_start" if !self.blocks.is_empty() => {
                 return Err(Broken::garbage("it begins twice", event.to_string()));
@@ -383,12 +408,13 @@ impl Streamed {
                     event.to_string(),
                 ));
             }
-            "content_block_start" => self.start(index()?, event, feed)?,
+            "content_block_start" => self.start(index, event, feed)?,
             "content_block_delta" => {
                 let delta = event.get("delta").unwrap_or(&Value::Null);
-                self.open_block(index()?, event)?.take(delta, feed)?;
+                self.begin_at(index, delta, feed)?;
+                self.open_block(index, event)?.take(delta, feed)?;
             }
-            "content_block_stop" => self.open_block(index()?, event)?.closed = true,
+            "content_block_stop" => self.open_block(index, event)?.closed = true,
             "message_delta" => {
                 let stop = event.pointer("/delta/stop_reason").and_then(Value::as_str);
                 if let Some(stop) = stop.filter(|stop| !stop.is_empty()) {

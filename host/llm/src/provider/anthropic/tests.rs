@@ -49,6 +49,7 @@ fn request(prompt: &Prompt, model: &str) -> Value {
             agent: domain::id::AgentId(uuid::Uuid::nil()),
             context_window: 128_000,
             trail: &crate::trail::Traced,
+            bare: false,
         },
         Mode::Stream,
     )
@@ -67,6 +68,7 @@ fn streamed(events: &[Value]) -> Result<Answer, Broken> {
         agent: domain::id::AgentId(uuid::Uuid::nil()),
         context_window: 128_000,
         trail: &crate::trail::Traced,
+        bare: false,
     };
     let mut assembly = Anthropic.assembly(&ask);
     for event in events {
@@ -325,7 +327,13 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         "a piece of a block that has ended"
     );
     assert!(
-        garbage(1, delta(7, &json!({"type": "text_delta", "text": "x"}))),
+        garbage(
+            1,
+            delta(
+                7,
+                &json!({"type": "input_json_delta", "partial_json": "{}"})
+            )
+        ),
         "a piece of no block"
     );
     assert!(garbage(3, all[0].clone()), "a message that begins twice");
@@ -346,6 +354,21 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         ),
         "a call that does not end"
     );
+}
+
+#[test]
+fn events_without_an_index_are_about_the_last_block_or_the_next() {
+    let mut events = vec![json!({"type": "message_start", "message": {}})];
+    for text in ["a", "b"] {
+        events.extend([
+            json!({"type": "content_block_start", "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}),
+            json!({"type": "content_block_stop"}),
+        ]);
+    }
+    events.extend(end("end_turn"));
+    let answer = streamed(&events).unwrap();
+    assert_eq!(answer.parts, [Part::text("a"), Part::text("b")]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::delta::Feed;
 use crate::incoming::{
-    Counts, Piece, is_object, piece_of, problem_of, settled_arguments, settled_stop, stop_of,
+    Counts, Piece, index_of, is_object, piece_of, problem_of, settled_arguments, settled_stop,
+    stop_of,
 };
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
@@ -447,13 +448,6 @@ fn thought_of(message: &Map<String, Value>) -> Option<&str> {
 /// Returns whether a choice is the first of several.
 fn is_first(choice: &Value) -> bool {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
-}
-
-/// Returns a place in a list, which some servers write as a text.
-fn index_of(value: &Value) -> Option<u64> {
-    value
-        .as_u64()
-        .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// The end of a choice; servers that send it with every piece send it empty.

@@ -46,6 +46,7 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
         agent: domain::id::AgentId(uuid::Uuid::nil()),
         context_window: 128_000,
         trail: &crate::trail::Traced,
+        bare: false,
     }
 }
 

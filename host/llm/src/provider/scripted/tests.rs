@@ -105,6 +105,7 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptEr
         agent: domain::id::AgentId(uuid::Uuid::nil()),
         context_window: 128_000,
         trail: &crate::trail::Traced,
+        bare: false,
     };
     let result = script(rules)
         .ask(
