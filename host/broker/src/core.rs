@@ -18,6 +18,7 @@ use crate::schemas::Schemas;
 use crate::serving::{Served, Serving, Settings};
 use crate::signal::Signal;
 use crate::telemetry::Telemetry;
+use crate::tool_places::{PLACES_MAX, ToolPlaces};
 use domain::delegate::CacheLimits;
 use domain::digest::Digest;
 use domain::dispatch;
@@ -127,10 +128,6 @@ impl Limits {
     }
 }
 
-/// Messages of all agents that are worked on at the same time. It bounds nothing: each agent's own
-/// limit does.
-const PLACES_MAX: usize = 1 << 30;
-
 /// Figures of a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
@@ -179,6 +176,8 @@ pub(crate) struct Core {
     pub(crate) steps: Arc<FairSemaphore>,
     /// Places for messages, with a section for each agent: its `maxConcurrentMessages`.
     pub(crate) messages: Arc<FairSemaphore>,
+    /// Places for calls of tools, with a section for each component.
+    pub(crate) tool_places: ToolPlaces,
     pub(crate) holds: Arc<Holds>,
     /// The sessions for which nothing is done.
     pub(crate) quarantine: Quarantine,
@@ -304,6 +303,7 @@ impl Core {
             revocations: watch::Sender::default(),
             steps: FairSemaphore::new(guests_max),
             messages: FairSemaphore::new(PLACES_MAX),
+            tool_places: ToolPlaces::default(),
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),

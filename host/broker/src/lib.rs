@@ -16,6 +16,7 @@
 //! - the host's time: `clock.rs`
 //! - what a prompt says of tools, artifacts and peers: `prompting.rs`
 //! - timers: `timers.rs`
+//! - places for calls of tools: `tool_places.rs`
 //! - sessions with work after a start: `recovery.rs`, and the note of those that it looks at:
 //!   `looks.rs`
 //! - a host on a restored backup: `restored.rs`
@@ -81,6 +82,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tool_places;
 mod view;
 
 pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};

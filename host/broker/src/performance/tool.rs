@@ -10,6 +10,7 @@ use crate::performance::result::{CameTo, Performed};
 use crate::performance::stopwatch::{AtWork, Stopwatch};
 use crate::resolved_config::ResolvedConfigs;
 use crate::serving::{Offering, Served};
+use crate::tool_places::ToolPlace;
 use domain::approval::{self, Exact};
 use domain::authority::{Asked, Caller, Denied};
 use domain::digest::Digest;
@@ -58,6 +59,7 @@ pub(crate) struct Tool<'a> {
 
 impl Tool<'_> {
     pub(crate) async fn perform(self) -> Performed {
+        let _place = self.place().await;
         let present = self.core.served();
         let Some(offering) = self.offering(&present) else {
             return failed(
@@ -125,6 +127,16 @@ impl Tool<'_> {
         }
         let failure = Failure::passing("busy", "the host has no free place for this call");
         Performed::ended(Ended::Failed(failure))
+    }
+
+    /// Waits for a place among the calls of the tool's component; none where it is not there. It
+    /// may take long, so all that is checked is checked afterwards.
+    async fn place(&self) -> Option<ToolPlace> {
+        let entry = self.offering(&self.core.served())?.entry;
+        let party = self.started.into();
+        let concurrency_max = entry.grant.limits.concurrency_max;
+        let places = &self.core.tool_places;
+        Some(places.enter(party, &entry.name, concurrency_max).await)
     }
 
     /// Records that the call is refused, and returns that outcome.

@@ -1136,6 +1136,7 @@ fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
         settings,
         route: None,
         text: "gone",
+        line: "gone",
     };
     let first = overflow
         .arrive(&arriving, crate::work::queue::Condition::Free)
