@@ -15,6 +15,8 @@ const TOKEN = `token of ${base}`;
 const OUTBOX = `outbox of ${base}`;
 /** Characters of a reply in the making that are shown as Markdown; more of it is plain until then. */
 const GROWING_CHARS_MAX = 20000;
+/** Milliseconds after which the page sends what another tab of it has not sent. */
+const OTHERS_MS = 3000;
 
 const { language, words } = wordsOf(navigator.languages ?? [navigator.language ?? "en"]);
 document.documentElement.lang = language;
@@ -88,8 +90,10 @@ async function token() {
   if (known) return known;
   coming ??= (async () => {
     const visitor = await (await ask("/visitors", { method: "POST" })).json();
-    keep(TOKEN, visitor.token);
-    return visitor.token;
+    // Another tab came first: both show the chat of one visitor.
+    const first = kept(TOKEN);
+    if (!first) keep(TOKEN, visitor.token);
+    return first ?? visitor.token;
   })().finally(() => (coming = undefined));
   return coming;
 }
@@ -250,7 +254,8 @@ function showUnsent() {
       note.append(refused === undefined ? words.waiting : words.refused);
       if (refused !== undefined) {
         const back = () => {
-          form.elements.text.value ||= outbox.drop(id).content.text;
+          const { text } = form.elements;
+          text.value = [text.value, outbox.drop(id).content.text].filter(Boolean).join("\n");
         };
         note.append(" ", button(words.again, () => outbox.again(id)), button(words.back, back));
       }
@@ -408,9 +413,14 @@ document.querySelector("#over").onclick = () => {
   isHurried = true;
   anew("");
 };
-// Other tabs show the same chat.
+// Other tabs show the same chat. What one of them has not sent may be left behind by it.
+let others;
 window.addEventListener("storage", ({ key }) => {
-  if (key === OUTBOX || key === null) showUnsent();
+  if (key === OUTBOX || key === null) {
+    showUnsent();
+    clearTimeout(others);
+    others = setTimeout(() => outbox.work(), OTHERS_MS);
+  }
   if ((key === TOKEN || key === null) && !coming) {
     forNow.delete(TOKEN);
     clear();

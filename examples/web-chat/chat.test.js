@@ -72,6 +72,8 @@ let visitors = 0;
 let status = 202;
 let push;
 const posted = [];
+const listeners = {};
+let meanwhile = () => {};
 const answer = (body, status) => new Response(JSON.stringify(body), { status });
 
 function events(signal) {
@@ -98,11 +100,12 @@ Object.assign(globalThis, {
     setItem: (key, value) => kept.set(key, value),
     removeItem: (key) => kept.delete(key),
   },
-  window: { addEventListener() {} },
+  window: { addEventListener: (name, does) => (listeners[name] = does) },
   confirm: () => true,
   requestAnimationFrame: (draw) => setTimeout(draw, 1),
   async fetch(url, options) {
     const path = url.replace("http://host/chat/site", "");
+    if (path === "/visitors") meanwhile();
     if (path === "/visitors") return answer({ token: `visitor-${(visitors += 1)}` }, 201);
     if (path === "/events") return new Response(events(options.signal));
     posted.push({ path, by: options.headers.authorization, ...JSON.parse(options.body) });
@@ -171,8 +174,10 @@ test("a visitor talks, loses nothing, and comes again as another", async () => {
   say("long");
   await until("a refusal", () => unsent.textContent.includes("wurde nicht"));
   const [, back] = unsent.querySelectorAll("button");
+  form.elements.text.value = "begun";
   back.onclick();
-  assert.equal(form.elements.text.value, "long");
+  assert.equal(form.elements.text.value, "begun\nlong");
+  form.elements.text.value = "";
   assert.equal(unsent.children.length, 0);
 
   status = 401;
@@ -184,4 +189,19 @@ test("a visitor talks, loses nothing, and comes again as another", async () => {
   over.onclick();
   await until("a new chat", () => visitors === 3);
   assert.equal(said.textContent, "");
+
+  // Another tab leaves something behind.
+  const left = [{ id: "left", path: "/messages", content: { text: "from a tab" }, at: "2026-11-29T10:00:00.000Z" }];
+  kept.set("outbox of http://host/chat/site", JSON.stringify(left));
+  listeners.storage({ key: "outbox of http://host/chat/site" });
+  assert.ok(unsent.textContent.startsWith("from a tab"));
+  await until("what was left behind", () => posted.at(-1).id === "left" && unsent.children.length === 0);
+
+  // Another tab becomes a visitor at the same time, and first.
+  meanwhile = () => kept.set("token of http://host/chat/site", "visitor-first");
+  over.onclick();
+  await until("the other visitor", () => visitors === 4);
+  say("as one");
+  await until("one visitor", () => posted.at(-1).text === "as one");
+  assert.equal(posted.at(-1).by, "Bearer visitor-first");
 });

@@ -11,6 +11,8 @@ const TARGET_CHARS_MAX = 120;
 const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^`]*$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
+const INDENTED = /^(?: {4}| {0,3}\t)/;
+const UNDERLINE = /^ {0,3}(=+|-{2,})\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^ {0,3}> ?/;
 const COLUMN = /^:?-+:?$/;
@@ -57,6 +59,8 @@ function blocks(lines, into, depth) {
       at = quote(lines, at, into, depth);
     } else if (ITEM.test(line) && depth < DEPTH_MAX) {
       at = list(lines, at, into, depth);
+    } else if (INDENTED.test(line)) {
+      at = indented(lines, at, into);
     } else if (line.includes("|") && areColumns(lines[at + 1] ?? "")) {
       at = table(lines, at, into);
     } else {
@@ -71,6 +75,16 @@ function code(lines, begin, fence, into) {
   while (end < lines.length && !isEnd(lines[end])) end += 1;
   into.append(element("pre", element("code", lines.slice(begin + 1, end).join("\n"))));
   return end + 1;
+}
+
+/** Code without a fence: lines that stand in by four spaces, and empty ones between them. */
+function indented(lines, begin, into) {
+  let end = begin + 1;
+  const goesOn = (at) => INDENTED.test(lines[at]) || (lines[at].trim() === "" && INDENTED.test(lines[at + 1] ?? ""));
+  while (end < lines.length && goesOn(end)) end += 1;
+  const inner = lines.slice(begin, end).map((line) => line.replace(INDENTED, ""));
+  into.append(element("pre", element("code", inner.join("\n"))));
+  return end;
 }
 
 function quote(lines, begin, into, depth) {
@@ -118,8 +132,9 @@ function list(lines, begin, into, depth) {
   return at;
 }
 
-/** The cells of a line of a table. */
-const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|");
+/** The cells of a line of a table. A `\\|` is a sign within one. */
+const cells = (line) =>
+  line.trim().replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.replaceAll("\\|", "|"));
 
 /** True of the line below the head of a table. Each cell is looked at once, however many there are. */
 const areColumns = (line) => cells(line).every((cell) => COLUMN.test(cell.trim()));
@@ -138,17 +153,19 @@ function table(lines, begin, into) {
 }
 
 function paragraph(lines, begin, into) {
-  const breaks = (line) =>
-    line.trim() === "" || FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || ITEM.test(line);
+  const marks = [FENCE, HEADING, QUOTE, ITEM, RULE, UNDERLINE];
+  const breaks = (line) => line.trim() === "" || marks.some((mark) => mark.test(line));
+  const isTable = (at) => lines[at].includes("|") && areColumns(lines[at + 1] ?? "");
   let end = begin + 1;
-  while (end < lines.length && !breaks(lines[end])) end += 1;
-  const shown = element("p");
+  while (end < lines.length && !breaks(lines[end]) && !isTable(end)) end += 1;
+  const underline = end < lines.length && UNDERLINE.exec(lines[end]);
+  const shown = element(underline ? `h${underline[1][0] === "=" ? 3 : 4}` : "p");
   lines.slice(begin, end).forEach((line, number) => {
     if (number > 0) shown.append(element("br"));
     shown.append(...inline(line.trim(), 0));
   });
   into.append(shown);
-  return end;
+  return underline ? end + 1 : end;
 }
 
 /** The nodes of a line, mark by mark. */
@@ -161,7 +178,7 @@ function inline(text, depth) {
   };
   let at = 0;
   while (at < text.length) {
-    const found = depth < DEPTH_MAX && "\\`![<*_~h".includes(text[at]) ? mark(text, at, depth) : null;
+    const found = depth < DEPTH_MAX && "\\`![<*_~h&".includes(text[at]) ? mark(text, at, depth) : null;
     if (found) {
       flush();
       nodes.push(...found.nodes);
@@ -193,16 +210,31 @@ function mark(text, at, depth) {
       const nodes = /^(https?:|mailto:)/i.test(target) && link(target, [target]);
       return nodes ? { nodes, end: at + end + 1 } : null;
     }
+    case "&": {
+      const name = /^&(?:amp|lt|gt|quot|apos|nbsp|#39);/.exec(text.slice(at, at + 6))?.[0];
+      return name ? { nodes: [document.createTextNode(ENTITIES[name])], end: at + name.length } : null;
+    }
     case "h": {
       if (/\w/.test(text[at - 1] ?? "")) return null;
       const bare = /^https?:\/\/[^\s<>"`]+/i.exec(text.slice(at, at + SPAN_CHARS_MAX));
-      const target = bare?.[0].replace(/[.,;:!?'*_~)\]]+$/, "");
+      const target = bare && withoutEnd(bare[0]);
       const nodes = target && link(target, [target]);
       return nodes ? { nodes, end: at + target.length } : null;
     }
     default:
       return emphasis(text, at, depth);
   }
+}
+
+/** A URL in a text without the signs that end its sentence. Brackets that it opens, it closes. */
+function withoutEnd(url) {
+  let end = url.length;
+  let unopened = url.split(")").length - url.split("(").length;
+  while (/[.,;:!?'*_~)\]]/.test(url[end - 1])) {
+    if (url[end - 1] === ")" && (unopened -= 1) < 0) break;
+    end -= 1;
+  }
+  return url.slice(0, end);
 }
 
 function codeSpan(text, at) {
@@ -216,6 +248,9 @@ function codeSpan(text, at) {
   }
   return { nodes: [document.createTextNode(fence)], end: at + fence.length };
 }
+
+/** Signs that are written as in HTML. They become text, and are no HTML either. */
+const ENTITIES = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&nbsp;": "\u00a0" };
 
 const KINDS = { "**": "strong", __: "strong", "~~": "del", "*": "em", _: "em" };
 
@@ -232,7 +267,10 @@ function emphasis(text, at, depth) {
     const after = inner[end + sign.length];
     if (/\s/.test(inner[end - 1]) || inner[end - 1] === "\\") continue;
     if (sign[0] === "_" && isWord(after)) continue;
-    if (sign.length === 1 && (after === sign || inner[end - 1] === sign)) continue;
+    // Of three signs in a row, those of the inner mark come first.
+    if (sign.length === 2 && after === sign[0]) end += 1;
+    const isThird = inner.slice(end - 2, end) === sign + sign && after !== sign;
+    if (sign.length === 1 && (after === sign || inner[end - 1] === sign) && !isThird) continue;
     const nodes = [element(kind, ...inline(inner.slice(0, end), depth + 1))];
     return { nodes, end: begin + end + sign.length };
   }
@@ -267,8 +305,9 @@ function link(target, label) {
   made.rel = "noopener noreferrer nofollow";
   const said = made.textContent.trim();
   if (said === url.href || `${said}/` === url.href || `mailto:${said}` === url.href) return [made];
-  const cut = url.href.length > TARGET_CHARS_MAX;
-  const shown = cut ? `${url.href.slice(0, TARGET_CHARS_MAX)}…` : url.href;
+  // The host is shown whole, however long it is: its end says whose it is.
+  const room = Math.max(TARGET_CHARS_MAX, url.origin.length);
+  const shown = url.href.length > room ? `${url.href.slice(0, room)}…` : url.href;
   const behind = element("span", ` (${shown})`);
   behind.className = "target";
   return [made, behind];

@@ -52,6 +52,12 @@ test("markdown becomes nodes of the page", () => {
     ["---", "<hr></hr>"],
     ["| a | b |\n|---|:-:|\n| 1 | 2 |", "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table>"],
     ["https://a.example/b.", "<p><a https://a.example/b>https://a.example/b</a>.</p>"],
+    ["***both*** *it **b***", "<p><strong><em>both</em></strong> <em>it <strong>b</strong></em></p>"],
+    ["On tides\n===\ntext\n***\nmore", "<h3>On tides</h3><p>text</p><hr></hr><p>more</p>"],
+    ["Here:\n|a|b|\n|-|-|\n|1\\|2|`x`|", "<p>Here:</p><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1|2</td><td><code>x</code></td></tr></tbody></table>"],
+    ["so:\n\n    one\n\n      two\n\nafter", "<p>so:</p><pre><code>one\n\n  two</code></pre><p>after</p>"],
+    ["1 &lt; 2 &amp;&nbsp;`&lt;` &nope;", "<p>1 < 2 &\u00a0<code>&lt;</code> &nope;</p>"],
+    ["(https://a.example/b_(c)).", "<p>(<a https://a.example/b_(c)>https://a.example/b_(c)</a>).</p>"],
     ["<https://a.example/b>", "<p><a https://a.example/b>https://a.example/b</a></p>"],
   ]) {
     assert.equal(drawn(text), expected, text);
@@ -65,6 +71,8 @@ test("a link shows where it leads, and leads to the web or to mail alone", () =>
   assert.equal(drawn(bank), to("https://bank.example", "https://evil.example/x"));
   assert.equal(drawn("[mail](mailto:a@b.example)"), to("mail", "mailto:a@b.example"));
   assert.match(drawn("[a](https://ex\u0430mple.org/)"), /xn--/, "letters that look like others");
+  const long = `https://bank.example.${"a".repeat(60)}.${"b".repeat(60)}.evil.example/`;
+  assert.ok(drawn(`[here](${long}${"c".repeat(200)})`).includes(`(${long.slice(0, -1)}…)`), "the whole host");
   for (const target of ["javascript:alert(1)", "data:text/html,x", "//a.example", "/a", "file:///a", "https://user@a.example/"]) {
     const text = `[x](${target})`;
     assert.equal(drawn(text).includes("<a "), false, text);
@@ -74,6 +82,7 @@ test("a link shows where it leads, and leads to the web or to mail alone", () =>
 
 test("nothing is read as html, and nothing is loaded", () => {
   const html = "<img src=x onerror=alert(1)> <script>alert(1)</script>";
+  assert.ok(!render("&lt;img src=x&gt;").children[0].children.some((child) => child.name));
   assert.equal(drawn(html), `<p>${html}</p>`);
   assert.ok(!render(html).children[0].children.some((child) => child.name), "it is one text");
   const image = drawn("![cat](https://a.example/cat.png)");
@@ -81,7 +90,7 @@ test("nothing is read as html, and nothing is loaded", () => {
 });
 
 test("a long text of any marks is drawn in a moment", () => {
-  for (const piece of ["*a ", "[", "[a](", "`", "`a``", "> ", "- ", "|-|\n", "_a", "<http:", "![", "~~a", "  - a\n", "https://"]) {
+  for (const piece of ["*a ", "[", "[a](", "`", "`a``", "> ", "- ", "|-|\n", "_a", "<http:", "![", "~~a", "  - a\n", "https://", "http://a)", "&lt;", "***a", "    a\n\n", "a|\n"]) {
     const text = piece.repeat(60000 / piece.length);
     const begin = performance.now();
     render(text);

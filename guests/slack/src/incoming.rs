@@ -1,7 +1,7 @@
 //! Calls of Slack, as messages for the host.
 
 use crate::words::shown;
-use crate::{Configuration, sending};
+use crate::{Configuration, blocks, sending};
 use agent_host_sdk::{
     Attachment, Batch, ConnectorError, Incoming, Moved, Quotation, QuotationKind, Said,
 };
@@ -14,14 +14,16 @@ const EDITED: &str = "[edited]";
 /// The words for a message that nobody here can read.
 const UNREAD: &str = "[a message of a kind that cannot be read here]";
 /// The field of a form in which an interaction comes.
-const PAYLOAD: &str = "payload=";
+const PAYLOAD: &str = "payload";
 
-/// Reads the body of a call: an event, an interaction, or the challenge of a new app.
+/// Reads the body of a call: an event, an interaction, a command, or the challenge of a new app.
 pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, ConnectorError> {
     let unread = |what: &str| ConnectorError::Rejected(format!("the call is no {what}"));
     let text = std::str::from_utf8(body).map_err(|_| unread("text"))?;
-    if let Some(form) = text.strip_prefix(PAYLOAD) {
-        let json = unescaped(form).ok_or_else(|| unread("form"))?;
+    if !text.trim_start().starts_with('{') && text.contains('=') {
+        let Some(json) = field(text, PAYLOAD) else {
+            return Ok(of(commanded(text)));
+        };
         let interaction = serde_json::from_str(&json).map_err(|_| unread("interaction"))?;
         return Ok(of(pressed(&interaction)));
     }
@@ -131,11 +133,12 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn of(event: &'a Value, message: &'a Value) -> Option<Self> {
+        let channel = event["channel"].as_str()?;
         Some(Self {
-            channel: event["channel"].as_str()?,
+            channel,
             ts: message["ts"].as_str()?,
             thread: message["thread_ts"].as_str(),
-            is_direct: event["channel_type"] == "im",
+            is_direct: event["channel_type"] == "im" || is_direct(channel),
         })
     }
 
@@ -186,7 +189,10 @@ struct AllSaid {
 }
 
 fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
-    let text = words(message["text"].as_str().unwrap_or_default(), own_id);
+    let text = match message["text"].as_str().filter(|text| !text.is_empty()) {
+        Some(text) => words(text, own_id),
+        None => blocks::words(&message["blocks"]),
+    };
     let shared = items(&message["attachments"]);
     let quotations: Vec<Quotation> = shared
         .iter()
@@ -199,6 +205,10 @@ fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
         .filter_map(file)
         .take(ATTACHMENTS_MAX)
         .collect::<Vec<_>>();
+    let own = items(&message["files"]).iter();
+    let closed = own.filter(|it| file(it).is_none()).map(closed);
+    let text: Vec<String> = std::iter::once(text).chain(closed).collect();
+    let text = text.join("\n").trim().to_owned();
     let is_unread = text.is_empty() && quotations.is_empty() && files.is_empty();
     AllSaid {
         text,
@@ -212,7 +222,13 @@ fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
 fn passed_on(attachment: &Value) -> Option<Quotation> {
     let said = |key: &str| attachment[key].as_str().filter(|text| !text.is_empty());
     let is_shared = attachment["is_share"] == true || attachment["is_msg_unfurl"] == true;
-    let text = said("text").or(said("fallback")).or(said("from_url"))?;
+    let in_blocks = ["blocks", "message_blocks"]
+        .iter()
+        .flat_map(|key| blocks_of(&attachment[*key]))
+        .map(blocks::words)
+        .find(|text| !text.is_empty());
+    let text = said("text").map(shown).or(in_blocks);
+    let text = text.or_else(|| said("fallback").or(said("from_url")).map(shown))?;
     Some(Quotation {
         kind: match is_shared {
             true => QuotationKind::Forwarded,
@@ -223,8 +239,14 @@ fn passed_on(attachment: &Value) -> Option<Quotation> {
             .or(said("title"))
             .or(said("service_name"))
             .map(str::to_owned),
-        text: shown(text),
+        text,
     })
+}
+
+/// The blocks of an attachment: a list of them, or one list for each message that is shared.
+fn blocks_of(value: &Value) -> Vec<&Value> {
+    let shared = items(value).iter().map(|it| &it["message"]["blocks"]);
+    std::iter::once(value).chain(shared).collect()
 }
 
 /// The beginning of the thread, where the event brings it along.
@@ -248,7 +270,7 @@ fn own_root(message: &Value, own_id: Option<&str>) -> Option<String> {
 fn of_reaction(event: &Value, own_id: Option<&str>) -> Option<Incoming> {
     let item = &event["item"];
     let channel = item["channel"].as_str()?;
-    let is_direct = channel.starts_with('D');
+    let is_direct = is_direct(channel);
     let is_own = match event["item_user"].as_str() {
         Some(author) => own_id == Some(author),
         // In a channel it may be anybody's.
@@ -279,7 +301,7 @@ fn pressed(interaction: &Value) -> Option<Incoming> {
     let channel = interaction["channel"]["id"].as_str()?;
     let message = &interaction["message"];
     let ts = action["action_ts"].as_str()?;
-    let is_direct = channel.starts_with('D');
+    let is_direct = is_direct(channel);
     let value = Said::Button(action["value"].as_str()?.to_owned());
     let id = format!("action-{ts}");
     let sender = interaction["user"]["id"].as_str()?;
@@ -293,6 +315,25 @@ fn pressed(interaction: &Value) -> Option<Incoming> {
     })
 }
 
+/// A command such as `/queue collect`, which Slack takes for none of its own messages.
+fn commanded(form: &str) -> Option<Incoming> {
+    let command = field(form, "command")?;
+    let said = format!("{command} {}", field(form, "text").unwrap_or_default());
+    let channel = field(form, "channel_id")?;
+    let id = format!("command-{}", field(form, "trigger_id")?);
+    let sender = field(form, "user_id")?;
+    Some(Incoming {
+        sender_name: field(form, "user_name"),
+        group: (!is_direct(&channel)).then(|| channel.clone()),
+        ..Incoming::new(id, sender, channel, Said::Text(shown(said.trim_end())))
+    })
+}
+
+/// Returns true for a chat of two.
+fn is_direct(channel: &str) -> bool {
+    channel.starts_with('D')
+}
+
 fn chat(channel: &str, thread: Option<&str>) -> String {
     match thread {
         Some(thread) => format!("{channel}/{thread}"),
@@ -300,7 +341,7 @@ fn chat(channel: &str, thread: Option<&str>) -> String {
     }
 }
 
-fn items(value: &Value) -> &[Value] {
+pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -316,6 +357,14 @@ fn file(file: &Value) -> Option<Attachment> {
     })
 }
 
+/// The words for a file that the app cannot get: it is deleted, or of another workspace.
+fn closed(file: &Value) -> String {
+    match file["name"].as_str().filter(|name| !name.is_empty()) {
+        Some(name) => format!("[file {name}, which cannot be read here]"),
+        None => "[file that cannot be read here]".to_owned(),
+    }
+}
+
 /// The app's own user, as far as the call says.
 fn own_id(call: &Value) -> Option<&str> {
     let own = &call["authorizations"][0];
@@ -328,7 +377,10 @@ fn words(text: &str, own_id: Option<&str>) -> String {
     let text = text
         .strip_prefix("<@")
         .and_then(|rest| rest.split_once('>'))
-        .filter(|(mentioned, _)| own_id.is_none_or(|own_id| own_id == *mentioned))
+        .filter(|(mentioned, _)| {
+            let id = mentioned.split('|').next();
+            own_id.is_none_or(|own_id| id == Some(own_id))
+        })
         .map_or(text, |(_, rest)| rest.trim_start());
     shown(text)
 }
@@ -340,6 +392,13 @@ fn milliseconds(ts: &str) -> u64 {
         .parse::<u64>()
         .unwrap_or_default()
         .saturating_mul(1_000)
+}
+
+/// A field of a form with its escapes undone; none if it is not there, or they are not whole.
+fn field(form: &str, name: &str) -> Option<String> {
+    let mut fields = form.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = fields.find(|(found, _)| *found == name)?;
+    unescaped(value)
 }
 
 /// A value of a form with its escapes undone; none if they are not whole.
@@ -354,7 +413,6 @@ fn unescaped(form: &str) -> Option<String> {
                 let value = digit()? * 16 + digit()?;
                 bytes.push(u8::try_from(value).ok()?);
             }
-            b'&' => break,
             other => bytes.push(other),
         }
     }

@@ -6,6 +6,7 @@
 )]
 
 mod api;
+mod blocks;
 mod incoming;
 mod sending;
 mod words;

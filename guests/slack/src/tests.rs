@@ -264,6 +264,109 @@ fn edits_and_what_cannot_be_read_are_heard_in_words() {
 }
 
 #[test]
+fn blocks_without_a_text_are_read_as_words() {
+    let section = |elements: &Value| json!({ "type": "rich_text_section", "elements": elements });
+    let word = |text: &str| section(&json!([{ "type": "text", "text": text }]));
+    let rich = |parts: &Value| json!([{ "type": "rich_text", "elements": parts }]);
+    for (blocks, expected) in [
+        (
+            rich(&json!([section(&json!([
+                { "type": "text", "text": "ask " }, { "type": "user", "user_id": "U2" },
+                { "type": "text", "text": " in " }, { "type": "channel", "channel_id": "C1" },
+                { "type": "text", "text": " & " }, { "type": "broadcast", "range": "here" },
+                { "type": "text", "text": " " }, { "type": "emoji", "name": "tea" },
+                { "type": "text", "text": " " },
+                { "type": "link", "url": "https://a.example/", "text": "the news" },
+            ]))])),
+            "ask <@U2> in <#C1> & @here :tea: [the news](https://a.example/)",
+        ),
+        (
+            rich(&json!([
+                { "type": "rich_text_list", "style": "ordered", "elements": [word("a"), word("b")] },
+                { "type": "rich_text_list", "style": "bullet", "indent": 1, "elements": [word("c")] },
+                { "type": "rich_text_quote", "elements": [{ "type": "text", "text": "d\ne" }] },
+                { "type": "rich_text_preformatted", "elements": [{ "type": "text", "text": "f" }] },
+            ])),
+            "1. a\n2. b\n  - c\n> d\n> e\n```\nf\n```",
+        ),
+        (
+            json!([
+                { "type": "header", "text": { "type": "plain_text", "text": "1 &lt; 2" } },
+                { "type": "section", "text": { "type": "mrkdwn", "text": "<https://a.example|a>" },
+                  "fields": [{ "type": "plain_text", "text": "b" }] },
+                { "type": "divider" },
+                { "type": "image", "image_url": "https://a.example/c", "alt_text": "c" },
+            ]),
+            "1 &lt; 2\n[a](https://a.example)\nb\n[image c]",
+        ),
+    ] {
+        let message = read(&direct(&json!({ "text": "", "blocks": blocks }))).unwrap();
+        assert_eq!(message.said, Said::Text(expected.to_owned()));
+        let shared = direct(&json!({ "text": "see", "attachments": [{
+            "is_share": true, "fallback": "[no preview]",
+            "message_blocks": [{ "message": { "blocks": blocks } }],
+        }] }));
+        assert_eq!(read(&shared).unwrap().quotations[0].text, expected);
+        // The text beside blocks says the same.
+        let both = read(&direct(&json!({ "text": "said", "blocks": blocks }))).unwrap();
+        assert_eq!(both.said, Said::Text("said".to_owned()));
+    }
+    let nothing = json!({ "blocks": [{ "type": "actions", "elements": [] }] });
+    assert!(matches!(
+        read(&direct(&nothing)).unwrap().said,
+        Said::Aside(_)
+    ));
+}
+
+#[test]
+fn a_file_that_the_app_cannot_get_is_told_of_in_words() {
+    let files = json!([
+        { "id": "F1", "name": "plan.pdf", "file_access": "check_file_info" },
+        { "id": "F2", "mode": "tombstone" },
+        { "name": "a.txt", "url_private": "https://files.slack.com/a" },
+    ]);
+    let message = read(&direct(
+        &json!({ "subtype": "file_share", "text": "see", "files": files }),
+    ));
+    let message = message.unwrap();
+    let told = "see\n[file plan.pdf, which cannot be read here]\n[file that cannot be read here]";
+    assert_eq!(message.said, Said::Text(told.to_owned()));
+    assert_eq!(message.attachments.len(), 1);
+}
+
+#[test]
+fn a_chat_of_two_is_told_by_its_id_too() {
+    let told =
+        json!({ "type": "message", "user": "U1", "channel": "D1", "ts": "1.0", "text": "hi" });
+    let message = read(&told).unwrap();
+    assert_eq!((message.chat.as_str(), message.group), ("D1", None));
+}
+
+#[test]
+fn a_command_of_slack_is_a_message() {
+    let form = |channel: &str| {
+        format!(
+            "token=t&channel_id={channel}&user_id=U1&user_name=ada&command=%2Fqueue\
+             &text=collect+cap%3A5&trigger_id=1.2.a%26b&response_url=https%3A%2F%2Fa.example"
+        )
+    };
+    for (channel, group) in [("D1", None), ("C1", Some("C1"))] {
+        let batch = Exchange::of(Slack).receive(&delivery(&form(channel)));
+        let message = batch.unwrap().messages.remove(0);
+        assert_eq!(message.said, Said::Text("/queue collect cap:5".to_owned()));
+        assert_eq!(message.id, "command-1.2.a&b");
+        assert_eq!(
+            (message.chat.as_str(), message.sender.as_str()),
+            (channel, "U1")
+        );
+        assert_eq!(message.group.as_deref(), group);
+    }
+    // With this Slack asks whether the address is there.
+    let check = Exchange::of(Slack).receive(&delivery("ssl_check=1&token=t"));
+    assert!(check.unwrap().messages.is_empty());
+}
+
+#[test]
 fn what_was_pressed_is_told_in_the_place_of_the_buttons() {
     let pressed = json!({
         "type": "block_actions", "user": { "id": "U1" }, "channel": { "id": "D1" },
@@ -415,6 +518,7 @@ fn only_the_apps_own_mention_in_front_is_left_out() {
         said("<@U2> is here"),
         Said::Text("<@U2> is here".to_owned())
     );
+    assert_eq!(said("<@UBOT|helper> hi"), Said::Text("hi".to_owned()));
 }
 
 #[test]

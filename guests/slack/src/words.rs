@@ -40,7 +40,8 @@ fn reference(named: &str) -> String {
     }
 }
 
-fn link(url: &str, label: &str) -> String {
+/// A link, with its words where it has others than its URL.
+pub(crate) fn link(url: &str, label: &str) -> String {
     let is_said = |scheme: &str| url.strip_prefix(scheme) == Some(label);
     let says_itself = ["", "mailto:", "tel:", "http://", "https://"];
     if label.is_empty() || says_itself.into_iter().any(is_said) {

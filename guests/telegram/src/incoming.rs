@@ -87,10 +87,7 @@ fn of_update(update: &Value, to: Option<&Bot>) -> Option<Incoming> {
 fn of_message(id: String, message: &Value) -> Option<Incoming> {
     let sender = match message.get("sender_chat") {
         // Whoever speaks as a channel or as a group is no bot, whatever Telegram puts there.
-        Some(chat) => Sender {
-            id: chat.get("id")?.as_i64()?,
-            name: title(chat),
-        },
+        Some(chat) => Sender::of_chat(chat)?,
         None => Sender::of(message.get("from")?)?,
     };
     let mut incoming = begun(id, sender, message)?;
@@ -114,7 +111,10 @@ fn of_message(id: String, message: &Value) -> Option<Incoming> {
 
 /// A reaction. Telegram tells neither whose message it is to nor in which topic, and the host does.
 fn of_reaction(id: String, changed: &Value) -> Option<Incoming> {
-    let sender = Sender::of(changed.get("user")?)?;
+    let sender = match changed.get("actor_chat") {
+        Some(chat) => Sender::of_chat(chat)?,
+        None => Sender::of(changed.get("user")?)?,
+    };
     let mut incoming = begun(id, sender, changed)?;
     incoming.said = Said::Aside(kinds::reaction(changed));
     incoming.overheard = true;
@@ -175,6 +175,14 @@ impl Sender {
         Some(Self {
             id: from.get("id")?.as_i64()?,
             name: name(from),
+        })
+    }
+
+    /// Somebody who speaks as a channel or as a group.
+    fn of_chat(chat: &Value) -> Option<Self> {
+        Some(Self {
+            id: chat.get("id")?.as_i64()?,
+            name: title(chat),
         })
     }
 }

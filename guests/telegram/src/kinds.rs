@@ -1,6 +1,6 @@
 //! Kinds of messages beside words and files, in words.
 
-use crate::words::items;
+use crate::words::{items, target};
 use serde_json::Value;
 
 /// Words for what a message is that nobody here can read.
@@ -9,7 +9,7 @@ const UNREAD: &str = "[a message of a kind that cannot be read here]";
 type Kind = (&'static str, fn(&Value) -> String);
 
 /// Kinds that are said in words. A venue has a location too, and is said as a venue.
-const KINDS: [Kind; 18] = [
+const KINDS: [Kind; 20] = [
     ("venue", venue),
     ("location", location),
     ("contact", contact),
@@ -26,8 +26,12 @@ const KINDS: [Kind; 18] = [
     ("web_app_data", |it| named("data of a form", &it["data"])),
     ("paid_media", |_| "[paid media]".to_owned()),
     ("giveaway", |_| "[giveaway]".to_owned()),
+    ("giveaway_winners", |_| {
+        "[giveaway with its winners]".to_owned()
+    }),
     ("gift", |_| "[gift]".to_owned()),
     ("unique_gift", |_| "[gift]".to_owned()),
+    ("rich_message", rich_message),
 ];
 /// Kinds that are files.
 const FILES: [&str; 7] = [
@@ -40,7 +44,7 @@ const FILES: [&str; 7] = [
     "video_note",
 ];
 /// Kinds by which Telegram tells what happened to a chat. Nobody says anything with them.
-const OF_SERVICE: [&str; 43] = [
+const OF_SERVICE: [&str; 52] = [
     "boost_added",
     "channel_chat_created",
     "chat_background_set",
@@ -48,6 +52,9 @@ const OF_SERVICE: [&str; 43] = [
     "chat_owner_left",
     "checklist_tasks_added",
     "checklist_tasks_done",
+    "community_chat_added",
+    "community_chat_joined",
+    "community_chat_removed",
     "connected_website",
     "delete_chat_photo",
     "direct_message_price_changed",
@@ -60,9 +67,9 @@ const OF_SERVICE: [&str; 43] = [
     "gift_upgrade_sent",
     "giveaway_completed",
     "giveaway_created",
-    "giveaway_winners",
     "group_chat_created",
     "left_chat_member",
+    "managed_bot_created",
     "message_auto_delete_timer_changed",
     "migrate_from_chat_id",
     "migrate_to_chat_id",
@@ -71,6 +78,8 @@ const OF_SERVICE: [&str; 43] = [
     "new_chat_title",
     "paid_message_price_changed",
     "pinned_message",
+    "poll_option_added",
+    "poll_option_deleted",
     "proximity_alert_triggered",
     "refunded_payment",
     "suggested_post_approval_failed",
@@ -83,6 +92,10 @@ const OF_SERVICE: [&str; 43] = [
     "video_chat_participants_invited",
     "video_chat_scheduled",
     "video_chat_started",
+    "voice_chat_ended",
+    "voice_chat_participants_invited",
+    "voice_chat_scheduled",
+    "voice_chat_started",
     "write_access_allowed",
 ];
 
@@ -115,6 +128,61 @@ pub(crate) fn reaction(changed: &Value) -> String {
     match emoji.is_empty() {
         true => "[reaction taken back]".to_owned(),
         false => format!("[reaction {}]", emoji.join(" ")),
+    }
+}
+
+/// The keys under which a rich message has its words, in the order in which they are shown.
+const RICH: [&str; 8] = [
+    "summary",
+    "text",
+    "expression",
+    "blocks",
+    "items",
+    "cells",
+    "caption",
+    "credit",
+];
+
+/// The words of a message that is a document, a block a line.
+fn rich_message(message: &Value) -> String {
+    let blocks = items(&message["blocks"]).iter().map(rich);
+    let said: Vec<String> = blocks.filter(|text| !text.is_empty()).collect();
+    match said.is_empty() {
+        true => "[document]".to_owned(),
+        false => said.join("\n"),
+    }
+}
+
+/// The words in a part of it. Blocks within blocks, items of lists and cells of tables are apart.
+fn rich(part: &Value) -> String {
+    let joined = |parts: &[Value], between: &str| {
+        let said: Vec<String> = parts.iter().map(rich).collect();
+        said.join(between)
+    };
+    match part {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => joined(parts, ""),
+        Value::Object(_) => {
+            let said = RICH.iter().map(|key| match (*key, &part[*key]) {
+                ("blocks" | "items", Value::Array(parts)) => joined(parts, "\n"),
+                ("cells", Value::Array(rows)) => {
+                    let row = |row: &Value| joined(items(row), " | ");
+                    let rows: Vec<String> = rows.iter().map(row).collect();
+                    rows.join("\n")
+                }
+                (_, part) => rich(part),
+            });
+            let said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+            let mut said = said.join("\n");
+            if let Some(label) = part["label"].as_str() {
+                said = format!("{label} {said}");
+            }
+            match part["url"].as_str().filter(|url| *url != said) {
+                Some(url) => format!("[{said}]({})", target(url)),
+                None => said,
+            }
+        }
+        _ => String::new(),
     }
 }
 

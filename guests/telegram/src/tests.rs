@@ -208,6 +208,16 @@ fn a_link_behind_words_is_one_in_markdown_and_its_place_counts_utf16_units() {
             json!([{ "type": "pre", "offset": 4, "length": 1, "language": "rust" }]),
             "so: \n```rust\nx\n```\n now",
         ),
+        (
+            "so: it is\nso it was why?",
+            json!([{ "type": "blockquote", "offset": 4, "length": 15 }]),
+            "so: \n> it is\n> so it was\n why?",
+        ),
+        (
+            "it is\nwhy?",
+            json!([{ "type": "expandable_blockquote", "offset": 0, "length": 5 }]),
+            "> it is\nwhy?",
+        ),
         // A place outside of the words is none.
         ("look", json!([link(2, 9, news)]), "look"),
     ] {
@@ -253,6 +263,26 @@ fn every_kind_of_message_is_heard_in_words() {
             "checklist",
             json!({ "title": "Buy", "tasks": [{ "text": "tea" }, { "text": "milk", "completion_date": 5 }] }),
             "[checklist Buy: tea; milk (done)]",
+        ),
+        (
+            "giveaway_winners",
+            json!({ "winner_count": 1 }),
+            "[giveaway with its winners]",
+        ),
+        (
+            "rich_message",
+            json!({ "blocks": [
+                { "type": "heading", "text": "Tides" },
+                { "type": "paragraph", "text": ["The ", { "type": "bold", "text": "Moon" }, " does it, see ",
+                    { "type": "url", "text": "here", "url": "https://a.example/" }] },
+                { "type": "list", "items": [
+                    { "label": "1.", "blocks": [{ "type": "paragraph", "text": "spring" }] },
+                    { "label": "2.", "blocks": [{ "type": "paragraph", "text": "neap" }] },
+                ] },
+                { "type": "table", "cells": [[{ "text": "a" }, { "text": "b" }], [{ "text": "c" }]] },
+                { "type": "divider" },
+            ] }),
+            "Tides\nThe Moon does it, see [here](https://a.example/)\n1. spring\n2. neap\na | b\nc",
         ),
         (
             "something_new",
@@ -499,6 +529,21 @@ fn whoever_speaks_as_a_group_or_a_channel_is_heard() {
 }
 
 #[test]
+fn a_reaction_of_whoever_speaks_as_a_group_is_heard() {
+    let read = read(&json!({ "update_id": 4, "message_reaction": {
+        "chat": { "id": -5, "type": "supergroup" }, "message_id": 7, "date": 1,
+        "actor_chat": { "id": -5, "title": "Club", "type": "supergroup" }, "old_reaction": [],
+        "new_reaction": [{ "type": "emoji", "emoji": "👍" }],
+    }}))
+    .unwrap();
+    assert_eq!(read.said, Said::Aside("[reaction 👍]".to_owned()));
+    assert_eq!(
+        (read.sender.as_str(), read.sender_name.as_deref()),
+        ("-5", Some("Club"))
+    );
+}
+
+#[test]
 fn a_group_that_became_a_supergroup_is_followed() {
     let server = serve_http(|request| {
         let asked: Value = request.json().unwrap();
@@ -548,7 +593,8 @@ fn messages_of_bots_and_joins_are_left_out() {
     of_bot["message"]["from"]["is_bot"] = json!(true);
     let mut joined = message(2, -5, "");
     joined["message"]["new_chat_members"] = json!([{ "id": 9 }]);
-    let updates = json!([of_bot, joined, { "update_id": 3, "poll": {} }]);
+    let added = with(-5, &json!({ "community_chat_added": { "community": {} } }));
+    let updates = json!([of_bot, joined, added, { "update_id": 3, "poll": {} }]);
     let _server = serve_http(move |_| Ok(ok(&updates)));
     let batch = Exchange::of(Telegram).poll().unwrap();
     assert!(batch.messages.is_empty(), "{batch:?}");

@@ -1,7 +1,13 @@
-//! Words of Telegram, as Markdown that says the same: where links lead, and what is code.
+//! Words of Telegram, as Markdown that says the same: where links lead, what is code, and what is
+//! quoted.
 
 use serde_json::Value;
 use std::cmp::Reverse;
+
+/// The beginning of each line that is quoted.
+const QUOTE: &str = "> ";
+/// The end of a line, in UTF-16.
+const LINE_END: u16 = b'\n' as u16;
 
 /// Something that a mark puts into the words.
 struct Added {
@@ -45,8 +51,8 @@ pub(crate) fn marked(text: &str, marks: &Value) -> String {
     shown
 }
 
-/// The beginning and the end of a mark; none for one that adds nothing.
-fn of_mark(text: &str, units: usize, number: i64, mark: &Value) -> Option<[Added; 2]> {
+/// What a mark adds at its beginning, at its end and between; none for one that adds nothing.
+fn of_mark(text: &str, units: usize, number: i64, mark: &Value) -> Option<Vec<Added>> {
     let unit = |key: &str| usize::try_from(mark[key].as_u64()?).ok();
     let start = unit("offset")?;
     let length = unit("length").filter(|length| *length > 0)?;
@@ -71,22 +77,29 @@ fn of_mark(text: &str, units: usize, number: i64, mark: &Value) -> Option<[Added
             (format!("```{language}\n"), "\n```".to_owned())
         }
         "strikethrough" => ("~~".to_owned(), "~~".to_owned()),
+        "blockquote" | "expandable_blockquote" => (QUOTE.to_owned(), String::new()),
         _ => return None,
     };
-    let on_own_line = kind == "pre";
-    let begin = Added {
-        at: start,
+    let is_quote = open == QUOTE;
+    let on_own_line = is_quote || kind == "pre";
+    let begins = |at: usize, text: String| Added {
+        at,
         order: (true, Reverse(end), number),
-        text: open,
+        text,
         on_own_line,
     };
+    let inside = covered(text, start, end);
+    let ends_of_lines = (start..).zip(inside.encode_utf16());
+    let lines = ends_of_lines.filter(|(at, unit)| is_quote && *unit == LINE_END && at + 1 < end);
+    let begin = std::iter::once(begins(start, open))
+        .chain(lines.map(|(at, _)| begins(at + 1, QUOTE.to_owned())));
     let finish = Added {
         at: end,
         order: (false, Reverse(start), -number),
         text: close,
         on_own_line,
     };
-    Some([begin, finish])
+    Some(begin.chain([finish]).collect())
 }
 
 /// Puts something into the words, before a character.
@@ -108,7 +121,7 @@ pub(crate) fn covered(text: &str, start: usize, end: usize) -> String {
 }
 
 /// A URL as the target of a link, which ends at no sign of its own.
-fn target(url: &str) -> String {
+pub(crate) fn target(url: &str) -> String {
     if url.contains(['(', ')', ' ']) {
         format!("<{url}>")
     } else {

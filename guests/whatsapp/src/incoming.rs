@@ -1,6 +1,6 @@
 //! Calls of WhatsApp, as messages for the host.
 
-use crate::kinds::{form, in_words};
+use crate::kinds::{form, in_words, unread};
 use crate::quotations::{forwarded, is_forwarded, quoted, replied_to};
 use crate::{Configuration, GROUP};
 use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, Undelivered};
@@ -98,7 +98,7 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
     };
     let kind = told["type"].as_str().unwrap_or("unknown");
     let content = &told[kind];
-    let mut said = said(kind, content)?;
+    let mut said = said(kind, content).unwrap_or_else(unread);
     let mut quotations = quoted(message);
     if let (true, Said::Text(text) | Said::Aside(text)) = (is_forwarded(message), &mut said) {
         let text = std::mem::take(text);
@@ -130,7 +130,7 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
     })
 }
 
-/// Returns the words or the file of a message of a kind.
+/// Returns the words or the file of a message of a kind; none where it lacks what it should have.
 fn said(kind: &str, content: &Value) -> Option<Said> {
     Some(match kind {
         "text" => Said::Text(content["body"].as_str()?.to_owned()),

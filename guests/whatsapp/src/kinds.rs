@@ -16,8 +16,13 @@ pub(crate) fn in_words(kind: &str, content: &Value) -> Said {
         REACTION => Said::Aside(reaction(content)),
         "request_welcome" => Said::Aside("[opened the chat]".to_owned()),
         "revoke" => Said::Aside("[took a message back]".to_owned()),
-        _ => Said::Aside(UNREAD.to_owned()),
+        _ => unread(),
     }
+}
+
+/// The words for a message that is told without its content.
+pub(crate) fn unread() -> Said {
+    Said::Aside(UNREAD.to_owned())
 }
 
 /// The words for an answer in a form of WhatsApp's own; none if it is a button of a question.
@@ -29,7 +34,7 @@ pub(crate) fn form(content: &Value) -> Option<Said> {
     let filled = content[kind]["response_json"].as_str();
     Some(match filled {
         Some(filled) => Said::Text(format!("[form {filled}]")),
-        None => Said::Aside(UNREAD.to_owned()),
+        None => unread(),
     })
 }
 

@@ -93,6 +93,14 @@ fn every_kind_of_message_is_heard_in_words() {
         ("unsupported", json!({}), unread),
         ("ephemeral", json!({}), unread),
         ("unknown", json!({}), unread),
+        // What lacks its content is told of, too.
+        ("text", json!({}), unread),
+        ("interactive", json!({}), unread),
+        (
+            "interactive",
+            json!({ "type": "call_permission_reply", "call_permission_reply": {} }),
+            unread,
+        ),
         ("revoke", json!({}), "[took a message back]"),
         (
             "edit",

@@ -24,6 +24,8 @@ const HELD_MS_MAX: u64 = 60_000;
 pub(super) struct Health {
     /// Failures in a row.
     failures: u32,
+    /// True if the last of them was that the credentials do not count.
+    is_unauthorised: bool,
     /// The record of what an operator was told.
     record: TroubleRecord,
     /// Time before which nothing is sent.
@@ -39,8 +41,22 @@ impl Health {
     /// Notes a success. Returns what an operator is to be told.
     pub(super) fn note_success(&mut self) -> Option<ServiceTrouble> {
         self.failures = 0;
+        self.is_unauthorised = false;
         self.held = None;
         self.record.succeeded()
+    }
+
+    /// Returns whether the credentials do not count.
+    pub(super) fn is_unauthorised(&self) -> bool {
+        self.is_unauthorised
+    }
+
+    /// Notes that the credentials may be others now: what waits because of them waits no longer.
+    pub(super) fn note_replaced(&mut self) {
+        if self.is_unauthorised {
+            self.failures = 0;
+            self.held = None;
+        }
     }
 
     /// Notes that a message could not be sent: for a while none is, if the service says so. Returns
@@ -71,6 +87,7 @@ impl Health {
         failure: &ConnectorFailure,
     ) -> Option<ServiceTrouble> {
         self.failures = self.failures.saturating_add(1);
+        self.is_unauthorised = matches!(failure, ConnectorFailure::Unauthorised(_));
         let reason = kept_reason(&failure.to_string());
         let trouble = match failure {
             ConnectorFailure::Unauthorised(_) => ServiceTrouble::Unauthorised { reason },
@@ -145,6 +162,26 @@ mod tests {
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
         assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
         assert!(health.held(Timestamp(1)).is_some());
+    }
+
+    #[test]
+    fn credentials_that_may_be_others_now_are_tried_at_once() {
+        let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
+        let mut health = Health::default();
+        for _ in 0..5 {
+            health.note_failure(&revoked, Timestamp(0));
+        }
+        health.note_replaced();
+        assert_eq!(health.held(Timestamp(0)), None);
+        assert!(health.is_unauthorised(), "until they count");
+        health.note_failure(&revoked, Timestamp(0));
+        assert_eq!(health.pause_ms(&revoked), UNAUTHORISED_MS);
+        health.note_success();
+        assert!(!health.is_unauthorised());
+        // Time that the service asks for has nothing to do with credentials.
+        health.note_failure(&busy(7_000), Timestamp(0));
+        health.note_replaced();
+        assert_eq!(health.held(Timestamp(0)), Some(Timestamp(7_000)));
     }
 
     #[test]

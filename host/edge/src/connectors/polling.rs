@@ -7,13 +7,14 @@
 use super::Shared;
 use super::calls::CallFailure;
 use super::intake::{Brought, TakenIn};
-use super::served::Served;
+use super::served::{Served, Standing};
 use crate::core::panic_text;
 use domain::connector::{ConnectorFailure, POLL_MS_MAX, POLL_MS_MIN};
 use domain::digest::Digest;
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use tokio::sync::watch;
 
 /// Polls within a second of all connectors that hear nothing.
 const IDLE_POLLS_PER_S: u64 = 16;
@@ -27,14 +28,17 @@ const TROUBLE_MS: u64 = 5_000;
 /// Polls until another configuration takes the connector's place or the edge stops.
 pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
     let mut pause_ms = first_ms(served.name.as_str(), idle_ms(shared.served.polling()));
+    let mut configured = shared.core.replacements();
     loop {
         let is_over = tokio::select! {
             () = served.replaced.cancelled() => true,
+            () = other_credentials(&served.standing, &mut configured) => false,
             slept = shared.core.sleep_ms(pause_ms) => !slept,
         };
         if is_over {
             return;
         }
+        configured.mark_unchanged();
         // On the heap, so that the wait for the next poll needs little memory.
         let round = AssertUnwindSafe(round(&shared, &served)).catch_unwind();
         pause_ms = match Box::pin(round).await {
@@ -47,6 +51,19 @@ pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
                 shared.note_intake_failure(&served, failure).await
             }
         };
+    }
+}
+
+/// Waits for another configuration, where the credentials do not count: it may have others.
+async fn other_credentials(standing: &Standing, configured: &mut watch::Receiver<u64>) {
+    let is_unauthorised = {
+        let health = standing.health.lock();
+        let health = health.unwrap_or_else(PoisonError::into_inner);
+        health.is_unauthorised()
+    };
+    // The settings are replaced for as long as there is an edge.
+    if !is_unauthorised || configured.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -142,6 +159,33 @@ fn first_ms(name: &str, idle_ms: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn another_configuration_is_waited_for_where_credentials_do_not_count() {
+        let standing = Standing::default();
+        let (replaced, mut configured) = watch::channel(0);
+        let wakes = |configured: &mut watch::Receiver<u64>| {
+            let waited = other_credentials(&standing, configured);
+            waited.now_or_never().is_some()
+        };
+        let fail = |failure: ConnectorFailure| {
+            standing
+                .health
+                .lock()
+                .unwrap()
+                .note_intake_failure(&failure);
+        };
+        replaced.send_modify(|count| *count += 1);
+        assert!(!wakes(&mut configured), "all is well");
+        fail(ConnectorFailure::Unknown("no answer".to_owned()));
+        assert!(!wakes(&mut configured), "it is no matter of credentials");
+        configured.mark_unchanged();
+        fail(ConnectorFailure::Unauthorised("revoked".to_owned()));
+        assert!(!wakes(&mut configured), "nothing is configured anew");
+        replaced.send_modify(|count| *count += 1);
+        assert!(wakes(&mut configured));
+        assert!(!wakes(&mut configured), "it is tried once");
+    }
 
     #[test]
     fn a_few_connectors_are_polled_as_often_as_their_components_say() {

@@ -38,6 +38,11 @@ impl Shared {
             };
             next.insert(name.clone(), served);
         }
+        for served in next.values() {
+            let health = served.standing.health.lock();
+            let mut health = health.unwrap_or_else(PoisonError::into_inner);
+            health.note_replaced();
+        }
         for served in &begun {
             if self.served.get(&served.name).is_none() {
                 self.remember(served).await?;

@@ -297,7 +297,8 @@ async fn watcher_of(
         };
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(told, config)?;
-        watcher.watch(&path, mode)?;
+        // Of a link it tells nothing, and of the folder that it leads to it does.
+        watcher.watch(&path.canonicalize()?, mode)?;
         Ok::<_, notify::Error>(watcher)
     });
     match begun.await {
@@ -330,7 +331,9 @@ fn is_change(kind: EventKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::grant::{Access, DirectoryGrant};
     use notify::event::{CreateKind, ModifyKind};
+    use serde_json::json;
 
     #[test]
     fn opening_a_folder_changes_nothing_and_writing_a_file_does() {
@@ -373,6 +376,28 @@ mod tests {
             "a link to another one"
         );
         replaced(&path, second).await;
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_told_of_through_a_link_to_it() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        for recursive in [true, false] {
+            let spec = json!({ "folder": "/inbox", "recursive": recursive });
+            let wanted = Wanted {
+                grant: DirectoryGrant::whole(&link, "/inbox", Access::ReadOnly),
+                spec: serde_json::from_value(spec).unwrap(),
+            };
+            let (tell, mut told) = mpsc::channel(1);
+            let watcher = watcher_of(&"inbox".parse().unwrap(), &wanted, &tell).await;
+            assert!(watcher.is_some());
+            std::fs::write(folder.join("a"), "1").unwrap();
+            let told = timeout(Duration::from_secs(10), told.recv()).await;
+            assert_eq!(told.unwrap(), Some(()), "recursive: {recursive}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

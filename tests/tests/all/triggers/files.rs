@@ -104,6 +104,20 @@ async fn a_folder_that_another_one_replaced_is_watched_within_seconds() {
         let told = watch.told().await;
         assert!(told.contains("- created `new.md`"), "{round}: {told}");
     }
+    std::fs::rename(&inbox, root.join("away-2")).unwrap();
+    for folder in ["away-0", "away-1"] {
+        // A link, and then one that leads elsewhere.
+        if inbox.is_symlink() {
+            std::fs::remove_file(&inbox).unwrap();
+        }
+        symlink(root.join(folder), &inbox).unwrap();
+        let told = watch.told().await;
+        assert!(told.contains("ed `new.md`"), "{folder}: {told}");
+        sleep(QUIET).await;
+        std::fs::write(watch.path("linked.md"), folder).unwrap();
+        let told = watch.told().await;
+        assert!(told.contains("- created `linked.md`"), "{folder}: {told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,8 +61,8 @@ pub enum WebhookAuth {
         secret: String,
         /// The scheme.
         scheme: HmacScheme,
-        /// The header with the signature in hexadecimal digits, of `plain`; with or without
-        /// `sha256=` before it.
+        /// The header with the signature in hexadecimal digits or in base64, of `plain`; with or
+        /// without `sha256=` before it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
         /// The header with the seconds of the signature, of `plain`: then time, `.` and body are

@@ -43,14 +43,14 @@ impl WebhookRequest<'_> {
 }
 
 /// Reads the body of a call that is no event. What says that it is JSON is JSON, and so is an
-/// object that says it is text, or says nothing.
+/// object that says it is text or anything else, or says nothing.
 pub(super) fn payload(
     request: &WebhookRequest<'_>,
     scheme: Option<HmacScheme>,
 ) -> Result<Value, NotACall> {
     let content_type = request.content_type();
     let read = match read_body(request.body, content_type)? {
-        Value::String(text) if request.media_type().as_deref() == Some("text/plain") => {
+        Value::String(text) if !request.media_type().is_some_and(|it| is_json(&it)) => {
             object(&text).unwrap_or(Value::String(text))
         }
         read => read,
@@ -127,7 +127,7 @@ fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     let mut named = parameters.filter_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         let is_named = name.trim().eq_ignore_ascii_case("charset");
-        is_named.then(|| value.trim().trim_matches('"'))
+        is_named.then(|| value.trim().trim_matches(['"', '\'']))
     });
     let Some(label) = named.next() else {
         return Ok(UTF_8);

@@ -3,6 +3,8 @@
 use super::super::FORM_FIELDS_MAX;
 use super::*;
 use crate::values::time::Timestamp;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -204,7 +206,20 @@ fn a_plain_signature_stands_in_the_header_that_the_operator_names() {
     } }));
     let prefixed = format!("sha256={digits}");
     let upper = digits.to_ascii_uppercase();
-    for right in [digits.as_str(), prefixed.as_str(), upper.as_str()] {
+    let mac = hex::decode(&digits).unwrap();
+    let padded = STANDARD.encode(&mac);
+    let prefixed_too = format!("SHA256={padded}");
+    let bare = padded.trim_end_matches('=');
+    let url_safe = URL_SAFE_NO_PAD.encode(&mac);
+    for right in [
+        digits.as_str(),
+        prefixed.as_str(),
+        upper.as_str(),
+        padded.as_str(),
+        prefixed_too.as_str(),
+        bare,
+        url_safe.as_str(),
+    ] {
         assert_eq!(
             verify(&plain, &[("x-sign", right)], body),
             Ok(()),
@@ -322,6 +337,17 @@ fn a_body_is_what_it_says_or_the_json_that_it_is() {
         (Some("text/plain"), JSON, Some(json!({ "a": 1 }))),
         (Some("text/plain"), "{\"a\":1", Some(json!("{\"a\":1"))),
         (Some("text/plain"), "7", Some(json!("7"))),
+        (
+            Some("application/csp-report"),
+            JSON,
+            Some(json!({ "a": 1 })),
+        ),
+        (
+            Some("application/octet-stream"),
+            JSON,
+            Some(json!({ "a": 1 })),
+        ),
+        (Some("application/json"), "\"{}\"", Some(json!("{}"))),
         (Some("application/xml"), "<a/>", Some(json!("<a/>"))),
         (Some(FORM), JSON, Some(json!({ "a": 1 }))),
         (Some(FORM), "{\"a\":", None),
@@ -372,6 +398,7 @@ fn a_text_is_read_in_the_character_set_that_it_names() {
         ("us-ascii", "café".as_bytes(), Some("café")),
         ("\"Shift_JIS\"", b"\x93\xfa", Some("日")),
         ("UTF-16LE", b"h\0i\0", Some("hi")),
+        ("'utf8'", "café".as_bytes(), Some("café")),
         ("utf-8", b"caf\xe9", None),
         ("klingon", b"a", None),
     ] {

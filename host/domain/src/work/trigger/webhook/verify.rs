@@ -4,6 +4,9 @@
 use super::{HmacScheme, WebhookAuth, WebhookRequest};
 use crate::values::digest::Digest;
 use crate::values::time::Timestamp;
+use base64::Engine as _;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
@@ -12,6 +15,11 @@ pub const TOKEN_HEADER: &str = "x-agenthost-token";
 const AUTHORIZATION: &str = "authorization";
 const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
+/// What may stand before a signature: the name of its digest.
+const SHA256: &str = "sha256=";
+/// Signatures in base64 are read with and without the signs at their end.
+const BASE64: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 /// Signatures of one call that are tried: Stripe sends two while a secret is being replaced.
 const SIGNATURES_MAX: usize = 8;
 
@@ -63,7 +71,7 @@ impl WebhookAuth {
             } => {
                 let given = needed(request, GITHUB_SIGNATURE)?;
                 let digits = given
-                    .strip_prefix("sha256=")
+                    .strip_prefix(SHA256)
                     .ok_or_else(|| NotVerified::Malformed(GITHUB_SIGNATURE.to_owned()))?;
                 verify_one(secret, &[request.body], [digits])
             }
@@ -79,7 +87,10 @@ impl WebhookAuth {
             } => {
                 let header = header.as_deref().unwrap_or_default();
                 let given = needed(request, header)?;
-                let digits = given.strip_prefix("sha256=").unwrap_or(given);
+                let digits = match given.split_at_checked(SHA256.len()) {
+                    Some((name, digits)) if name.eq_ignore_ascii_case(SHA256) => digits,
+                    Some(_) | None => given,
+                };
                 let Some(timestamp_header) = timestamp_header else {
                     return verify_one(secret, &[request.body], [digits]);
                 };
@@ -172,9 +183,7 @@ fn verify_one<'a>(
         mac.update(part);
     }
     let is_signature = |digits: &str| {
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(digits.trim(), &mut bytes).is_ok()
-            && mac.clone().verify_slice(&bytes).is_ok()
+        signature_of(digits.trim()).is_some_and(|bytes| mac.clone().verify_slice(&bytes).is_ok())
     };
     // All are tried: which one fits takes no other time.
     let fitting = signatures
@@ -186,6 +195,15 @@ fn verify_one<'a>(
     } else {
         Err(NotVerified::Wrong)
     }
+}
+
+/// The bytes of a signature, which senders write in hexadecimal digits or in base64.
+fn signature_of(digits: &str) -> Option<Vec<u8>> {
+    let in_base64 = |alphabet| GeneralPurpose::new(alphabet, BASE64).decode(digits).ok();
+    hex::decode(digits)
+        .ok()
+        .or_else(|| in_base64(&STANDARD))
+        .or_else(|| in_base64(&URL_SAFE))
 }
 
 fn needed<'a>(request: &WebhookRequest<'a>, header: &str) -> Result<&'a str, NotVerified> {
