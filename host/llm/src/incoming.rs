@@ -79,10 +79,11 @@ pub(crate) fn settled_arguments(text: String) -> String {
 }
 
 /// Returns the text of an object that has control characters in its texts, such as the ends of
-/// lines, or commas behind its last values. None of anything else.
+/// lines, commas behind its last values, or more ends than beginnings. None of anything else.
 fn mended(text: &str) -> Option<String> {
     let mut mended = String::with_capacity(text.len());
     let (mut is_within, mut is_escaped) = (false, false);
+    let mut open = 0_usize;
     for (at, kind) in text.char_indices() {
         let is_control = is_within && kind.is_ascii_control();
         let ends = |rest: &str| rest.trim_start().starts_with(['}', ']']);
@@ -90,8 +91,13 @@ fn mended(text: &str) -> Option<String> {
         if is_control {
             let escaped = Value::from(kind.to_string()).to_string();
             mended.push_str(escaped.trim_matches('"'));
-        } else if !is_last {
+        } else if is_within || !is_last && !(open == 0 && matches!(kind, '}' | ']')) {
             mended.push(kind);
+        }
+        match kind {
+            '{' | '[' if !is_within => open += 1,
+            '}' | ']' if !is_within => open = open.saturating_sub(1),
+            _ => {}
         }
         is_within ^= kind == '"' && !is_escaped;
         is_escaped = is_within && kind == '\\' && !is_escaped;

@@ -7,7 +7,7 @@
 use crate::delta::Feed;
 
 /// The tags between which models think, as their servers leave them in a text.
-static TAGS: [(&str, &str); 12] = [
+static TAGS: [(&str, &str); 15] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
@@ -17,6 +17,9 @@ static TAGS: [(&str, &str); 12] = [
     ("<mm:think>", "</mm:think>"),
     // The thoughts before it stood in a field of their own.
     ("</think>", ""),
+    ("</thinking>", ""),
+    ("<|channel|>final<|message|>", ""),
+    ("<|start|>assistant<|channel|>final<|message|>", ""),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),
@@ -209,6 +212,7 @@ mod tests {
             ("[THINK]a[/THINK]Hi", "Hi", "a"),
             ("<Think>a</THINK>Hi", "Hi", "a"),
             ("</think>\n\nHi", "Hi", ""),
+            ("<|channel|>final<|message|>Hi", "Hi", ""),
             ("<seed:think>a</seed:think>Hi", "Hi", "a"),
             ("◁think▷a◁/think▷Hi", "Hi", "a"),
             (

@@ -237,7 +237,9 @@ impl Draft {
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let arguments = match function.get("arguments") {
+        // Some models write them under the name of their description.
+        let arguments = function.get("arguments").or(function.get("parameters"));
+        let arguments = match arguments {
             Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
             Some(Value::Null) | None => Cow::Borrowed(""),
             // Some servers write an object instead of its text.
