@@ -153,15 +153,9 @@ fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &En
         }
     }
     let wanted: Vec<(u32, Verdict)> = verdicts.wanted(&round.calls).collect();
-    let ends_a_batch = |last: u32| {
-        let mut batches = wanted.chunks(CALLS_AT_ONCE_MAX as usize);
-        batches.any(|batch| batch.last().is_some_and(|(index, _)| *index == last))
-    };
-    // Only a whole batch is followed by another one: to what an agent has started itself, the loop
-    // adds nothing.
-    let goes_on = ended
-        .last
-        .is_none_or(|last| ended.is_batch || ends_a_batch(last));
+    // Only a batch of the loop's own is followed by another one: to what an agent has started itself,
+    // the loop adds nothing.
+    let goes_on = ended.last.is_none() || ended.is_batch;
     let is_next = |index: u32| goes_on && ended.last.is_none_or(|last| index > last);
     let batch: Vec<&(u32, Verdict)> = wanted
         .iter()
@@ -169,8 +163,9 @@ fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &En
         .take(room.min(CALLS_AT_ONCE_MAX as usize))
         .collect();
     let last = batch.last().map_or(0, |(index, _)| *index);
+    let is_final = wanted.last().is_some_and(|(index, _)| *index == last);
     let call_key = |index: u32| {
-        if ends_a_batch(last) {
+        if is_final {
             format!("call-{id}-{index}")
         } else {
             format!("call-{id}-{index}-{last}")

@@ -46,39 +46,63 @@ pub(crate) fn delete(
             format_args!("must be true to delete the folder `{}`", place.shown),
         ));
     }
-    let stays = delete_all(&place.path).map_err(fails)?;
-    if stays == 0 {
-        return Ok(format!("deleted `{}` and all that was in it", place.shown));
+    let mut deletion = Deletion::default();
+    let refused = deletion.delete_all(&place.path).err();
+    match refused {
+        None if deletion.unnamed == 0 => {
+            Ok(format!("deleted `{}` and all that was in it", place.shown))
+        }
+        None => Ok(format!(
+            "deleted what was in `{}`, which stays\n[passed over {} entries that no call can name]",
+            place.shown, deletion.unnamed
+        )),
+        Some(error) if deletion.gone == 0 => Err(fails(error)),
+        // Whoever hears of the error alone takes everything to be there still.
+        Some(error) => Err(ToolError::Failed(format!(
+            "`{}` is deleted in part: {} entries are gone, and the next one is not ({error})",
+            place.shown, deletion.gone
+        ))),
     }
-    Ok(format!(
-        "deleted what was in `{}`, which stays\n[passed over {stays} entries whose names are not \
-         UTF-8: no call can name them]",
-        place.shown
-    ))
 }
 
-/// Deletes a folder with all that is in it. Returns the number of entries in it that no call can
-/// name; they stay, and with them the folders that they are in.
-fn delete_all(folder: &Path) -> io::Result<usize> {
-    let mut stays = 0;
-    let mut found = Vec::new();
-    disk::entries(folder, |entry| {
-        match entry {
-            Some(entry) => found.push(entry),
-            None => stays += 1,
+/// The deletion of a folder with all that is in it, as far as it has come.
+#[derive(Debug, Default)]
+struct Deletion {
+    /// Entries that are deleted.
+    gone: usize,
+    /// Entries that no call can name: their names are not UTF-8, or the patterns of the folder hide
+    /// them. They stay, and with them the folders that they are in.
+    unnamed: usize,
+}
+
+impl Deletion {
+    fn delete_all(&mut self, folder: &Path) -> io::Result<()> {
+        let before = self.unnamed;
+        let mut found = Vec::new();
+        disk::entries(folder, |entry| {
+            match entry {
+                Some(entry) => found.push(entry),
+                None => self.unnamed += 1,
+            }
+            true
+        })?;
+        for entry in found {
+            let path = folder.join(&entry.name);
+            if entry.kind == Kind::Folder {
+                self.delete_all(&path)?;
+            } else {
+                fs::remove_file(&path)?;
+                self.gone += 1;
+            }
         }
-        true
-    })?;
-    for entry in found {
-        let path = folder.join(&entry.name);
-        if entry.kind == Kind::Folder {
-            stays += delete_all(&path)?;
-        } else {
-            fs::remove_file(&path)?;
+        if self.unnamed > before {
+            return Ok(());
         }
+        match fs::remove_dir(folder) {
+            Ok(()) => self.gone += 1,
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => self.unnamed += 1,
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
-    if stays == 0 {
-        fs::remove_dir(folder)?;
-    }
-    Ok(stays)
 }

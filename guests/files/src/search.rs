@@ -42,6 +42,8 @@ struct Findings {
     stopwatch: Stopwatch,
     lines: Vec<String>,
     passed_over: usize,
+    /// Lines of which only the beginning was searched.
+    cut: usize,
 }
 
 pub(crate) fn search(
@@ -73,6 +75,7 @@ pub(crate) fn search(
         stopwatch,
         lines: Vec::new(),
         passed_over: 0,
+        cut: 0,
     };
     let mut notes = Vec::new();
     let mut walked = Walked::All;
@@ -111,6 +114,12 @@ pub(crate) fn search(
             findings.passed_over
         ));
     }
+    if findings.cut > 0 {
+        lines.push(format!(
+            "[searched only the first {LINE_BYTES_MAX} bytes of {} longer lines]",
+            findings.cut
+        ));
+    }
     lines.extend(notes);
     Ok(lines.join("\n"))
 }
@@ -144,6 +153,8 @@ impl Findings {
                 let shown: String = shown.chars().take(LINE_CHARS_MAX).collect();
                 self.lines
                     .push(format!("{name}:{number}: {}", shown.trim_end()));
+            } else if line.is_cut() {
+                self.cut += 1;
             }
             let is_timed = number.is_multiple_of(LINES_UNTIMED) || line.is_cut();
             if self.lines.len() >= MATCHES_MAX || (is_timed && self.stopwatch.has_run_out()) {

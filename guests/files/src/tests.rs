@@ -464,6 +464,26 @@ fn deleting_a_folder_wants_to_be_told_twice_and_the_granted_one_stays() {
     not_found(world.error("delete_file", json!({ "path": "b.txt" })));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deletion_that_ends_half_way_says_what_is_gone() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new()
+        .with("dir/a.txt", "a")
+        .with("dir/sub/b.txt", "b");
+    let odd = std::ffi::OsStr::from_bytes(b"\xff.txt");
+    fs::write(world.dir.path().join("dir/sub").join(odd), "x").unwrap();
+    let deleted = world.text("delete_file", json!({ "path": "dir", "recursive": true }));
+    assert!(
+        deleted.ends_with("which stays\n[passed over 1 entries that no call can name]"),
+        "{deleted}"
+    );
+    let left: Vec<_> = fs::read_dir(world.dir.path().join("dir"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1);
+}
+
 #[test]
 fn a_listing_is_sorted_and_as_deep_as_asked() {
     let world = World::new()
@@ -614,6 +634,17 @@ fn a_search_whose_time_is_over_tells_what_it_has() {
         found,
         "log1.txt:1: NEEDLE here\n[there may be more; narrow the path or the pattern]"
     );
+}
+
+#[test]
+fn a_search_says_of_which_lines_it_saw_the_beginning_alone() {
+    let line = "x".repeat(100_000);
+    let world = World::new().with("a.json", format!("{line}needle\nneedle\n"));
+    let search =
+        |pattern: &str| world.text("search_files", json!({ "path": ".", "pattern": pattern }));
+    let note = "[searched only the first 65536 bytes of 1 longer lines]";
+    assert_eq!(search("needle"), format!("a.json:2: needle\n{note}"));
+    assert!(!search("^x").contains(note));
 }
 
 #[test]

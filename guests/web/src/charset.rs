@@ -6,8 +6,8 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// The text of a body. What says its charset goes by this order: a byte order mark, the header, for
 /// HTML a `meta` element, and the declaration of XML. When nothing says, it is UTF-8 if it is
-/// valid, and windows-1252, which includes latin-1, if not. `whole` is false when bytes are missing
-/// at the end.
+/// valid. If not, it is what a later `meta` element says, or windows-1252, which includes latin-1.
+/// `whole` is false when bytes are missing at the end.
 pub(crate) fn decode(bytes: &[u8], header: Option<&str>, is_html: bool, whole: bool) -> String {
     let stated = header
         .and_then(|label| Encoding::for_label(label.as_bytes()))
@@ -15,7 +15,7 @@ pub(crate) fn decode(bytes: &[u8], header: Option<&str>, is_html: bool, whole: b
     let encoding = match stated {
         Some(encoding) => encoding,
         None if is_utf8(bytes, whole) => UTF_8,
-        None => WINDOWS_1252,
+        None => prescan::late_encoding(bytes, is_html).unwrap_or(WINDOWS_1252),
     };
     encoding.decode(bytes).0.into_owned()
 }

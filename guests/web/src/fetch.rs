@@ -175,11 +175,15 @@ pub(crate) fn page(
             title: None,
             text,
             whole: true,
+            next: None,
         }
     };
+    let header = answer.header("refresh");
+    let next = header.and_then(|content| html::refreshed(content, url));
     let (text, cut) = cut(without_controls(page.text), chars_max, whole && page.whole);
     Ok(Fetched {
         title: page.title.map(without_controls),
+        redirect: next.or(page.next).map(|next| request::plain(next).into()),
         text,
         cut,
         ..Fetched::without_text(url, answer.status, media.essence)
@@ -217,7 +221,8 @@ fn not_modified(url: &Url, answer: &Answer) -> Fetched {
 pub(crate) fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     let status = answer.status;
     let location = answer.header("location");
-    let Some(target) = location.and_then(|location| url.join(location).ok()) else {
+    let target = location.and_then(|location| url.join(location).ok());
+    let Some(target) = target.map(request::plain) else {
         return Err(ToolError::Failed(format!(
             "`{url}` answers with status {status} and does not say where the page is"
         )));

@@ -17,6 +17,9 @@ const TITLE_CHARS_MAX: usize = 300;
 /// Characters of text that a page's `main` element must have to be taken for all that matters.
 const MAIN_CHARS_MIN: usize = 200;
 
+/// Seconds after which a page that leads to another is still no page of its own.
+const REFRESH_S_MAX: u32 = 5;
+
 /// Elements that stand within a line, so that the text around them is not apart.
 const WITHIN_LINES: [&str; 27] = [
     "a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd",
@@ -32,6 +35,8 @@ pub(crate) struct Page {
     pub(crate) text: String,
     /// True if that is all of it.
     pub(crate) whole: bool,
+    /// The page that browsers show in its place by themselves, soon after.
+    pub(crate) next: Option<Url>,
 }
 
 /// Reads a page that came from `url`. When its `main` element has enough text, only that is read.
@@ -52,7 +57,42 @@ pub(crate) fn page(source: String, url: &Url) -> Page {
         title,
         text,
         whole: !tree.is_cut,
+        next: next(&tree).and_then(|content| refreshed(content, base)),
     }
+}
+
+/// What a `meta` element says that stands for the header `refresh`.
+fn next(tree: &Tree) -> Option<&str> {
+    let is_refresh = |id: &NodeId| {
+        let stands_for = tree.attribute(*id, "http-equiv");
+        tree.name(*id) == Some("meta")
+            && stands_for.is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"))
+    };
+    let found = tree.below(Tree::ROOT).find(is_refresh)?;
+    tree.attribute(found, "content")
+}
+
+/// The page behind a header `refresh`, such as `0; url=/new`. None for a page that waits long enough
+/// to be read, or loads itself anew.
+pub(crate) fn refreshed(content: &str, base: &Url) -> Option<Url> {
+    let content = content.trim_start();
+    let is_number = |sign: char| sign.is_ascii_digit() || sign == '.';
+    let (seconds, rest) = content.split_at(content.find(|it| !is_number(it))?);
+    let seconds = seconds.split('.').next().unwrap_or_default();
+    if seconds.parse().unwrap_or(0_u32) > REFRESH_S_MAX {
+        return None;
+    }
+    let rest = rest.trim_start_matches([';', ',', ' ', '\t', '\n']);
+    let named = rest.get(..3).filter(|it| it.eq_ignore_ascii_case("url"));
+    let value = named.and_then(|_| rest.get(3..)?.trim_start().strip_prefix('='));
+    let value = value.unwrap_or(rest).trim();
+    let value = match value.chars().next()? {
+        quote @ ('"' | '\'') => value.get(1..)?.split(quote).next()?,
+        _ => value,
+    };
+    let mut next = base.join(value).ok()?;
+    next.set_fragment(None);
+    (matches!(next.scheme(), "http" | "https") && next != *base).then_some(next)
 }
 
 /// The text of a piece of HTML, as a reader sees it: without tags, with characters in place of

@@ -97,7 +97,29 @@ pub(crate) fn address(text: &str) -> Result<Url, ToolError> {
         ));
     }
     url.set_fragment(None);
-    Ok(url)
+    Ok(plain(url))
+}
+
+/// The same address with an escape for each percent sign that begins none, as browsers send it on
+/// and servers read it.
+pub(crate) fn plain(mut url: Url) -> Url {
+    let path = escaped(url.path());
+    url.set_path(&path);
+    let query = url.query().map(escaped);
+    url.set_query(query.as_deref());
+    url
+}
+
+fn escaped(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut escaped = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.as_bytes().get(..2).unwrap_or_default();
+        let is_escape = digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+        escaped.push_str(if is_escape { "%" } else { "%25" });
+        escaped.push_str(part);
+    }
+    escaped
 }
 
 /// Reads a method that only reads; `GET` when there is none.

@@ -263,6 +263,66 @@ fn a_redirect_is_told_and_not_followed() {
 }
 
 #[test]
+fn a_page_that_browsers_leave_at_once_names_the_next_one() {
+    for (content, next) in [
+        ("0; url=/new", Some("https://example.com/new")),
+        ("0;URL='b?x=100%'", Some("https://example.com/a/b?x=100%25")),
+        (
+            " 3.5 , https://other.example/#x",
+            Some("https://other.example/"),
+        ),
+        ("30; url=/new", None),
+        ("0", None),
+        ("5; url=page?q=1#top", None),
+        ("0; url=javascript:alert(1)", None),
+    ] {
+        let body = format!("<meta http-equiv=Refresh content=\"{content}\"><p>Moved");
+        let page = fetched(answers("text/html", body));
+        assert_eq!(page["redirect"].as_str(), next, "{content}");
+        assert_eq!(page["text"], "Moved");
+    }
+}
+
+/// The URL that is asked.
+#[derive(Debug)]
+struct Asked(&'static str);
+
+impl Network for Asked {
+    fn send(&self, request: &Request<'_>) -> Result<Answer, Unanswered> {
+        assert_eq!(request.url.as_str(), self.0);
+        answers("text/plain", "yes").send(request)
+    }
+}
+
+#[test]
+fn a_percent_sign_that_begins_no_escape_is_sent_as_one() {
+    for (url, asked) in [
+        ("https://example.com/100%", "https://example.com/100%25"),
+        (
+            "https://example.com/a%20b?y=5%&z=%zz",
+            "https://example.com/a%20b?y=5%25&z=%25zz",
+        ),
+        ("https://example.com/%", "https://example.com/%25"),
+        (
+            "https://example.com/%C3%A9?q=ä",
+            "https://example.com/%C3%A9?q=%C3%A4",
+        ),
+        ("https://example.com", "https://example.com/"),
+    ] {
+        call(Asked(asked), json!({ "url": url })).unwrap();
+    }
+    let moved = Scripted {
+        status: 302,
+        location: Some("/ok?q=100%"),
+        ..answers("text/html", "")
+    };
+    assert_eq!(
+        fetched(moved)["redirect"],
+        "https://example.com/ok?q=100%25"
+    );
+}
+
+#[test]
 fn errors_of_servers_come_with_what_they_say() {
     let missing = Scripted {
         status: 404,

@@ -66,7 +66,12 @@ fn main() -> ExitCode {
             Terminal::new(true, false).failure(&failure);
             return failure.exit_code();
         }
-        // The help and the version end here too.
+        // Clap itself would not tell that the help or the version could not be written.
+        Err(help) if !help.use_stderr() => {
+            let terminal = Terminal::new(false, false);
+            terminal::tell(help.print());
+            return ended(terminal, terminal::written());
+        }
         Err(wrong) => wrong.exit(),
     };
     if let Command::CompileComponent(limits) = &cli.command {
@@ -83,7 +88,7 @@ fn main() -> ExitCode {
     threads
         .enable_all()
         .on_thread_start(runtime::Runtime::ready_thread);
-    let ended = threads
+    let result = threads
         .build()
         .map_err(failure::Failure::from)
         .and_then(|runtime| {
@@ -96,7 +101,11 @@ fn main() -> ExitCode {
             runtime.shutdown_timeout(LEAVE);
             ended
         });
-    match ended.and_then(|()| terminal::written()) {
+    ended(terminal, result.and_then(|()| terminal::written()))
+}
+
+fn ended(terminal: Terminal, result: Result<(), failure::Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             terminal.failure(&failure);

@@ -84,22 +84,19 @@ impl Terminal {
     /// Part of a line, at once. [`written`] has the error if it cannot be written.
     pub(crate) fn write(self, text: &str) {
         let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Whoever read this has gone; the command goes on for what it does besides.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                let _ = LOST.set(error);
-            }
-            Ok(()) | Err(_) => {}
-        }
+        tell(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     }
 
     /// Writes a requested file as it is.
     ///
     /// # Errors
-    /// It cannot be written as a whole.
+    /// It cannot be written as a whole, and whoever reads it has not left early.
     pub(crate) fn file(self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(bytes).and_then(|()| out.flush())
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 
     /// Text in a shade, where there are colours.
@@ -133,6 +130,17 @@ impl Terminal {
         for line in failure.lines() {
             let _ = writeln!(err, "{}", clean(&line));
         }
+    }
+}
+
+/// Keeps the error of stdout for [`written`].
+pub(crate) fn tell(wrote: io::Result<()>) {
+    match wrote {
+        // Whoever read this has gone; the command goes on for what it does besides.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = LOST.set(error);
+        }
+        Ok(()) | Err(_) => {}
     }
 }
 

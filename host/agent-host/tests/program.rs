@@ -65,20 +65,26 @@ fn with_json_a_command_that_makes_no_sense_is_told_as_a_document() {
 /// A full disk fails the command; a reader that has seen enough does not.
 #[test]
 fn a_result_that_cannot_be_written_fails_the_command() {
-    let schema = |out: Stdio| {
+    let run = |words: &[&str], out: Stdio| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_agent-host"));
-        let run = program.args(["config", "schema"]).stdout(out);
+        let run = program.args(words).stdout(out);
         run.stderr(Stdio::piped()).spawn().expect("it can be run")
     };
-    let full = File::options().write(true).open("/dev/full");
-    let told = schema(full.expect("Linux has it").into()).wait_with_output();
-    let told = told.expect("it ends");
-    let why = String::from_utf8_lossy(&told.stderr);
-    assert_eq!(told.status.code(), Some(1), "{why}");
-    assert!(why.contains("could not be written as a whole"), "{why}");
-    assert!(why.contains("No space left on device"), "{why}");
+    for words in [
+        &["config", "schema"][..],
+        &["completions", "bash"],
+        &["--help"],
+    ] {
+        let full = File::options().write(true).open("/dev/full");
+        let told = run(words, full.expect("Linux has it").into()).wait_with_output();
+        let told = told.expect("it ends");
+        let why = String::from_utf8_lossy(&told.stderr);
+        assert_eq!(told.status.code(), Some(1), "{words:?}: {why}");
+        assert!(why.contains("No space left on device"), "{words:?}: {why}");
 
-    let mut left = schema(Stdio::piped());
-    drop(left.stdout.take());
-    assert_eq!(left.wait().expect("it ends").code(), Some(0));
+        let mut left = run(words, Stdio::piped());
+        drop(left.stdout.take());
+        let ended = left.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{words:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::id::{ConversationId, InputId, NoteId, SessionId, TurnId};
-use domain::path::PathVerdict;
+use domain::path::{AgentPath, PathVerdict};
 use domain::queue::QueueFull;
 use domain::refusal::{Refusal, RefusalKind};
 use std::collections::BTreeSet;
@@ -33,7 +33,15 @@ pub(crate) fn restored_from_backup(what: &str) -> Refusal {
 }
 
 pub(crate) fn agent_not_found(named: &str) -> Refusal {
-    not_found("AGENT_NOT_FOUND", format!("there is no agent `{named}`"))
+    let path = named.parse::<AgentPath>().ok();
+    let connector = path.as_ref().and_then(AgentPath::connector_name);
+    let fix = connector.map_or_else(String::new, |connector| {
+        format!("; it is there once its user has written through `{connector}`")
+    });
+    not_found(
+        "AGENT_NOT_FOUND",
+        format!("there is no agent `{named}`{fix}"),
+    )
 }
 
 pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {

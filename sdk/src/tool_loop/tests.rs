@@ -1,5 +1,6 @@
 //! The loop, played through with a scripted model.
 
+use super::CALLS_AT_ONCE_MAX;
 use crate::harness::{Conversation, Reply, Scene, Standing};
 use crate::{
     Agent, Calls, Decision, Description, LimitsLeft, ModelCall, ModelRequest, News, Operation,
@@ -342,8 +343,8 @@ fn a_call_to_which_the_user_does_not_agree_is_not_made_and_the_model_is_told() {
     assert!(also.contains("Call 2 of `pay` was not made: the user was asked and did not agree."));
 }
 
-/// Starts the first of two calls itself, under the key that the loop would give it.
-struct Guard;
+/// Starts some of the calls itself, under the keys that the loop gives its last ones.
+struct Guard(std::ops::Range<u32>);
 
 impl Agent for Guard {
     fn describe(&self) -> Description {
@@ -351,12 +352,10 @@ impl Agent for Guard {
     }
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
         let head = turn.head().and_then(|head| turn.message(head));
-        match head.filter(|head| head.calls().count() == 2) {
-            Some(head) => Step::start([Operation::call_of_model(
-                format!("call-{}-0", head.id),
-                head.id,
-                0,
-            )]),
+        match head.filter(|head| head.calls().count() > 1) {
+            Some(head) => Step::start(self.0.clone().map(|index| {
+                Operation::call_of_model(format!("call-{}-{index}", head.id), head.id, index)
+            })),
             None => crate::tool_loop::step(self, turn, news),
         }
     }
@@ -364,11 +363,18 @@ impl Agent for Guard {
 
 #[test]
 fn a_call_that_an_agent_left_out_is_never_made() {
-    let mut talk = Conversation::new(Guard)
-        .tool("a", |_| Ok("one".to_owned()))
-        .tool("b", |_| Ok("two".to_owned()))
-        .model_replies(Reply::new().call("a", &json!({})).call("b", &json!({})))
-        .model_says("Done.");
-    assert_eq!(talk.say("Both").words(), "Done.");
-    assert_eq!(made(&talk), ["a"]);
+    let most = CALLS_AT_ONCE_MAX;
+    for (started, calls) in [(0..1, 2), (0..most, most + 1), (most - 1..most, most + 2)] {
+        let mut reply = Reply::new();
+        for _ in 0..calls {
+            reply = reply.call("a", &json!({}));
+        }
+        let number = started.len();
+        let mut talk = Conversation::new(Guard(started))
+            .tool("a", |_| Ok("one".to_owned()))
+            .model_replies(reply)
+            .model_says("Done.");
+        assert_eq!(talk.say("Both").words(), "Done.");
+        assert_eq!(made(&talk).len(), number, "{calls}");
+    }
 }

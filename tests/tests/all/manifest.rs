@@ -113,7 +113,8 @@ async fn a_manifest_is_shown_by_inspect_and_check_with_the_lines_that_grant_its_
         "would like a folder at /data (read-write): keeps a log",
         "add to the configuration:",
         "[components.tool]",
-        "path = \"tool.wasm\"",
+        "path = \"/",
+        "/tool.wasm\"",
         line,
     ] {
         assert!(inspected.contains(part), "no {part:?} in {inspected}");

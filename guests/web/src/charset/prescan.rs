@@ -5,6 +5,9 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 
 /// Bytes at the beginning of a page that are searched for its charset, as in browsers.
 const SCANNED_BYTES_MAX: usize = 1_024;
+/// Bytes that are searched where nothing before says it: browsers begin anew where they come to a
+/// later element.
+const LATE_BYTES_MAX: usize = 64 << 10;
 
 /// The encoding that a page states: HTML in a `meta` element, and anything in the declaration of
 /// XML.
@@ -18,6 +21,12 @@ pub(super) fn encoding(bytes: &[u8], is_html: bool) -> Option<&'static Encoding>
     }
     let in_meta = if is_html { Scan(head).meta() } else { None };
     in_meta.or_else(|| readable(xml_label(head)?))
+}
+
+/// The encoding that a `meta` element further down in HTML states.
+pub(super) fn late_encoding(bytes: &[u8], is_html: bool) -> Option<&'static Encoding> {
+    let head = bytes.get(..LATE_BYTES_MAX).unwrap_or(bytes);
+    is_html.then(|| Scan(head).meta()).flatten()
 }
 
 /// The encoding of a label. What could be read as far as the label is not in UTF-16.
@@ -194,7 +203,7 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::encoding;
+    use super::{encoding, late_encoding};
 
     #[test]
     fn a_charset_is_found_as_browsers_find_it() {
@@ -244,6 +253,8 @@ mod tests {
         }
         let late = [b" ".repeat(1_024).as_slice(), b"<meta charset=gbk>"].concat();
         assert_eq!(encoding(&late, true), None);
+        assert_eq!(late_encoding(&late, true).unwrap().name(), "GBK");
+        assert_eq!(late_encoding(&late, false), None);
         let xml = b"<?xml version=\"1.0\" encoding=\"koi8-r\" ?><rss>";
         assert_eq!(encoding(xml, false).unwrap().name(), "KOI8-R");
         assert_eq!(encoding(b"<meta charset=gbk>", false), None);

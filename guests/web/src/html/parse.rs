@@ -26,7 +26,7 @@ pub(super) const DEPTH_MAX: u32 = 256;
 pub(super) const NODES_MAX: usize = 150_000;
 
 /// The attributes that are read.
-const ATTRIBUTES: [&str; 12] = [
+const ATTRIBUTES: [&str; 14] = [
     "href",
     "alt",
     "hidden",
@@ -39,6 +39,8 @@ const ATTRIBUTES: [&str; 12] = [
     "reversed",
     "value",
     "type",
+    "http-equiv",
+    "content",
 ];
 /// Elements whose content is not markup. They are not passed over, for their text would be shown.
 const RAW: [&str; 9] = [

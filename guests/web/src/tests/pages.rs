@@ -269,7 +269,8 @@ fn malformed_pages_are_read_as_browsers_do() {
         Page {
             title: Some("a & b".into()),
             text: String::new(),
-            whole: true
+            whole: true,
+            next: None,
         }
     );
     assert_eq!(
@@ -277,7 +278,8 @@ fn malformed_pages_are_read_as_browsers_do() {
         Page {
             title: None,
             text: String::new(),
-            whole: true
+            whole: true,
+            next: None,
         }
     );
 }

@@ -63,7 +63,10 @@ async fn list_keys(
         .await?;
     terminal.result(&json!({ "keys": keys }), || keys.iter().map(line).collect());
     if keys.is_empty() {
-        terminal.notice("there are no keys");
+        terminal.notice(match (user, all) {
+            (None, false) => "you have no keys; `--all` lists those of all users",
+            _ => "there are no keys",
+        });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::document::{Config, Loaded};
 use super::extend;
 use super::key::KeyError;
 use super::overlay::{self, Overlaid};
-use super::strict::{Once, no_number};
+use super::strict::{no_number, twice, without_position};
 use super::toml_hint;
 use serde_json::Value;
 use std::io;
@@ -109,6 +109,8 @@ pub(crate) fn load(
         });
     }
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    // Some editors write a byte order mark, which is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if text.trim().is_empty() {
         return Err(LoadError::Empty {
             file: file.to_owned(),
@@ -123,11 +125,10 @@ pub(crate) fn load(
     };
     // The file must be right by itself: its errors can be told with line and column only before
     // anything is laid over it.
-    let mut config = parse(&text, format).map_err(|error| wrong(error.line_column, error.fault))?;
+    let mut config = parse(text, format).map_err(|error| wrong(error.line_column, error.fault))?;
     let overlaid = overlay::overlaid(variables);
     if overlaid.is_empty() {
-        extend::resolve(&mut config, || plain(&text, format))
-            .map_err(|fault| wrong(None, fault))?;
+        extend::resolve(&mut config, || plain(text, format)).map_err(|fault| wrong(None, fault))?;
         return Ok(Loaded {
             config,
             file: at,
@@ -137,7 +138,7 @@ pub(crate) fn load(
             overlaid: Vec::new(),
         });
     }
-    let (mut config, laid_over) = lay_over(plain(&text, format), &overlaid)?;
+    let (mut config, laid_over) = lay_over(plain(text, format), &overlaid)?;
     extend::resolve(&mut config, || laid_over).map_err(|fault| wrong(None, fault))?;
     Ok(Loaded {
         config,
@@ -188,13 +189,13 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                     message: without_position(&error),
                 },
             })?;
-            let mut json = serde_json::Deserializer::from_str(text);
-            let once: Result<Once, _> = serde_path_to_error::deserialize(&mut json);
-            once.map_err(|error| ParseError {
-                line_column: at(error.inner()),
-                fault: KeyError::new(error.path(), &without_position(error.inner())),
-            })?;
-            Ok(config)
+            match twice(text) {
+                Some((fault, place)) => Err(ParseError {
+                    line_column: Some(place),
+                    fault,
+                }),
+                None => Ok(config),
+            }
         }
         Format::Toml => {
             let at =
@@ -245,8 +246,15 @@ fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<(Config, Value), 
         variable,
         key,
         value: new,
+        twice,
     } in overlaid
     {
+        if let Some(fault) = twice {
+            return Err(LoadError::Environment {
+                variable: variable.clone(),
+                fault: fault.clone(),
+            });
+        }
         overlay::put(&mut value, key, new.clone());
         config =
             serde_path_to_error::deserialize(&value).map_err(|error| LoadError::Environment {
@@ -255,12 +263,6 @@ fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<(Config, Value), 
             })?;
     }
     Ok((config, value))
-}
-
-fn without_position(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(" at line ")
-        .map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
 fn line_column(text: &str, byte: usize) -> (usize, usize) {

@@ -53,7 +53,15 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     paths.extend(data.map(|path| ("server.dataDir".to_owned(), path)));
     let token = server.token_file.iter();
     paths.extend(token.map(|path| ("server.tokenFile".to_owned(), path)));
-    let found = paths.into_iter().filter_map(|(key, path)| {
+    // The other words of a command may be meant for a shell that it begins.
+    let programs = secrets.iter().filter_map(|(name, source)| match source {
+        SecretSource::Command(words) => {
+            Some((format!("secrets.{name}.command"), Path::new(words.first()?)))
+        }
+        SecretSource::File(_) | SecretSource::Env(_) => None,
+    });
+    let paths = paths.into_iter().map(|(key, path)| (key, path.as_path()));
+    let found = paths.chain(programs).filter_map(|(key, path)| {
         let sign = sign(path)?;
         let message = format!(
             "`{sign}` stands for nothing here, as no shell reads the configuration; write the \
@@ -135,7 +143,11 @@ mod tests {
                 "directories": [{ "path": "$HOME/ws", "at": "/w", "access": "read-only" }],
             } },
             "skills": { "s": { "path": "~/skills" } },
-            "secrets": { "k": { "file": "~/key" } },
+            "secrets": {
+                "c": { "command": ["~/bin/pass", "~/key"] },
+                "d": { "command": ["sh", "-c", "cat ~/key"] },
+                "k": { "file": "~/key" },
+            },
             "providers": {
                 "p": { "kind": "scripted", "script": "~/s.toml", "apiKeyFile": "${HOME}/key" },
             },
@@ -153,6 +165,7 @@ mod tests {
                 "components.c.path",
                 "providers.p.apiKeyFile",
                 "providers.p.script",
+                "secrets.c.command",
                 "secrets.k.file",
                 "server.dataDir",
                 "server.tokenFile",

@@ -5,6 +5,8 @@
 //! `dataDir`. A value that is JSON is taken as such, anything else as text. Lists are replaced as a
 //! whole. An empty variable counts as one that is not set: an empty text is `""`.
 
+use super::key::KeyError;
+use super::strict::twice;
 use serde_json::{Map, Value};
 
 /// The prefix of the variables' names.
@@ -17,6 +19,8 @@ pub(crate) struct Overlaid {
     /// The key, level by level.
     pub(crate) key: Vec<String>,
     pub(crate) value: Value,
+    /// The key that the variable's table has twice; none in most.
+    pub(crate) twice: Option<KeyError>,
 }
 
 /// The overlaid keys among some variables, in the order of their names.
@@ -30,11 +34,13 @@ pub(crate) fn overlaid(variables: impl IntoIterator<Item = (String, String)>) ->
                 .split("__")
                 .map(camel)
                 .collect();
-            let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+            let json = serde_json::from_str(&value).ok();
+            let twice = json.as_ref().and_then(|_: &Value| twice(&value));
             Some(Overlaid {
                 variable,
                 key,
-                value,
+                value: json.unwrap_or(Value::String(value)),
+                twice: twice.map(|(fault, _)| fault),
             })
         })
         .collect();

@@ -9,8 +9,26 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use std::collections::HashSet;
 use std::fmt;
 
+/// Finds the first key that a table of JSON has twice, with the line and column in the text. The
+/// text has been parsed before.
+pub(super) fn twice(text: &str) -> Option<(KeyError, (usize, usize))> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let once: Result<Once, _> = serde_path_to_error::deserialize(&mut json);
+    let error = once.err()?;
+    let inner = error.inner();
+    let fault = KeyError::new(error.path(), &without_position(inner));
+    Some((fault, (inner.line(), inner.column())))
+}
+
+/// What an error of JSON says, without the place.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ")
+        .map_or(text.clone(), |(text, _)| text.to_owned())
+}
+
 /// A value of JSON in which every table has each key once, at every depth.
-pub(super) struct Once;
+struct Once;
 
 impl<'de> Deserialize<'de> for Once {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -176,6 +176,12 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
     assert!(loaded.data_dir().ends_with("elsewhere"));
     assert_eq!(loaded.overlaid.len(), 3);
 
+    let twice = r#"{"hopsMax":3,"hopsMax":4}"#;
+    let wrong = load_with("c.toml", "# nothing\n", &[("AGENT_HOST__LIMITS", twice)]).unwrap_err();
+    assert_eq!(
+        wrong,
+        "environment variable AGENT_HOST__LIMITS: duplicate key `hopsMax`"
+    );
     let wrong = load_with(
         "c.toml",
         "# nothing\n",
@@ -187,6 +193,17 @@ fn the_environment_overlays_single_keys_and_is_as_strict() {
         "environment variable AGENT_HOST__SERVER__LISTN: server.listn: unknown key `listn` in \
          `server`; did you mean `listen`?"
     );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_file() {
+    for (name, text) in [
+        ("c.toml", "defaultModel = 'm'\n"),
+        ("c.json", "{\"defaultModel\":\"m\"}"),
+    ] {
+        let loaded = load_with(name, &format!("\u{feff}{text}"), &[]).unwrap();
+        assert_eq!(loaded.config.default_model.as_deref(), Some("m"), "{name}");
+    }
 }
 
 #[test]

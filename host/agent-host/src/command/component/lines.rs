@@ -131,7 +131,8 @@ impl Place {
         Self {
             component: name.replace('_', "-"),
             has_entry: false,
-            path: Some(file.to_owned()),
+            // Wherever the configuration is that the line is pasted into.
+            path: Some(std::path::absolute(file).unwrap_or_else(|_| file.to_owned())),
             folder: None,
             secrets: BTreeSet::new(),
             is_toml: true,
@@ -164,7 +165,7 @@ impl Place {
             .partition(|line| line.lacks_a_secret(&self.secrets));
         let mut told = self.folders_to_make(lines);
         told.extend(self.block(&now, self.has_entry, ""));
-        let has_entry = self.has_entry || !now.is_empty();
+        let has_entry = self.has_entry || self.path.is_some() || !now.is_empty();
         let when = "once `secrets` of the configuration has the name, ";
         told.extend(self.block(&later, has_entry, when));
         told
@@ -193,7 +194,8 @@ impl Place {
 
     /// Returns one block behind the sentence that says where it goes.
     fn block(&self, lines: &[&Line], has_entry: bool, when: &str) -> Vec<String> {
-        if lines.is_empty() {
+        // A component that wants nothing still needs an entry with its file.
+        if lines.is_empty() && (has_entry || self.path.is_none()) {
             return Vec::new();
         }
         let head = self.head(lines, has_entry);

@@ -76,6 +76,9 @@ pub enum BadPattern {
     /// A placeholder that is there twice.
     #[error("`{{{0}}}` is there twice; name it once")]
     Twice(Owner),
+    /// A placeholder that lacks one of its braces.
+    #[error("`{0}` lacks a brace; write `{{{1}}}`")]
+    Unclosed(String, Owner),
     /// A step up behind a placeholder.
     #[error("`..` may not stand behind a placeholder; write the path without it")]
     Up,
@@ -150,8 +153,8 @@ impl FolderPattern {
     /// Reads the path of a granted folder.
     ///
     /// # Errors
-    /// A word in braces is no placeholder, a part of a name or there twice, or a step up stands
-    /// behind one.
+    /// A word in braces is no placeholder, a part of a name, there twice or without one of them, or
+    /// a step up stands behind one.
     pub fn parse(path: &Path) -> Result<Self, BadPattern> {
         let mut pattern = Self {
             base: PathBuf::new(),
@@ -217,6 +220,10 @@ impl FolderPattern {
 
 /// Reads one name of a path. None for a name that has no word in braces.
 fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
+    let halves = [name.strip_prefix('{'), name.strip_suffix('}')];
+    if let Some(owner) = halves.into_iter().flatten().find_map(Owner::from_word) {
+        return Err(BadPattern::Unclosed(name.to_owned(), owner));
+    }
     let Some((before, rest)) = name.split_once('{') else {
         return Ok(None);
     };

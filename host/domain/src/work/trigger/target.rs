@@ -196,7 +196,12 @@ impl TriggerTarget {
                 format!("the agent {agent}")
             }
             Self::Agent { agent } => format!("the agent /{user}/agent/{agent}"),
-            Self::Path { path } => format!("the agent {path}"),
+            Self::Path { path } => match path.connector_name() {
+                Some(connector) => {
+                    format!("the agent {path}, which is there once they wrote through {connector}")
+                }
+                None => format!("the agent {path}"),
+            },
             Self::Session { session } => format!("the session {session}"),
             Self::Turn { turn } => format!("a session at the turn {turn}"),
             Self::Persona { persona } => format!("{user}'s main session with {persona}"),
@@ -297,6 +302,14 @@ mod tests {
             (
                 json!({ "path": "/ada/cron/daily" }),
                 "the agent /ada/cron/daily",
+            ),
+            (
+                json!({ "path": "/ada/telegram" }),
+                "the agent /ada/telegram, which is there once they wrote through telegram",
+            ),
+            (
+                json!({ "path": "/ada/telegram/sub/0" }),
+                "the agent /ada/telegram/sub/0",
             ),
             (json!({ "persona": "home" }), "ada's main session with home"),
             (json!({ "smart": {} }), "ada's thread on the topic"),

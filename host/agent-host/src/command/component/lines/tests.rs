@@ -5,6 +5,7 @@ use crate::config::{ComponentConfig, load};
 use domain::egress::EgressGrant;
 use domain::grant::BucketScope;
 use serde_json::json;
+use std::path::Path;
 
 /// A component of a configuration in TOML.
 pub(in crate::command::component) fn parsed(keys: &str) -> ComponentConfig {
@@ -224,6 +225,18 @@ fn lines_are_blocks_that_are_pasted_as_a_whole() {
             "{told:?}"
         );
     }
+}
+
+/// The configuration is seldom in the folder in which somebody looks at a component.
+#[test]
+fn a_file_that_wants_nothing_has_an_entry_that_finds_it_from_anywhere() {
+    let told = Place::of_file(Path::new("target/word_count.wasm")).describe(&[]);
+    let [head, table, path] = told.try_into().unwrap();
+    assert_eq!(head, "add to the configuration:");
+    assert_eq!(table, "  [components.word-count]");
+    assert!(path.starts_with("  path = \"/"), "{path}");
+    assert!(path.ends_with("/target/word_count.wasm\""), "{path}");
+    assert!(Place::in_toml("c").describe(&[]).is_empty());
 }
 
 #[test]

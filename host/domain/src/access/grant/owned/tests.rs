@@ -33,7 +33,7 @@ fn a_path_is_a_base_and_what_each_owner_has_below_it() {
     let nobody = Owners { user: "", ..owners };
     assert_eq!(owned.names(nobody), Err(Ownerless(Owner::User)));
     // A brace that is not closed is a letter like others.
-    assert!(!parsed("/srv/{user").is_owned() && !parsed("/srv/user}").is_owned());
+    assert!(!parsed("/srv/{work").is_owned() && !parsed("/srv/work}").is_owned());
 }
 
 #[test]
@@ -45,6 +45,8 @@ fn a_word_in_braces_that_is_no_placeholder_is_refused_with_the_known_ones() {
         ("/w/a-{user}", "`a-{user}` is a placeholder within a name"),
         ("/w/{user}{agent}", "is a placeholder within a name"),
         ("/w/{user}/{user}", "`{user}` is there twice"),
+        ("/w/{user", "`{user` lacks a brace; write `{user}`"),
+        ("/w/agent}/x", "`agent}` lacks a brace; write `{agent}`"),
         ("/w/{user}/../x", "`..` may not stand behind a placeholder"),
     ] {
         let told = told(path);
