@@ -153,8 +153,8 @@ fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &En
         }
     }
     let wanted: Vec<(u32, Verdict)> = verdicts.wanted(&round.calls).collect();
-    // Only a batch of the loop's own is followed by another one: to what an agent has started itself,
-    // the loop adds nothing.
+    // Only a batch of the loop's own is followed by another one: to what an agent has started
+    // itself, the loop adds nothing.
     let goes_on = ended.last.is_none() || ended.is_batch;
     let is_next = |index: u32| goes_on && ended.last.is_none_or(|last| index > last);
     let batch: Vec<&(u32, Verdict)> = wanted

@@ -55,19 +55,7 @@ pub(crate) fn search(
     if arguments.pattern.is_empty() {
         return Err(ToolError::invalid("pattern", "must not be empty"));
     }
-    let regex = RegexBuilder::new(&arguments.pattern)
-        .size_limit(REGEX_BYTES_MAX)
-        .build()
-        .map_err(|error| {
-            // The lines before the last one draw where it is.
-            let said = error.to_string();
-            let why = said.lines().last().unwrap_or_default();
-            let why = why.trim_start_matches("error: ");
-            ToolError::invalid(
-                "pattern",
-                format_args!("is not a regular expression ({why}); write `\\(` for a plain `(`"),
-            )
-        })?;
+    let regex = regex(&arguments.pattern)?;
     let meta = fs::metadata(&place.path).map_err(|error| folders.error(&place, &error))?;
     let stopwatch = Stopwatch::start(context);
     let mut findings = Findings {
@@ -122,6 +110,22 @@ pub(crate) fn search(
     }
     lines.extend(notes);
     Ok(lines.join("\n"))
+}
+
+fn regex(pattern: &str) -> Result<Regex, ToolError> {
+    let built = RegexBuilder::new(pattern)
+        .size_limit(REGEX_BYTES_MAX)
+        .build();
+    built.map_err(|error| {
+        // The lines before the last one draw where it is.
+        let said = error.to_string();
+        let why = said.lines().last().unwrap_or_default();
+        let why = why.trim_start_matches("error: ");
+        ToolError::invalid(
+            "pattern",
+            format_args!("is not a regular expression ({why}); write `\\(` for a plain `(`"),
+        )
+    })
 }
 
 impl Findings {

@@ -51,7 +51,7 @@ pub(crate) fn marked(text: &str, marks: &Value) -> String {
     shown
 }
 
-/// What a mark adds at its beginning, at its end and between; none for one that adds nothing.
+/// The additions of a mark at its beginning, at its end and between; none for one without any.
 fn of_mark(text: &str, units: usize, number: i64, mark: &Value) -> Option<Vec<Added>> {
     let unit = |key: &str| usize::try_from(mark[key].as_u64()?).ok();
     let start = unit("offset")?;

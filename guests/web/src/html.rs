@@ -61,7 +61,7 @@ pub(crate) fn page(source: String, url: &Url) -> Page {
     }
 }
 
-/// What a `meta` element says that stands for the header `refresh`.
+/// Returns what a `meta` element says that stands for the header `refresh`.
 fn next(tree: &Tree) -> Option<&str> {
     let is_refresh = |id: &NodeId| {
         let stands_for = tree.attribute(*id, "http-equiv");
@@ -72,8 +72,8 @@ fn next(tree: &Tree) -> Option<&str> {
     tree.attribute(found, "content")
 }
 
-/// The page behind a header `refresh`, such as `0; url=/new`. None for a page that waits long enough
-/// to be read, or loads itself anew.
+/// The page behind a header `refresh`, such as `0; url=/new`. None for a page that waits long
+/// enough to be read, or loads itself anew.
 pub(crate) fn refreshed(content: &str, base: &Url) -> Option<Url> {
     let content = content.trim_start();
     let is_number = |sign: char| sign.is_ascii_digit() || sign == '.';

@@ -15,14 +15,6 @@ impl Broker {
         self.core.gateway().models()
     }
 
-    /// Returns the reason why a text names no model, with those that there are; none if it names
-    /// one.
-    #[must_use]
-    pub fn unknown_model(&self, model: &str) -> Option<String> {
-        let found = self.core.gateway().resolve(Some(model));
-        found.err().map(|unknown| unknown.to_string())
-    }
-
     /// Returns the providers of the configuration, by name, with their own lists of models. Those
     /// whose lists are too old are asked; that takes ten seconds at most.
     #[boxed]

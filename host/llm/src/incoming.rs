@@ -82,7 +82,8 @@ pub(crate) fn settled_arguments(text: String) -> String {
 /// lines, commas behind its last values, or more ends than beginnings. None of anything else.
 fn mended(text: &str) -> Option<String> {
     let mut mended = String::with_capacity(text.len());
-    let (mut is_within, mut is_escaped) = (false, false);
+    let mut is_within = false;
+    let mut is_escaped = false;
     let mut open = 0_usize;
     for (at, kind) in text.char_indices() {
         let is_control = is_within && kind.is_ascii_control();
@@ -91,7 +92,7 @@ fn mended(text: &str) -> Option<String> {
         if is_control {
             let escaped = Value::from(kind.to_string()).to_string();
             mended.push_str(escaped.trim_matches('"'));
-        } else if is_within || !is_last && !(open == 0 && matches!(kind, '}' | ']')) {
+        } else if is_within || !(is_last || open == 0 && matches!(kind, '}' | ']')) {
             mended.push(kind);
         }
         match kind {

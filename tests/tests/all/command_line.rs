@@ -57,6 +57,7 @@ case "$word" in
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
   costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
+  boast) line '{"type":"result","subtype":"success","is_error":false,"result":"much","session_id":"'"$session"'","usage":{"input_tokens":4611686018427387904,"output_tokens":5}}' ;;
   misfit) end "no JSON" ;;
   nameless) line '{"type":"result","subtype":"success","is_error":false,"result":"no JSON"}' ;;
   outside)
@@ -598,6 +599,27 @@ async fn what_a_program_used_before_it_failed_is_charged() {
     told.extend(events(&host, &session, "run.ended.v1").await);
     let told = json!(told).to_string();
     assert!(told.contains("\"output_tokens\":54321"), "{told}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_of_a_program_is_marked_if_it_used_a_tool_and_its_usage_if_it_can_be() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    say(&host, &session, "boast").await;
+    let told = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    assert!(told.contains("\"usage\":null"), "{told}");
+    assert!(!told.contains("4611686018427387904"), "{told}");
+    say(&host, &session, "hello").await;
+    let seen = host.get(&session).await.unwrap().body;
+    let is_marked = |text: &str| {
+        let mut messages = seen["messages"].as_array().unwrap().iter();
+        let found = messages.find(|message| message["text"] == text);
+        found.map(|message| message["untrusted"].clone())
+    };
+    assert_eq!(is_marked("much"), Some(json!(false)), "no tool: {seen}");
+    assert_eq!(is_marked("resumed: hello"), Some(json!(true)), "{seen}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 

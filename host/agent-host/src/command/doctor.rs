@@ -91,10 +91,16 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     findings.push(machine::token(&loaded.token_file()));
     findings.push(host::port(loaded).await);
     findings.push(host::components(loaded).await);
+    let down = match of_same_file {
+        Some(_) => host::outages(loaded).await,
+        None => Vec::new(),
+    };
     match of_same_file {
         Some(running) if !options.ask_models => {
-            findings.push(host::models_of_running(loaded, running));
+            let is_told = down.iter().any(|it| it.name == host::MODELS);
+            findings.extend((!is_told).then(|| host::models_of_running(loaded, running)));
         }
         Some(_) | None => findings.extend(host::models(loaded, options.ask_models).await),
     }
+    findings.extend(down);
 }

@@ -66,17 +66,8 @@ fn lines(status: &Value) -> Vec<String> {
             size(count("/store/write_ahead_log_bytes"))
         ),
     ];
-    lines.extend(list(status, "/outages").iter().map(|outage| {
-        let kind = text(outage, "/kind");
-        let name = text(outage, "/name");
-        match text(outage, "/reason") {
-            "" => format!("down       {kind} {name}: no component can serve it"),
-            reason => format!(
-                "down       {kind} {name} since {}: {reason}",
-                text(outage, "/since")
-            ),
-        }
-    }));
+    let outages = list(status, "/outages").iter();
+    lines.extend(outages.map(|it| format!("down       {}", outage_text(it))));
     let reason = text(status, "/store/write_ahead_log_failing");
     if !reason.is_empty() {
         lines.push(format!("not moved  {reason}"));
@@ -85,6 +76,16 @@ fn lines(status: &Value) -> Vec<String> {
 }
 
 /// A duration in its two largest units.
+/// Returns what is down, since when and why.
+pub(super) fn outage_text(outage: &Value) -> String {
+    let kind = text(outage, "/kind");
+    let name = text(outage, "/name");
+    match text(outage, "/reason") {
+        "" => format!("{kind} {name}: no component can serve it"),
+        reason => format!("{kind} {name} since {}: {reason}", text(outage, "/since")),
+    }
+}
+
 fn duration(seconds: u64) -> String {
     let days = seconds / DAY_S;
     let hours = seconds % DAY_S / HOUR_S;

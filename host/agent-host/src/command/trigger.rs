@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 const NOTHING: &str = "-";
 /// The kind of a pause that has no end, since no time is to come.
 const DONE: &str = "done";
+/// The outcome of a message that nobody got, and what is said of an occasion that has only such.
+const REFUSED: &str = "refused";
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
@@ -205,14 +207,20 @@ fn trigger_lines(trigger: &Value) -> Vec<String> {
 /// The line of an occasion.
 fn run_line(run: &Value) -> String {
     let occasion = run.get("occasion").cloned().unwrap_or_default();
+    let messages = list(run, "/messages");
+    let is_refused = |message: &Value| text(message, "/outcome") == REFUSED;
+    let state = match text(run, "/state") {
+        DONE if !messages.is_empty() && messages.iter().all(is_refused) => REFUSED,
+        state => state,
+    };
     let mut parts = vec![
         text(run, "/accepted_at").to_owned(),
-        format!("{:<8}", text(run, "/state")),
+        format!("{state:<8}"),
         occasion_text(&occasion),
     ];
     let by = text(run, "/run_by_user_id");
     parts.extend((!by.is_empty()).then(|| format!("run by {by}")));
-    parts.extend(list(run, "/messages").iter().map(message_text));
+    parts.extend(messages.iter().map(message_text));
     let attempts = number(run, "/attempts");
     parts.extend((attempts > 0).then(|| format!("failed attempts {attempts}")));
     let stuck = is_true(run, "/stuck");
@@ -249,7 +257,7 @@ fn occasion_text(occasion: &Value) -> String {
 fn message_text(message: &Value) -> String {
     match text(message, "/outcome") {
         "accepted" => format!("-> session {}", text(message, "/session_id")),
-        "refused" => format!("refused: {}", text(message, "/reason")),
+        REFUSED => format!("refused: {}", text(message, "/reason")),
         outcome => format!("message {outcome}"),
     }
 }
@@ -353,6 +361,14 @@ mod tests {
                     "messages": [{ "outcome": "accepted", "session_id": "s" }],
                 }),
                 "T  done      clock D (2 missed before)  -> session s  failed attempts 1",
+            ),
+            (
+                json!({
+                    "accepted_at": "T", "state": "done",
+                    "occasion": { "kind": "clock", "due": "D" },
+                    "messages": [{ "outcome": "refused", "reason": "r" }],
+                }),
+                "T  refused   clock D  refused: r",
             ),
             (
                 json!({

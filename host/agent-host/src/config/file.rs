@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a config file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+/// The mark that some editors write at the beginning, which is no part of the text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The reason why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -94,30 +96,10 @@ pub(crate) fn load(
             });
         }
     };
-    let unreadable = |source| LoadError::Unreadable {
-        file: file.to_owned(),
-        source,
-    };
-    let found = std::fs::metadata(file).map_err(unreadable)?;
-    // To read a pipe could take for ever.
-    if !found.is_file() {
-        return Err(unreadable(io::Error::other("it is no regular file")));
-    }
-    if found.len() > FILE_BYTES_MAX {
-        return Err(LoadError::TooLarge {
-            file: file.to_owned(),
-        });
-    }
-    let text = std::fs::read_to_string(file).map_err(unreadable)?;
-    // Some editors write a byte order mark, which is no part of the text.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if text.trim().is_empty() {
-        return Err(LoadError::Empty {
-            file: file.to_owned(),
-        });
-    }
+    let text = read(file)?;
+    let text = text.as_str();
     // An absolute path, so that what is relative to it stays where it is.
-    let at = std::path::absolute(file).map_err(unreadable)?;
+    let at = std::path::absolute(file).map_err(|source| unreadable(file, source))?;
     let wrong = |line_column, fault| LoadError::Wrong {
         file: file.to_owned(),
         line_column,
@@ -151,6 +133,38 @@ pub(crate) fn load(
             .map(|overlaid| overlaid.variable)
             .collect(),
     })
+}
+
+/// Reads the file.
+fn read(file: &Path) -> Result<String, LoadError> {
+    let unreadable = |source| unreadable(file, source);
+    let found = std::fs::metadata(file).map_err(unreadable)?;
+    // To read a pipe could take for ever.
+    if !found.is_file() {
+        return Err(unreadable(io::Error::other("it is no regular file")));
+    }
+    if found.len() > FILE_BYTES_MAX {
+        return Err(LoadError::TooLarge {
+            file: file.to_owned(),
+        });
+    }
+    let mut text = std::fs::read_to_string(file).map_err(unreadable)?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    if text.trim().is_empty() {
+        return Err(LoadError::Empty {
+            file: file.to_owned(),
+        });
+    }
+    Ok(text)
+}
+
+fn unreadable(file: &Path, source: io::Error) -> LoadError {
+    LoadError::Unreadable {
+        file: file.to_owned(),
+        source,
+    }
 }
 
 /// An error in the text of the file, with line and column where they are known.

@@ -20,7 +20,7 @@ pub(super) fn twice(text: &str) -> Option<(KeyError, (usize, usize))> {
     Some((fault, (inner.line(), inner.column())))
 }
 
-/// What an error of JSON says, without the place.
+/// Returns what an error of JSON says, without the place.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ")

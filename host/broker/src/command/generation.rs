@@ -51,6 +51,26 @@ impl Turns<'_> {
 }
 
 impl Broker {
+    /// Returns the reason why a user may not name a model for what is to be written to an agent, or
+    /// to one that is found out later; none if the user may. Only models that the user may name are
+    /// told.
+    ///
+    /// # Errors
+    /// There is no such agent, or the user may not talk with it.
+    pub async fn unnameable_model(
+        &self,
+        user: &UserId,
+        target: Option<&Target>,
+        model: &str,
+    ) -> Result<Option<String>, Error> {
+        let nameable = self.models_for(user, target).await?;
+        let may = |alias: &str| nameable.contains(alias);
+        let gateway = self.core.gateway();
+        let found = gateway.resolve(Some(model));
+        let is_for_them = found.is_ok_and(|route| target.is_none() || may(&route.alias));
+        Ok((!is_for_them).then(|| gateway.unknown(model, may).to_string()))
+    }
+
     /// Checks that a model which somebody names for turns is there, and may answer in them. One
     /// that may not is told of as one that there is not.
     pub(super) fn check_model(&self, turns: Turns<'_>, model: Option<&str>) -> Result<(), Error> {

@@ -1,11 +1,10 @@
 //! Checks of what a trigger is to be, as far as they need the rest of the host: its component, the
-//! folder and the secret that it names, its model, its targets and its configuration.
+//! folder and the secret that it names, its targets and model, and its configuration.
 
 use super::targets;
 use crate::core::Core;
 use crate::refusals::{component_not_found, invalid_field, invalid_spec};
 use broker::Error;
-use domain::refusal::Refusal;
 use domain::trigger::{TriggerKind, TriggerSpec};
 use runtime::Described;
 
@@ -45,7 +44,6 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
             return Err(invalid_field("webhook.auth", message).into());
         }
     }
-    check_model(core, spec)?;
     targets::check(core, spec).await?;
     let document = spec.configuration.clone();
     match core
@@ -57,17 +55,6 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
             let message = format!("it does not fit the component `{name}`: {complaints}");
             Err(invalid_field("configuration", message).into())
         }
-        None => Ok(()),
-    }
-}
-
-/// Checks that the model of a trigger is there, if it names one.
-fn check_model(core: &Core, spec: &TriggerSpec) -> Result<(), Refusal> {
-    let Some(model) = &spec.model else {
-        return Ok(());
-    };
-    match core.broker.unknown_model(model) {
-        Some(message) => Err(invalid_field("model", message)),
         None => Ok(()),
     }
 }

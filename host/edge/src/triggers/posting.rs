@@ -173,6 +173,15 @@ pub(super) fn address(target: &TriggerTarget) -> Address {
     }
 }
 
+/// Returns the agent that a target names; none where it is found out when the trigger is fired.
+pub(super) fn agent_of(target: &TriggerTarget) -> Option<Target> {
+    match address(target) {
+        Address::Agent(agent) => Some(agent),
+        Address::Smart { agent, .. } => agent,
+        Address::Thread(_) | Address::Session(_) | Address::Persona(_) | Address::Found(_) => None,
+    }
+}
+
 /// Returns the path that a target is named by; none of one that is named otherwise.
 pub(super) fn path_of(target: &TriggerTarget) -> Option<AgentPath> {
     match target {

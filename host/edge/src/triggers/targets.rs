@@ -1,14 +1,16 @@
-//! Checks that the targets of a trigger are there now, by the routing that its messages take.
+//! Checks that the targets of a trigger are there now, by the routing that its messages take, and
+//! that its model may answer there.
 //!
 //! One that goes away later is refused when the trigger is fired.
 
-use super::posting::{address, path_of};
+use super::posting::{address, agent_of, path_of};
 use crate::core::Core;
 use crate::refusals::invalid_field;
 use broker::Error;
 use domain::refusal::{Refusal, RefusalKind};
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use domain::user::UserId;
+use std::iter;
 
 /// Codes of refusals that name what there is instead.
 const TELLING: [&str; 2] = ["DEFINITION_NOT_FOUND", "PERSONA_NOT_FOUND"];
@@ -27,6 +29,23 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
     check_one(core, user, "target", &spec.target).await?;
     for (name, target) in &spec.targets {
         check_one(core, user, &format!("targets.{name}"), target).await?;
+    }
+    let Some(model) = &spec.model else {
+        return Ok(());
+    };
+    for target in iter::once(&spec.target).chain(spec.targets.values()) {
+        let agent = agent_of(target);
+        match core
+            .broker
+            .unnameable_model(user, agent.as_ref(), model)
+            .await
+        {
+            Ok(None) => {}
+            Ok(Some(message)) => return Err(invalid_field("model", message).into()),
+            // The agent is made when the trigger first fires.
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

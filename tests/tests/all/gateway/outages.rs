@@ -1,7 +1,7 @@
 //! Outages of a provider: told in the status, by the deep probe and to triggers, once each.
 
 use super::{Peer, folder, open, say};
-use agent_host_tests::process::{Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -56,6 +56,10 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
     let told = folder.run(&["status"]).await;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(told.contains("down       provider local since "), "{told}");
+    let told = Folder::run_within(PATIENCE * 4, folder.program(&["doctor"])).await;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let down = "warn  models         down: provider local since ";
+    assert!(told.contains(down) && !told.contains("ok    models"), "{told}");
     assert_eq!(heard(&host).await, ["failing"]);
 
     host.kill().await;

@@ -101,6 +101,12 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
             agent: agent.clone(),
             ..new
         };
+        let seen = get(&line, &there.path(&session)).await.body;
+        let messages = seen["messages"].as_array().unwrap();
+        assert!(
+            !messages.is_empty() && messages.iter().all(|it| it["untrusted"] == true),
+            "{dialect}: anybody can write a file that fits together: {seen}"
+        );
         there.say(&line, &session, "three").await;
         let again = there.import(&agent, file.clone()).await;
         assert_eq!(

@@ -20,7 +20,10 @@ async fn scene() -> Scene {
     let personas = json!({ "personas": [{
         "id": "home", "displayName": "Home", "agent": "other", "users": ["local"],
     }] });
-    Scene::of(with(config(&json!({})), &personas)).await
+    let mut config = with(config(&json!({})), &personas);
+    config["models"]["large"] = json!({ "provider": "scripted", "model": "large" });
+    config["defaultModel"] = json!("m");
+    Scene::of(config).await
 }
 
 /// Has a trigger with a target speak, and returns its run.
@@ -144,7 +147,12 @@ async fn a_trigger_over_the_api_is_refused_if_its_target_is_not_there() {
         .asked_to_make("lost", &with(to(&smart), &further))
         .await;
     assert_eq!(made.text("field"), "/spec/targets/b/persona", "{made:?}");
-    let model = json!({ "model": "nowhere" });
-    let made = scene.asked_to_make("lost", &with(to(&smart), &model)).await;
-    assert_eq!(made.text("field"), "/spec/model", "{made:?}");
+    // A model that there is not, and one that its agent may not have.
+    for model in ["nowhere", "large"] {
+        let model = json!({ "model": model });
+        let made = scene.asked_to_make("lost", &with(to(&smart), &model)).await;
+        assert_eq!(made.text("field"), "/spec/model", "{made:?}");
+        let detail = made.text("detail");
+        assert!(detail.ends_with("there are: m"), "{detail}");
+    }
 }

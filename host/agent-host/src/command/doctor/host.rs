@@ -1,10 +1,11 @@
 //! Checks of what a host would do: listen, load components, reach models.
 
 use super::report::{Finding, Grade};
-use crate::client;
+use crate::client::{self, Client};
 use crate::command::pending::Pending;
+use crate::command::status::outage_text;
 use crate::config::{Loaded, unfit};
-use crate::fields::text;
+use crate::fields::{list, text};
 use crate::models::gateway;
 use crate::serve::{load_catalogue, refuse_errors};
 use domain::digest::Salt;
@@ -19,6 +20,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+/// The name of what is found about models.
+pub(super) const MODELS: &str = "models";
 /// The time in which whoever listens at the port must have answered.
 const PORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of that answer.
@@ -104,10 +107,9 @@ pub(super) async fn components(loaded: &Loaded) -> Finding {
 
 /// Checks that providers have their keys, and asks each model if that is wanted.
 pub(super) async fn models(loaded: &Loaded, ask: bool) -> Vec<Finding> {
-    let name = "models";
     let gateway = match gateway(loaded) {
         Ok(gateway) => gateway,
-        Err(failure) => return vec![Finding::of_failure(name, &failure)],
+        Err(failure) => return vec![Finding::of_failure(MODELS, &failure)],
     };
     let aliases: Vec<&str> = loaded.config.models.keys().map(String::as_str).collect();
     if aliases.is_empty() {
@@ -116,7 +118,7 @@ pub(super) async fn models(loaded: &Loaded, ask: bool) -> Vec<Finding> {
     }
     if !ask {
         let message = format!("set up, not asked: {}", aliases.join(", "));
-        return vec![Finding::new(name, Grade::Ok, message)];
+        return vec![Finding::new(MODELS, Grade::Ok, message)];
     }
     let mut findings = Vec::new();
     for alias in aliases {
@@ -127,29 +129,52 @@ pub(super) async fn models(loaded: &Loaded, ask: bool) -> Vec<Finding> {
 
 /// Tells whether the host that runs could be set up with the models of its file.
 pub(super) fn models_of_running(loaded: &Loaded, running: &Pending) -> Finding {
-    let name = "models";
     match running.refused() {
-        Some(reason) => Finding::new(name, Grade::Fail, format!("the file is refused: {reason}")),
+        Some(reason) => Finding::new(
+            MODELS,
+            Grade::Fail,
+            format!("the file is refused: {reason}"),
+        ),
         None => {
             let aliases: Vec<&str> = loaded.config.models.keys().map(String::as_str).collect();
             let message = format!("set up in the running host: {}", aliases.join(", "));
-            Finding::new(name, Grade::Ok, message)
+            Finding::new(MODELS, Grade::Ok, message)
         }
     }
 }
 
+/// Tells which providers and connectors of the host that runs are down.
+pub(super) async fn outages(loaded: &Loaded) -> Vec<Finding> {
+    let status = async { Client::new(loaded)?.get("/api/status").await };
+    match status.await {
+        Ok(status) => list(&status, "/outages").iter().map(outage).collect(),
+        Err(failure) => vec![Finding::of_failure("outages", &failure)],
+    }
+}
+
+fn outage(outage: &Value) -> Finding {
+    let (name, fix) = match text(outage, "/kind") {
+        "provider" => (MODELS, "`agent-host doctor --ask-models` asks now"),
+        _ => (
+            "connectors",
+            "`agent-host connector list` says what it does",
+        ),
+    };
+    let message = format!("down: {}", outage_text(outage));
+    Finding::new(name, Grade::Warn, message).mended_by(fix)
+}
+
 /// Asks a model for a few tokens.
 async fn answer_of(gateway: &Gateway, alias: &str) -> Finding {
-    let name = "models";
     let prompt = prompt(alias);
     match timeout(MODEL_PATIENCE, gateway.complete(&prompt, &NoDeltas)).await {
         Ok(completion) => match completion.result {
             Ok(reply) => Finding::new(
-                name,
+                MODELS,
                 Grade::Ok,
                 format!("{alias}: {} answers as {}", reply.provider, reply.model),
             ),
-            Err(failure) => Finding::new(name, Grade::Fail, format!("{alias}: {failure}"))
+            Err(failure) => Finding::new(MODELS, Grade::Fail, format!("{alias}: {failure}"))
                 .mended_by(format!(
                     "look at `models.{alias}`, and at the key and address of its provider"
                 )),
@@ -157,7 +182,7 @@ async fn answer_of(gateway: &Gateway, alias: &str) -> Finding {
         Err(_) => {
             let seconds = MODEL_PATIENCE.as_secs();
             let message = format!("{alias}: no answer within {seconds} s");
-            Finding::new(name, Grade::Fail, message)
+            Finding::new(MODELS, Grade::Fail, message)
                 .mended_by("look whether this machine reaches the provider")
         }
     }

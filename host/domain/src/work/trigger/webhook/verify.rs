@@ -15,7 +15,7 @@ pub const TOKEN_HEADER: &str = "x-agenthost-token";
 const AUTHORIZATION: &str = "authorization";
 const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
-/// What may stand before a signature: the name of its digest.
+/// The name of the digest, which may stand before a signature.
 const SHA256: &str = "sha256=";
 /// Signatures in base64 are read with and without the signs at their end.
 const BASE64: GeneralPurposeConfig =
