@@ -692,7 +692,10 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     scene.nothing_is_left().await;
     let host = scene.start().await;
     let told = scene.ended(&host, &session).await;
-    assert!(told.contains("nobody can tell"), "{told}");
+    assert!(
+        told.contains("the call was cut off, and nobody can tell"),
+        "{told}"
+    );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
     let said = say(&host, &session, "hello").await;
@@ -741,7 +744,10 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
 
     let host = scene.start().await;
     let told = scene.ended(&host, &session).await;
-    assert!(told.contains("nobody can tell"), "{told}");
+    assert!(
+        told.contains("the call was cut off, and nobody can tell"),
+        "{told}"
+    );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
