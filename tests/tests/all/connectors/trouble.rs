@@ -42,14 +42,45 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
-    let scene = Scene::new().await;
+    let hears = json!({
+        "user": "local", "target": { "agent": "assistant" },
+        "events": { "on": ["connector.down"] }, "message": "A connector is down.",
+    });
+    let scene = Scene::with(Wanted {
+        triggers: json!({ "hears": hears }),
+        ..Wanted::default()
+    })
+    .await;
     scene.until_state("polling").await;
     scene.telegram.server.go_down();
     let state = scene.until_state("failing").await;
     let reason = state["reason"].as_str().unwrap();
     assert!(reason.contains("cannot be reached"), "{reason}");
+    let status = scene.host.get("/api/status").await.unwrap().body;
+    let outage = &status["outages"][0];
+    assert_eq!(
+        (&outage["kind"], &outage["name"]),
+        (&json!("connector"), &json!("telegram")),
+        "{status}"
+    );
+    // It is told after three polls, which all warned of the same.
+    let log = scene.folder.log();
+    let warned = log
+        .lines()
+        .filter(|line| line.contains(" guest: ") && line.contains("cannot be reached"));
+    assert_eq!(warned.count(), 1, "{log}");
+    let fired = async || {
+        let history = scene.host.get("/api/triggers/hears/history").await;
+        let runs = history.unwrap().body["runs"].as_array()?.clone();
+        let is_done = runs.first()?["state"] == "done";
+        is_done.then_some(runs)
+    };
+    until(fired).await;
     scene.telegram.server.come_up();
     scene.until_state("polling").await;
+    let runs = until(fired).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs[0]["occasion"]["name"], "connector.down", "{runs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
