@@ -603,7 +603,7 @@ async fn what_a_program_used_before_it_failed_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_of_a_program_is_marked_if_it_used_a_tool_and_its_usage_if_it_can_be() {
+async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_believed() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
     let session = open(&host).await;
