@@ -1,6 +1,7 @@
 //! The granted folders: from the paths of callers to places in them, and from failures of the file
 //! system to errors for callers.
 
+use crate::disk::{self, Kind};
 use agent_host_sdk::ToolError;
 use std::fs;
 use std::io;
@@ -12,6 +13,10 @@ const ENOTCAPABLE: i32 = 76;
 
 /// Links that are followed one after the other.
 const LINKS_MAX: usize = 40;
+/// Names that an error tells of a folder.
+pub(crate) const NAMES_TOLD_MAX: usize = 10;
+/// Entries of a folder that are looked at for such names.
+const LOOKED_AT_MAX: usize = 1_000;
 
 /// The folders that the component was granted.
 #[derive(Debug, Clone)]
@@ -150,6 +155,24 @@ impl Folders {
         })
     }
 
+    /// The same as `error`, for a caller that may read: of what is missing it tells the names in the
+    /// nearest folder above.
+    pub(crate) fn read_error(&self, place: &GrantedPath, error: &io::Error) -> ToolError {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        match is_missing.then(|| self.names_above(place)).flatten() {
+            Some(names) => ToolError::NotFound(format!("there is no `{}`; {names}", place.shown)),
+            None => self.error(place, error),
+        }
+    }
+
+    /// Returns words that name what is in the nearest folder above a place that can be read.
+    fn names_above(&self, place: &GrantedPath) -> Option<String> {
+        let root = self.0.iter().find(|root| place.path.starts_with(root))?;
+        let above = place.path.ancestors().skip(1);
+        let mut granted = above.take_while(|folder| folder.starts_with(root));
+        granted.find_map(|folder| names_in(folder).ok())
+    }
+
     /// Converts a failure of the file system to an error for the caller.
     pub(crate) fn error(&self, place: &GrantedPath, error: &io::Error) -> ToolError {
         #[cfg(target_os = "wasi")]
@@ -195,6 +218,33 @@ impl GrantedPath {
             is_root: false,
         }
     }
+}
+
+/// Returns words that name what is in a folder, as far as an error has room for it.
+fn names_in(folder: &Path) -> io::Result<String> {
+    let mut names = Vec::new();
+    let mut looked_at = 0;
+    let mut is_whole = true;
+    disk::entries(folder, |entry| {
+        is_whole = names.len() < NAMES_TOLD_MAX && looked_at < LOOKED_AT_MAX;
+        looked_at += 1;
+        if let Some(entry) = entry.filter(|_| is_whole) {
+            let mark = if entry.kind == Kind::Folder { "/" } else { "" };
+            names.push(format!("`{}{mark}`", entry.name));
+        }
+        is_whole
+    })?;
+    names.sort_unstable();
+    let shown = folder.display();
+    Ok(match (names.is_empty(), is_whole) {
+        (true, true) => format!("nothing is in `{shown}`"),
+        (true, false) => format!("list_files shows what is in `{shown}`"),
+        (false, true) => format!("in `{shown}` there are: {}", names.join(", ")),
+        (false, false) => format!(
+            "in `{shown}` there are: {}, and more; list_files shows them",
+            names.join(", ")
+        ),
+    })
 }
 
 fn list_of(folders: &[PathBuf]) -> String {

@@ -35,7 +35,7 @@ pub(crate) fn read(
     arguments: &Arguments,
 ) -> Result<String, ToolError> {
     let place = folders.place(&arguments.path)?;
-    let fails = |error: io::Error| folders.error(&place, &error);
+    let fails = |error: io::Error| folders.read_error(&place, &error);
     let meta = fs::metadata(&place.path).map_err(fails)?;
     if meta.is_dir() {
         return Err(ToolError::invalid(

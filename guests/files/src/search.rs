@@ -56,7 +56,7 @@ pub(crate) fn search(
         return Err(ToolError::invalid("pattern", "must not be empty"));
     }
     let regex = regex(&arguments.pattern)?;
-    let meta = fs::metadata(&place.path).map_err(|error| folders.error(&place, &error))?;
+    let meta = fs::metadata(&place.path).map_err(|error| folders.read_error(&place, &error))?;
     let stopwatch = Stopwatch::start(context);
     let mut findings = Findings {
         regex,

@@ -1,6 +1,7 @@
 //! The file tools over folders of their own.
 
 use crate::Files;
+use crate::folders::NAMES_TOLD_MAX;
 use crate::list::LISTED_MAX;
 use crate::read::READ_BYTES_MAX;
 use crate::search::MATCHES_MAX;
@@ -252,13 +253,33 @@ fn an_empty_file_is_empty_text() {
 }
 
 #[test]
-fn a_missing_file_is_not_found_and_the_granted_folders_are_named() {
+fn what_is_missing_is_told_with_the_names_in_the_nearest_folder_above() {
     let world = World::new();
-    let message = not_found(world.error("read_file", json!({ "path": "ghost.txt" })));
-    assert!(
-        message.contains("ghost.txt") && message.contains(&world.dir.path().display().to_string()),
-        "{message}"
+    let folder = world.dir.path().display().to_string();
+    let path = json!({ "path": "ghost/notes.txt" });
+    let missing = format!("there is no `{folder}/ghost/notes.txt`; ");
+    let nothing = format!("{missing}nothing is in `{folder}`");
+    assert_eq!(not_found(world.error("read_file", path.clone())), nothing);
+    let world = world.with("b.txt", "b").with("a/deep.txt", "a");
+    let names = format!("{missing}in `{folder}` there are: `a/`, `b.txt`");
+    for tool in ["read_file", "list_files"] {
+        assert_eq!(not_found(world.error(tool, path.clone())), names, "{tool}");
+    }
+    // Who writes may not be one who reads.
+    let deletes = not_found(world.error("delete_file", path.clone()));
+    assert_eq!(
+        deletes,
+        format!("{missing}the granted folders are: `{folder}`")
     );
+    let world = (2..NAMES_TOLD_MAX).fold(world, |world, n| world.with(&format!("{n}.txt"), ""));
+    let whole = not_found(world.error("read_file", path.clone()));
+    assert!(whole.ends_with("`b.txt`"), "{whole}");
+    let part = not_found(world.with("more.txt", "").error("read_file", path));
+    assert!(
+        part.ends_with(", and more; list_files shows them"),
+        "{part}"
+    );
+    assert_eq!(part.matches("`, `").count(), NAMES_TOLD_MAX - 1, "{part}");
 }
 
 #[test]

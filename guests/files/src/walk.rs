@@ -86,7 +86,7 @@ pub(crate) fn walk<W: Fn(&str, Kind) -> bool>(
         unread: 0,
     };
     let read = walk.entries(start, "", extent);
-    let mut ahead = read.map_err(|error| folders.error(start, &error))?;
+    let mut ahead = read.map_err(|error| folders.read_error(start, &error))?;
     while let Some(found) = ahead.pop() {
         if found.is_wanted && !visit(&found) {
             walk.walked = Walked::Part;

@@ -1,7 +1,7 @@
 //! The memory agent and what it keeps.
 
-use crate::Memory;
 use crate::judge::{is_asked, is_known, looks_secret};
+use crate::{ABOUT_CHARS_MAX, Memory, NOTE_CHARS_MAX, NOTES_MAX};
 use agent_host_sdk::ToolError;
 use agent_host_sdk::harness::{Conversation, Standing};
 use serde_json::{Value, json};
@@ -47,7 +47,24 @@ fn what_is_new_is_searched_for_and_saved() {
         [json!({ "text": "The user drinks tea, never coffee.", "about": "drinks" })]
     );
     let request = &talk.requests()[0];
-    assert!(request.reply_schema.is_some(), "{request:?}");
+    let schema = request.reply_schema.as_ref().unwrap();
+    for (field, limit) in [
+        ("/properties/notes/maxItems", NOTES_MAX),
+        (
+            "/properties/notes/items/properties/text/maxLength",
+            NOTE_CHARS_MAX,
+        ),
+        (
+            "/properties/notes/items/properties/about/maxLength",
+            ABOUT_CHARS_MAX,
+        ),
+    ] {
+        assert_eq!(
+            schema.pointer(field),
+            Some(&json!(limit)),
+            "{field} of {schema}"
+        );
+    }
     assert_eq!(talk.calls().len(), 3, "two searches and a note");
 }
 

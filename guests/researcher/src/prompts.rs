@@ -106,7 +106,8 @@ impl Prompts<'_> {
     }
 
     fn request(&self, task: &str, words: String, schema: Value) -> ModelRequest {
-        let mut system = vec![self.turn.prompt(), task.to_owned(), DATA.to_owned()];
+        // A weak model repeats the words that stand last: those are the task.
+        let mut system = vec![self.turn.prompt(), DATA.to_owned(), task.to_owned()];
         system.retain(|block| !block.is_empty());
         let request = ModelRequest::new(system)
             .with_tools(Toolset::None)

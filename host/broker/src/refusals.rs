@@ -395,3 +395,18 @@ pub(crate) fn path_forbidden(path: &str, verdict: PathVerdict<'_>) -> Refusal {
         format!("the operator's rules let you not command the agent at `{path}`: {verdict}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::definition_not_found;
+
+    #[test]
+    fn each_configured_definition_is_named_once_to_who_named_none() {
+        let known = ["web", "assistant", "assistant", "assistant"].map(str::to_owned);
+        let told = definition_not_found("nobody", &known).message;
+        assert_eq!(
+            told,
+            "there is no definition `nobody`; configured are: assistant, web"
+        );
+    }
+}

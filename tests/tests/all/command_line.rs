@@ -57,6 +57,7 @@ case "$word" in
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
   costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
+  boast) line '{"type":"result","subtype":"success","is_error":false,"result":"much","session_id":"'"$session"'","usage":{"input_tokens":4611686018427387904,"output_tokens":5}}' ;;
   misfit) end "no JSON" ;;
   nameless) line '{"type":"result","subtype":"success","is_error":false,"result":"no JSON"}' ;;
   outside)
@@ -602,6 +603,27 @@ async fn what_a_program_used_before_it_failed_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_believed() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    say(&host, &session, "boast").await;
+    let told = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    assert!(told.contains("\"usage\":null"), "{told}");
+    assert!(!told.contains("4611686018427387904"), "{told}");
+    say(&host, &session, "hello").await;
+    let seen = host.get(&session).await.unwrap().body;
+    let is_marked = |text: &str| {
+        let mut messages = seen["messages"].as_array().unwrap().iter();
+        let found = messages.find(|message| message["text"] == text);
+        found.map(|message| message["untrusted"].clone())
+    };
+    assert_eq!(is_marked("much"), Some(json!(false)), "no tool: {seen}");
+    assert_eq!(is_marked("resumed: hello"), Some(json!(true)), "{seen}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_cancelled_ends_with_its_children() {
     for word in ["hang", "deaf"] {
         let scene = Scene::new(json!({ "graceMs": 300 })).await;
@@ -670,7 +692,10 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     scene.nothing_is_left().await;
     let host = scene.start().await;
     let told = scene.ended(&host, &session).await;
-    assert!(told.contains("nobody can tell"), "{told}");
+    assert!(
+        told.contains("the call was cut off, and nobody can tell"),
+        "{told}"
+    );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
     let said = say(&host, &session, "hello").await;
@@ -719,7 +744,10 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
 
     let host = scene.start().await;
     let told = scene.ended(&host, &session).await;
-    assert!(told.contains("nobody can tell"), "{told}");
+    assert!(
+        told.contains("the call was cut off, and nobody can tell"),
+        "{told}"
+    );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }

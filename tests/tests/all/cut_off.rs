@@ -55,6 +55,7 @@ async fn host(provider: &Provider) -> (Folder, Host) {
         "models": {
             "length": model("openai", "length"), "filter": model("openai", "content_filter"),
             "refusal": model("openai", "refusal"), "whole": model("openai", "stop"),
+            "silent": model("openai", "silent"),
             "claude-length": model("anthropic", "max_tokens"),
             "claude-refusal": model("anthropic", "refusal_of_claude"),
             "claude-whole": model("anthropic", "end_turn"),
@@ -152,6 +153,11 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             "{said}"
         );
     }
+    let session = open(&host, "assistant").await;
+    let silent = json!({ "content": "go", "model": "silent" });
+    let said = say(&host, &session, &silent).await;
+    let text = &said["reply"]["text"];
+    assert_eq!(*text, "[the model gave no answer]", "{said}");
     // Each call ended well, so that the ledger has no dropped one.
     let audit = host
         .get("/api/audit?limit=1000")

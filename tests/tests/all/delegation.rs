@@ -171,6 +171,45 @@ fn delegate(key: &str, more: &Value) -> Value {
     json!({ "key": key, "tool": "delegate", "args": arguments })
 }
 
+/// The task's own time would be over long before that of the approval.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_nobody_approves_in_time_says_so_and_is_no_timeout() {
+    let world = World::new(with(|setup| {
+        setup.definitions[3]["confirm"] = json!("destructive");
+        setup.limits.approval_ms = 5_000;
+    }))
+    .await;
+    let deletes = json!({
+        "operation": "delete_file", "parameters": { "path": "/data/a.txt" }, "timeout": 2_500,
+    });
+    let steps = json!([{ "start": [delegate("d", &deletes)] }]);
+    let told = world.play(steps).await.join("\n");
+    assert!(told.contains("approval-expired"), "{told}");
+    assert!(!told.contains("TASK_TIMEOUT"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_told_that_a_call_which_keeps_failing_was_not_made_again() {
+    let script = r#"
+[[rule]]
+when = { resultContains = "was not made again" }
+reply = { text = "It says: {result}" }
+
+[[rule]]
+reply = { calls = [{ tool = "read_file", arguments = { path = "/data/none.txt" } }] }
+"#;
+    let world = World::new(with(|setup| {
+        setup.definitions[2]["toolAllowlist"] = json!(["read_file"]);
+        setup.script = script.to_owned();
+    }))
+    .await;
+    let session = world.open("assistant").await;
+    world.say("assistant", session, "go").await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.contains("was not made again"), "{reply}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_own_delegation_that_is_refused_reaches_it_as_a_result() {
     let denied = with(|setup| setup.definitions[0]["agentDenylist"] = json!(["worker"]));

@@ -159,6 +159,19 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     assert!(printed.contains("hello"), "{printed}");
     let thrown = demo.say(&session, "run: nobody()").await;
     assert!(thrown.contains("nobody is not defined"), "{thrown}");
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
+    for (words, told) in [
+        (
+            "generate: a sum".to_owned(),
+            "The code is written. A model would have written the program. The script only names it.",
+        ),
+        (
+            format!("review: {diff}"),
+            "The change is reviewed. A model would have read the change. The script cannot.",
+        ),
+    ] {
+        assert_eq!(demo.say(&session, &words).await, told);
+    }
     let listed = demo.folder.run(&["task", "list", "--json"]).await;
     assert!(listed.status.success(), "{listed:?}");
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -174,8 +187,12 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
         .collect();
     tasks.sort();
     let ran = "coder execute_code COMPLETED";
-    let researched = "researcher deep_research COMPLETED";
-    assert_eq!(tasks, [ran, ran, ran, ran, ran, ran, ran, researched]);
+    let others = [
+        "coder generate_code COMPLETED",
+        "coder review_code COMPLETED",
+        "researcher deep_research COMPLETED",
+    ];
+    assert_eq!(tasks, [[ran; 7].as_slice(), &others].concat());
     demo.stop().await;
 }
 

@@ -117,6 +117,21 @@ async fn what_a_marked_thread_asks_for_that_lasts_is_made_once_its_user_agrees()
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_turn_asks_for_that_lasts_after_it_read_a_page_waits_for_its_user() {
+    let world = World::new(setup()).await;
+    let session = world.open("puppet").await;
+    let look = json!({ "start": [{ "key": "l", "tool": "look", "args": {} }] });
+    say(&world, session, &json!([look, water()])).await;
+    let (question, action) = world.question("puppet", session).await;
+    assert_eq!(action.props["tool"], json!("trigger_set"));
+    assert_eq!(kept(&world).await, [""; 0], "nobody has agreed yet");
+    let answer = json!({ "approve": true, "call": action.props["call"] });
+    world.answer("puppet", question, answer).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(kept(&world).await, ["trigger"]);
+}
+
 /// The message of such a trigger may be what a page said.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_of_a_marked_thread_marks_the_turn_that_lists_it() {

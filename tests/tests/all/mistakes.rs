@@ -392,8 +392,11 @@ async fn every_first_mistake_in_a_configuration_is_told_with_its_place_and_its_f
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_strict_check_fails_for_a_warning_such_as_a_wanted_tool_of_nobody() {
     let folder = folder().await;
-    // The assistant wants `delegate`, which is there for whoever has a worker.
-    let alone = SOUND.replacen("agentId = \"worker\"", "agentId = \"other\"", 1);
+    // The assistant wants `delegate`, which is there for whoever has a worker. It has nothing else.
+    let only = "component = \"files-agent\"\ntoolAllowlist = [\"delegate\"]";
+    let alone = SOUND
+        .replacen("agentId = \"worker\"", "agentId = \"other\"", 1)
+        .replacen("component = \"files-agent\"", only, 1);
     let told = run(&folder, &["config", "check"], &alone).await;
     let warning = "warning: agents[0].component: its component wants the tool `delegate`, which \
                    nothing offers";

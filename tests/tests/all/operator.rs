@@ -375,6 +375,12 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(intact().await.status.success());
+    // All that it needs is in the folder: it wants no configuration.
+    let mut bare = Command::new(program());
+    bare.env_clear().env("HOME", folder.data());
+    bare.args(["verify", "--data"]).arg(folder.data());
+    let verified = Folder::run_within(PATIENCE, bare).await;
+    assert_eq!(verified.status.code(), Some(0), "{verified:?}");
 }
 
 fn out(output: &Output) -> String {

@@ -388,13 +388,13 @@ async fn a_definition_switches_sections_off_and_one_without_words_has_the_defaul
         let session = Session::open(&host, definition).await;
         session.say(&host, "Hello").await;
     }
-    let quiet = format!("You are Quiet. keeps silent\n\n{EXPLAINED}");
+    let quiet = format!("You are Quiet. Your purpose: keeps silent\n\n{EXPLAINED}");
     assert_eq!(systems(&received), [quiet.as_str(), "Be useful."]);
     // Only what an agent may use is named to it.
     let session = Session::open(&host, "todo").await;
     session.say(&host, "Hello").await;
     let system = systems(&received).pop().unwrap();
-    let begins = "You are Todo Manager. manages tasks and reminders";
+    let begins = "You are Todo Manager. Your purpose: manages tasks and reminders";
     let begins = format!("{begins}\n\n{EXPLAINED}\n\nAvailable tools:");
     assert!(system.starts_with(&begins), "{system}");
     assert!(system.contains("- todo_list:"), "{system}");
@@ -427,7 +427,7 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
     };
     of_persona.idle(&host).await;
     let shown = of_persona.parts(&host).await;
-    let with_identity = "You run a household.\n\nYou are Quiet. keeps silent";
+    let with_identity = "You run a household.\n\nYou are Quiet. Your purpose: keeps silent";
     let with_identity = format!("{with_identity}\n\n{EXPLAINED}");
     assert_eq!(shown, [("base".to_owned(), with_identity.clone())]);
     // A purpose of its own takes the place of its definition's.
@@ -439,7 +439,7 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
     assert_eq!(made.status, 201, "{made:?}");
     let loud = Session::open(&host, &made.text("id")).await;
     let shown = loud.parts(&host).await;
-    let with_purpose = format!("You are Quiet. Shouts.\n\n{EXPLAINED}");
+    let with_purpose = format!("You are Quiet. Your purpose: Shouts.\n\n{EXPLAINED}");
     assert_eq!(shown, [("base".to_owned(), with_purpose)]);
     assert_eq!(
         systems(&received),

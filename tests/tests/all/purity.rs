@@ -266,6 +266,17 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
     say(&host, &session, "delegate read_file").await;
     let offered = tools_of_worker(&received);
     assert_eq!(offered, BTreeSet::from(WORKERS.map(str::to_owned)));
+    // Whoever looks at the prompt is shown the tool too, and what it costs.
+    let (agent, id) = session.split_once("/sessions/").unwrap();
+    let path = format!("{agent}/prompt?session={id}");
+    let shown = host.get(&path).await.unwrap().body;
+    let tools = shown["tools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["delegate"], "{shown}");
+    let parts = shown["parts"].as_array().unwrap().iter();
+    let costs = parts.chain(tools).map(|it| it["tokens"].as_u64().unwrap());
+    assert_eq!(shown["tokens"], costs.sum::<u64>(), "{shown}");
+    assert!(tools[0]["tokens"].as_u64().unwrap() > 0, "{shown}");
     // The names of operations are calls of `delegate`, whoever has such a tool.
     let operations = ["read_file", "list_files", "write_file"];
     for name in operations {

@@ -525,6 +525,30 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lesson_that_a_mentee_deleted_stays_in_the_history_of_their_mentor() {
+    let stage = stage().await;
+    let (ada, bob) = (&stage.ada, &stage.bob);
+    let new = json!({ "session_type": "lesson" });
+    let opened = ask(bob, Method::POST, &format!("{}/sessions", stage.agent), new).await;
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let lesson = opened.text("id");
+    let path = stage.path(&lesson);
+    until(bob, &path, |seen| seen["run_status"] == "awaiting_client").await;
+    let current = format!("{}/sessions/current", stage.agent);
+    let ended = ask(bob, Method::DELETE, &current, Value::Null).await;
+    assert_eq!(ended.status, 200, "{ended:?}");
+    let history = async |line: &Line| {
+        let seen = get(line, &format!("{}/history", stage.agent)).await;
+        seen.body["sessions"].to_string().contains(&lesson)
+    };
+    assert!(history(bob).await && history(ada).await);
+    let deleted = ask(bob, Method::DELETE, &path, Value::Null).await;
+    assert_eq!(deleted.status, 200, "{deleted:?}");
+    assert!(!history(bob).await, "it is gone for whom it was for");
+    assert!(history(ada).await, "whoever sees all sessions still has it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     let stage = stage().await;
     let ada = &stage.ada;

@@ -185,6 +185,15 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
             "{path} {refused:?}"
         );
     }
+    // Preferences of their own are theirs.
+    let path = format!("{}/preferences", team.agent);
+    let mine = json!({ "mine": { "a": 1 } });
+    let kept = ask(&team.bob, Method::PATCH, &path, &mine).await;
+    assert_eq!(
+        (kept.status, &kept.body["mine"]),
+        (200, &json!({ "a": 1 })),
+        "{kept:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -531,8 +531,8 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     let (folder, host) = two_puppets().await;
     let said = json!({ "steps": [{ "reply": "noted" }] });
     let lines = format!("{said}\n/rename Plans\n/pin\n/fork Other plans\n/delete\n/help\n");
-    let chat = async |lines: &str| {
-        let mut chat = folder.program(&["chat", "--quiet", "--agent", "other"]);
+    let chat = async |to: [&str; 2], lines: &str| {
+        let mut chat = folder.program(&["chat", "--quiet", to[0], to[1]]);
         chat.stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -543,7 +543,8 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
         let ended = timeout(PATIENCE, chat.wait_with_output()).await;
         ended.expect("an end in time").unwrap()
     };
-    let output = chat(&lines).await;
+    let other = ["--agent", "other"];
+    let output = chat(other, &lines).await;
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("/rename NAME"), "{shown}");
@@ -556,8 +557,20 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
         .collect();
     // The fork was deleted, and `chat` went on in a new session.
     assert_eq!(names, [(&json!("Plans"), true), (&Value::Null, false)]);
+    let plans = sessions["agents"][0]["sessions"][0]["id"].as_str().unwrap();
+    let path = format!("/api/sessions/{plans}");
+    let before = host.get(&path).await.unwrap().body;
+    assert!(before["messages"].to_string().contains("noted"), "{before}");
+    let output = chat(["--session", plans], "/clear\n").await;
+    assert!(output.status.success(), "{output:?}");
+    let after = host.get(&path).await.unwrap().body;
+    assert_eq!(
+        (&after["messages"], &after["name"]),
+        (&json!([]), &json!("Plans")),
+        "{after}"
+    );
     // What is no command is told, and not sent.
-    let output = chat("/halp\n").await;
+    let output = chat(other, "/halp\n").await;
     assert!(!output.status.success(), "{output:?}");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("`/halp` is no command"), "{told}");

@@ -122,6 +122,13 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     let of_other = host.get(&format!("/api/tasks?session={by_session}")).await;
     assert_eq!(of_other.unwrap().body["tasks"], json!([]));
 
+    // The list of agents has the one that works for another only if it is asked for.
+    for (query, count) in [("", 1), ("?spawned=true", 2)] {
+        let listed = host.get(&format!("/api/agents{query}")).await.unwrap();
+        let agents = listed.body["agents"].as_array().unwrap();
+        assert_eq!(agents.len(), count, "{query}: {listed:?}");
+    }
+
     // An agent is named by its UUID or its path.
     let eve = host.user("eve", &["read", "write"]).await;
     let of_caller = |key: &str| shown.body["caller"][key].as_str().unwrap();

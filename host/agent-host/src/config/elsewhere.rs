@@ -66,11 +66,55 @@ pub(super) fn of_key(parent: &str, key: &str) -> Option<&'static str> {
 /// Warns of variables that are set and not read. They are no error: without the host's prefix, they
 /// may be meant for another program.
 pub(super) fn check(findings: &mut Vec<Finding>) {
-    let set = VARIABLES
-        .iter()
-        .filter(|(name, _)| variable(name).is_some());
-    findings.extend(set.map(|(name, told)| {
+    findings.extend(told(|name| variable(name).is_some()));
+}
+
+fn told(is_set: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let set = VARIABLES.iter().filter(|(name, _)| is_set(name));
+    let told = set.map(|(name, told)| {
         let message = format!("the environment variable is set, and not read: {told}");
         warning(*name, message)
-    }));
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VARIABLES, of_key, told};
+    use crate::config::finding::Severity;
+
+    #[test]
+    fn every_name_of_other_programs_is_told_with_the_one_that_says_it_here() {
+        for (key, ours) in [
+            ("name", "`displayName`"),
+            ("orchestratorUrl", "`server.listen`"),
+            ("defaultModel", "`model`"),
+            ("heartbeatInterval", "`heartbeat.every`"),
+            ("maxRetries", "`retry.attemptsMax`"),
+            ("labels", "`labels`"),
+            ("debug", "`server.log`"),
+        ] {
+            let said = of_key("agents[2]", key).unwrap_or_default();
+            assert!(said.contains(ours), "{key}: {said}");
+            assert_eq!(of_key("server", key), None, "{key}");
+        }
+        for (name, ours) in [
+            ("ORCHESTRATOR_URL", "`AGENT_HOST__SERVER__LISTEN`"),
+            ("AGENT_NAME", "`agents`"),
+            ("LOG_LEVEL", "`AGENT_HOST__SERVER__LOG`"),
+            ("DEFAULT_MODEL", "`AGENT_HOST__DEFAULT_MODEL`"),
+        ] {
+            let found = told(|set| set == name);
+            let [finding] = found.as_slice() else {
+                panic!("{name}: {found:?}");
+            };
+            assert_eq!(
+                (finding.severity, finding.key.as_str()),
+                (Severity::Warning, name)
+            );
+            assert!(finding.message.contains(ours), "{finding:?}");
+        }
+        assert_eq!(told(|_| true).len(), VARIABLES.len());
+        assert_eq!(told(|_| false), []);
+    }
 }

@@ -695,6 +695,7 @@ fn the_demos_configuration_is_in_order() {
     assert_eq!(errors, []);
     llm::Gateway::new(loaded.config.gateway(), loaded.folder(), &|_| None).unwrap();
     assert_eq!(loaded.config.scripted().count(), 1);
+    assert!(loaded.config.components["files"].confirm.destructive);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use super::unmatched::with_own_tools;
 use broker::Entry;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
-use domain::grant::PatternList;
 use domain::shown::visible;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -21,8 +20,8 @@ pub(crate) fn wanted<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     tools: impl IntoIterator<Item = &'a ToolDefinition>,
 ) -> Vec<Finding> {
-    let names: BTreeSet<&str> = tools.into_iter().map(|tool| tool.name.as_str()).collect();
-    let names = with_own_tools(agents, names);
+    let offered: BTreeSet<&str> = tools.into_iter().map(|tool| tool.name.as_str()).collect();
+    let names = with_own_tools(agents, offered.clone());
     let mut findings = Vec::new();
     for entry in entries {
         let Described::Agent(description) = entry.component.describes() else {
@@ -30,7 +29,7 @@ pub(crate) fn wanted<'a>(
         };
         for (index, agent) in agents.iter().enumerate() {
             if agent.component == entry.name {
-                let wants = may_call(&description.wants, agent.tool_allowlist.as_ref());
+                let wants = missed(&description.wants, agent, &offered);
                 findings.extend(without(index, &wants, &names));
             }
         }
@@ -38,11 +37,18 @@ pub(crate) fn wanted<'a>(
     findings
 }
 
-/// Returns the wanted tools that an agent's list lets it call. An operator who leaves one out does
-/// not miss it.
-fn may_call<'a>(wants: &'a [String], allowlist: Option<&PatternList>) -> Vec<&'a str> {
-    let may = |want: &&str| allowlist.is_none_or(|list| list.matches(want));
-    wants.iter().map(String::as_str).filter(may).collect()
+/// Returns the wanted tools that an agent would miss. An operator who leaves one out of its list,
+/// or denies it, does not miss it. `delegate` is missed only by an agent that may call no tool of
+/// any component.
+fn missed<'a>(wants: &'a [String], agent: &Definition, offered: &BTreeSet<&str>) -> Vec<&'a str> {
+    let may_call = |tool: &str| {
+        let (allows, denies) = (&agent.tool_allowlist, &agent.tool_denylist);
+        allows.as_ref().is_none_or(|list| list.matches(tool))
+            && !denies.as_ref().is_some_and(|list| list.matches(tool))
+    };
+    let has_others = offered.iter().any(|tool| may_call(tool));
+    let is_missed = |want: &&str| may_call(want) && !(*want == delegate::NAME && has_others);
+    wants.iter().map(String::as_str).filter(is_missed).collect()
 }
 
 /// Returns a finding for each wanted tool that is not among the names.
@@ -70,8 +76,10 @@ fn without(agent: usize, wants: &[&str], names: &BTreeSet<&str>) -> Vec<Finding>
 
 #[cfg(test)]
 mod tests {
-    use super::{may_call, without};
-    use domain::grant::PatternList;
+    use super::{missed, without};
+    use domain::definition::Definition;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_wanted_tool_that_nothing_offers_is_told_with_the_agent() {
@@ -94,10 +102,31 @@ mod tests {
     #[test]
     fn a_tool_that_an_agents_list_leaves_out_is_not_missed() {
         let wants = ["delegate", "read_file"].map(str::to_owned);
-        let only = |names: &[&str]| PatternList(names.iter().map(ToString::to_string).collect());
-        assert!(may_call(&wants, Some(&only(&[]))).is_empty());
-        assert_eq!(may_call(&wants, Some(&only(&["read_*"]))), ["read_file"]);
-        assert_eq!(may_call(&wants, None), ["delegate", "read_file"]);
+        let all = ["delegate", "read_file"].as_slice();
+        let file = ["read_file"].as_slice();
+        for (allows, denies, offered, expected) in [
+            (json!([]), json!([]), [].as_slice(), [].as_slice()),
+            (json!(["read_*"]), json!([]), &[], file),
+            (
+                json!(["delegate"]),
+                json!([]),
+                &["list_files"],
+                &["delegate"],
+            ),
+            (Value::Null, json!([]), &[], all),
+            (Value::Null, json!(["delegate"]), &[], file),
+            // The agent has other tools to work with.
+            (Value::Null, json!([]), &["list_files"], file),
+            (Value::Null, json!(["list_*"]), &["list_files"], all),
+        ] {
+            let agent = json!({
+                "agentId": "a", "displayName": "A",
+                "toolAllowlist": allows, "toolDenylist": denies,
+            });
+            let read: Definition = serde_json::from_value(agent.clone()).unwrap();
+            let offered: BTreeSet<&str> = offered.iter().copied().collect();
+            assert_eq!(missed(&wants, &read, &offered), expected, "{agent}");
+        }
     }
 
     #[test]

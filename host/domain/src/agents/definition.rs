@@ -199,7 +199,7 @@ pub struct Definition {
     /// Chat settings.
     #[serde(default)]
     pub chat: ChatSettings,
-    /// Its system prompt; without one, or with an empty one, "You are {displayName}.
+    /// Its system prompt; without one, or with an empty one, "You are {displayName}. Your purpose:
     /// {description}".
     #[serde(default)]
     pub system_prompt: Option<String>,
@@ -554,7 +554,7 @@ impl Definition {
         match self.said_prompt() {
             Some(prompt) => prompt.to_owned(),
             None if self.description.is_empty() => format!("You are {}.", self.display_name),
-            None => format!("You are {}. {}", self.display_name, self.description),
+            None => self.with_purpose(&self.description),
         }
     }
 
@@ -563,7 +563,12 @@ impl Definition {
     #[must_use]
     pub fn prompt_for(&self, purpose: &str) -> Option<String> {
         let is_told = self.said_prompt().is_none() && !purpose.trim().is_empty();
-        is_told.then(|| format!("You are {}. {purpose}", self.display_name))
+        is_told.then(|| self.with_purpose(purpose))
+    }
+
+    /// Says who it is and what for. Most purposes begin with a verb and are no sentence alone.
+    fn with_purpose(&self, purpose: &str) -> String {
+        format!("You are {}. Your purpose: {purpose}", self.display_name)
     }
 
     fn said_prompt(&self) -> Option<&str> {

@@ -458,6 +458,17 @@ fn open_to_others(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_host_starts_on_a_data_folder_that_everybody_may_write() {
+    let folder = Folder::new(config());
+    let data = folder.data();
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let ended = folder.start(None).await.unwrap_err();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.said);
+    assert!(ended.said.contains("chmod 700"), "{}", ended.said);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_file_of_the_data_folder_is_its_owners_alone_whatever_the_umask() {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;

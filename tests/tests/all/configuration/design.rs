@@ -213,8 +213,10 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
         .await;
     let host = folder.start(None).await.unwrap();
 
-    // Of apiExposed there is nothing to say that is not so.
-    assert!(!checked(&folder).await.contains("apiExposed"));
+    // Of apiExposed there is nothing to say that is not so, and nobody misses a tool.
+    let told = checked(&folder).await;
+    assert!(!told.contains("apiExposed"), "{told}");
+    assert!(!told.contains("wants the tool"), "{told}");
 
     // systemPrompt, the tools that the lists leave of all, toolExposure with skillAllowlist, and
     // the agents that may be asked.

@@ -2,6 +2,7 @@
 //! leaves behind; and folders that were replaced under a running host.
 
 use super::{changes, config, look, play, put, reload, session, started};
+use crate::all::keyvalue::shelved;
 use agent_host_tests::process::Folder;
 use serde_json::{Value, json};
 use std::process::Output;
@@ -69,6 +70,25 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
     let refused = folder.run(&["config", "diff"]).await;
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(err(&refused).contains("there is no folder"), "{refused:?}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_another_scope_leaves_behind_are_named_before_it_is_applied() {
+    let folder = Folder::new(json!({}));
+    put(&folder, &manual(shelved("agent")).to_string());
+    folder.warm(&["puppet", "shelf"]).await;
+    let host = folder.start(None).await.unwrap();
+    let session = session(&host).await;
+    let keeps = json!({ "do": [["set", "a", "1"], ["set", "b", "2"]] });
+    let steps = json!([{ "start": [{ "key": "t", "tool": "keep", "args": keeps }] }]);
+    let told = play(&host, &session, &steps).await;
+    assert!(told.contains("ok | ok"), "{told}");
+    put(&folder, &manual(shelved("user")).to_string());
+    let shown = folder.run(&["config", "diff"]).await;
+    let behind = "components.shelf.keyValue: 2 keys of the bucket `notes` of scope `agent` stay \
+                  behind";
+    assert!(out(&shown).contains(behind), "{shown:?}");
     assert!(host.stop().await.success());
 }
 

@@ -127,6 +127,29 @@ async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_says_something_else_while_an_approval_is_open_is_told_how_it_is_given() {
+    let wanted = Wanted {
+        confirm: &["put"],
+        ..Wanted::default()
+    };
+    let scene = Scene::with(wanted).await;
+    let put = json!({ "key": "t", "tool": "put", "args": {} });
+    scene
+        .telegram
+        .say(ADA, &script(&json!([{ "start": [put] }])));
+    let asked = scene.telegram.messages(1).await.remove(0);
+    let buttons = asked.buttons();
+    let labels: Vec<&str> = buttons.iter().map(|(label, _)| label.as_str()).collect();
+    assert_eq!(labels, ["Approve", "Refuse"], "{asked:?}");
+    scene.telegram.say(ADA, "yes please");
+    scene.telegram.messages(2).await;
+    let mut told = scene.telegram.quiet().await;
+    told.retain(|text| text.contains("still waits for your approval"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("approve "), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn more_choices_than_buttons_are_numbered_and_a_number_is_the_answer() {
     let scene = Scene::new().await;
     let options: Vec<String> = (1..=12).map(|number| format!("tea {number}")).collect();

@@ -1,6 +1,7 @@
 //! A host with a connector to a stand-in for Telegram, whose agents do what messages say.
 
 use super::telegram_server::{TOKEN, Telegram};
+use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -32,6 +33,9 @@ pub(super) struct Wanted {
     pub(super) crash_at: Option<String>,
     /// The triggers of the host.
     pub(super) triggers: Value,
+    /// Tools that the puppet calls with an approval alone. They are those of `effects`, which is
+    /// there for them.
+    pub(super) confirm: &'static [&'static str],
 }
 
 impl Default for Wanted {
@@ -43,6 +47,7 @@ impl Default for Wanted {
             script: None,
             crash_at: None,
             triggers: json!({}),
+            confirm: &[],
         }
     }
 }
@@ -78,6 +83,9 @@ impl Scene {
             std::fs::write(folder.path().join("script.toml"), script).unwrap();
         }
         folder.warm(&["puppet", "assistant", "telegram"]).await;
+        if !wanted.confirm.is_empty() {
+            folder.warm(&["effects"]).await;
+        }
         let host = folder.start(wanted.crash_at.as_deref()).await.unwrap();
         let scene = Self {
             telegram,
@@ -229,6 +237,14 @@ fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
         config["queue"] = wanted.queue.clone();
     }
     config["triggers"] = wanted.triggers.clone();
+    if !wanted.confirm.is_empty() {
+        let effects = "tests/programs/target/wasm32-wasip2/release/effects.wasm";
+        config["agents"][0]["confirm"] = json!(wanted.confirm);
+        config["components"]["effects"] = json!({
+            "path": root().join(effects),
+            "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+        });
+    }
     config
 }
 

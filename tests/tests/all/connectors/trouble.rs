@@ -42,14 +42,45 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
-    let scene = Scene::new().await;
+    let hears = json!({
+        "user": "local", "target": { "agent": "assistant" },
+        "events": { "on": ["connector.down"] }, "message": "A connector is down.",
+    });
+    let scene = Scene::with(Wanted {
+        triggers: json!({ "hears": hears }),
+        ..Wanted::default()
+    })
+    .await;
     scene.until_state("polling").await;
     scene.telegram.server.go_down();
     let state = scene.until_state("failing").await;
     let reason = state["reason"].as_str().unwrap();
     assert!(reason.contains("cannot be reached"), "{reason}");
+    let status = scene.host.get("/api/status").await.unwrap().body;
+    let outage = &status["outages"][0];
+    assert_eq!(
+        (&outage["kind"], &outage["name"]),
+        (&json!("connector"), &json!("telegram")),
+        "{status}"
+    );
+    // It is told after three polls, which all warned of the same.
+    let log = scene.folder.log();
+    let warned = log
+        .lines()
+        .filter(|line| line.contains(" guest: ") && line.contains("cannot be reached"));
+    assert_eq!(warned.count(), 1, "{log}");
+    let fired = async || {
+        let history = scene.host.get("/api/triggers/hears/history").await;
+        let runs = history.unwrap().body["runs"].as_array()?.clone();
+        let is_done = runs.first()?["state"] == "done";
+        is_done.then_some(runs)
+    };
+    until(fired).await;
     scene.telegram.server.come_up();
     scene.until_state("polling").await;
+    let runs = until(fired).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs[0]["occasion"]["name"], "connector.down", "{runs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,9 +143,35 @@ async fn a_message_that_the_service_refuses_is_a_dead_letter_until_it_is_requeue
     );
 }
 
+/// Returns what a scene wants in which the trigger `hears` hears of an event of the host's.
+fn hearing(event: &str, message: &str) -> Wanted {
+    let hears = json!({
+        "user": "local", "target": { "agent": "assistant" },
+        "events": { "on": [event] }, "message": message,
+    });
+    Wanted {
+        triggers: json!({ "hears": hears }),
+        ..Wanted::default()
+    }
+}
+
+/// Waits until the latest firing of the trigger `hears` is done; the firings, the latest first.
+async fn heard(scene: &Scene) -> Vec<Value> {
+    until(async || {
+        let history = scene.host.get("/api/triggers/hears/history").await;
+        let runs = history.unwrap().body["runs"].as_array()?.clone();
+        (runs.first()?["state"] == "done").then_some(runs)
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_whose_answer_was_lost_is_unknown_and_not_sent_again_by_itself() {
-    let scene = Scene::new().await;
+    let scene = Scene::with(hearing(
+        "delivery.unknown",
+        "Look after {{payload.data.chat}}.",
+    ))
+    .await;
     scene.telegram.fail("sendMessage", &[Fault::Lost]);
     scene.telegram.say(ADA, "hello");
     let unknown = scene.until_delivery("unknown").await;
@@ -123,6 +180,12 @@ async fn a_message_whose_answer_was_lost_is_unknown_and_not_sent_again_by_itself
     assert_eq!(scene.requeue(&unknown).await.unwrap().status, 202);
     assert_eq!(scene.telegram.messages(2).await.len(), 2);
     scene.until_delivery("delivered").await;
+    let runs = heard(&scene).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs[0]["occasion"]["name"], "delivery.unknown", "{runs:?}");
+    let log = scene.folder.log();
+    let told = "nobody knows whether a message was sent";
+    assert!(log.contains(told), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,25 +252,12 @@ async fn an_acknowledgement_without_an_answer_holds_nobody_up_and_is_not_repeate
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_that_was_given_up_is_told_to_the_trigger_that_hears_of_it() {
     let message = "{{payload.data.connector}} {{payload.data.chat}}: {{payload.data.reason}}";
-    let hears = json!({
-        "user": "local", "target": { "agent": "assistant" },
-        "events": { "on": ["delivery.dead"] }, "message": message,
-    });
-    let scene = Scene::with(Wanted {
-        triggers: json!({ "hears": hears }),
-        ..Wanted::default()
-    })
-    .await;
+    let scene = Scene::with(hearing("delivery.dead", message)).await;
     let wrong = Fault::Wrong("Bad Request: chat not found");
     scene.telegram.fail("sendMessage", &[wrong]);
     scene.telegram.say(ADA, "hello");
     scene.until_delivery("dead").await;
-    let run = until(async || {
-        let history = scene.host.get("/api/triggers/hears/history").await;
-        let run = history.unwrap().body["runs"][0].clone();
-        (run["state"] == "done").then_some(run)
-    })
-    .await;
+    let run = heard(&scene).await.remove(0);
     assert_eq!(run["occasion"]["name"], "delivery.dead", "{run}");
     let agent = run["messages"][0]["agent_id"].as_str().unwrap();
     let session = run["messages"][0]["session_id"].as_str().unwrap();

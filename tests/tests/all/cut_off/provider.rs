@@ -96,14 +96,20 @@ fn of_openai(reason: &str) -> Vec<String> {
     // A refusal comes in a field of its own, and ends as any reply.
     let (field, finish) = match reason {
         "refusal" => ("refusal", "stop"),
+        "silent" => ("content", "stop"),
         reason => ("content", reason),
+    };
+    let words = if reason == "silent" {
+        ["", ""]
+    } else {
+        ["Once ", "upon"]
     };
     let piece = |delta: Value, finish: Value| {
         json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }).to_string()
     };
     vec![
-        piece(json!({ field: "Once " }), Value::Null),
-        piece(json!({ field: "upon" }), Value::Null),
+        piece(json!({ field: words[0] }), Value::Null),
+        piece(json!({ field: words[1] }), Value::Null),
         piece(json!({}), json!(finish)),
         "[DONE]".to_owned(),
     ]

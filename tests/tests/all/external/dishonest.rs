@@ -7,6 +7,11 @@ use super::{
 use broker::ExternalPost;
 use domain::event::BoundaryVerdict;
 use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// The time after which an answer that nobody signed is refused, whether there is its session or
+/// not.
+const REFUSED_AFTER: Duration = Duration::from_millis(25);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
@@ -48,7 +53,9 @@ async fn nobody_answers_for_another_session_or_another_agent() {
     let first = message_of(&peer.heard(1).await[0]);
     world.say("weather", two, "Two?").await;
     let second = message_of(&peer.heard(2).await[1]);
+    let began = Instant::now();
     let foreign = answer(&world, post(TRAFFIC, "w-1", first, "Mine.")).await;
+    assert!(began.elapsed() >= REFUSED_AFTER, "the time tells of it");
     assert_eq!(foreign, Err("SIGNATURE_INVALID".to_owned()));
     let elsewhere = answer(&world, post(WEATHER, "w-2", first, "One.")).await;
     assert_eq!(elsewhere, Err("NOTHING_TO_ANSWER".to_owned()));
@@ -60,7 +67,9 @@ async fn nobody_answers_for_another_session_or_another_agent() {
         answer(&world, moved).await,
         Err("SIGNATURE_INVALID".to_owned())
     );
+    let began = Instant::now();
     let unknown = answer(&world, post(WEATHER, "w-3", first, "One.")).await;
+    assert!(began.elapsed() >= REFUSED_AFTER, "the time tells of it");
     assert_eq!(unknown, Err("SIGNATURE_INVALID".to_owned()));
     let by_user = world.answer("weather", first.unwrap(), json!("Me.")).await;
     assert!(by_user.is_err(), "no user answers for the program");

@@ -101,6 +101,12 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
             agent: agent.clone(),
             ..new
         };
+        let seen = get(&line, &there.path(&session)).await.body;
+        let messages = seen["messages"].as_array().unwrap();
+        assert!(
+            !messages.is_empty() && messages.iter().all(|it| it["untrusted"] == true),
+            "{dialect}: anybody can write a file that fits together: {seen}"
+        );
         there.say(&line, &session, "three").await;
         let again = there.import(&agent, file.clone()).await;
         assert_eq!(
@@ -257,18 +263,15 @@ async fn sessions_are_drawn_compared_carried_and_searched_on_the_command_line() 
     )
     .unwrap();
     let agent = stage.agent.rsplit('/').next().unwrap();
-    let imported = run(&[
-        "session",
-        "import",
-        file.to_str().unwrap(),
-        "--agent",
-        agent,
-    ])
-    .await;
-    assert!(
-        imported.contains("0 turns came in, 2 were here before"),
-        "{imported}"
-    );
+    let file = file.to_str().unwrap();
+    // A definition stands for the user's agent of it.
+    for agent in [agent, "puppet"] {
+        let imported = run(&["session", "import", file, "--agent", agent]).await;
+        assert!(
+            imported.contains("0 turns came in, 2 were here before"),
+            "{agent}: {imported}"
+        );
+    }
     let found = run(&["session", "search", "aside", "nothing"]).await;
     assert!(
         found.lines().all(|line| line.starts_with(&forked)) && found.contains("aside"),

@@ -187,6 +187,13 @@ async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
     for (spec, status, field) in [
         (every("5s"), 422, "/spec/schedule/every"),
         (
+            trigger(&json!({
+                "schedule": { "at": "2020-01-01T00:00:00Z" }, "message": "Hello.",
+            })),
+            422,
+            "/spec/schedule/at",
+        ),
+        (
             with(every("1h"), &json!({ "component": "none" })),
             404,
             "/spec/component",

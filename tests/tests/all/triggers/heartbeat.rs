@@ -53,7 +53,9 @@ async fn a_heartbeat_shows_the_checklist_and_is_passed_over_while_that_says_noth
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 4).await;
     assert_eq!(run["occasion"]["reason"], "empty_checklist");
-    assert_eq!(scene.told("beat").await.len(), 1);
+    let told = scene.told("beat").await;
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["untrusted"], true, "a file is anybody's words");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,6 +88,8 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     let run = latest(&scene, "beat", 2).await;
     assert_eq!(run["state"], "done", "{run}");
     assert_eq!(scene.sessions("beat").await, [chat]);
+    let told = scene.told("beat").await;
+    assert_eq!(told[0]["untrusted"], false, "it read no file: {told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

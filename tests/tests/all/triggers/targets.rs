@@ -67,6 +67,29 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
     assert_eq!(again, session);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_to_a_cron_path_where_nobody_is_makes_its_agent_when_it_runs() {
+    let mut config = config(&json!({}));
+    let mut usual = config["agents"][0].clone();
+    usual["agentId"] = json!("assistant");
+    config["agents"].as_array_mut().unwrap().push(usual);
+    let scene = Scene::of(config).await;
+    let path = "/local/cron/daily";
+    let there = async || {
+        let listed = scene.host.get("/api/agents").await.unwrap();
+        let agents = listed.body["agents"].as_array().unwrap().clone();
+        let found = agents.into_iter().find(|agent| agent["path"] == path);
+        found.map(|agent| agent["id"].clone())
+    };
+    scene.make("daily", &to(&json!({ "path": path }))).await;
+    assert_eq!(there().await, None);
+    scene.run("daily").await;
+    let run = scene.done("daily", 1).await.remove(0);
+    let message = &run["messages"][0];
+    assert_eq!(message["outcome"], "accepted", "{run}");
+    assert_eq!(there().await.as_ref(), Some(&message["agent_id"]), "{run}");
+}
+
 /// Targets of the configuration that only the store knows are not looked up at a start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_is_not_there_is_refused_and_taken_for_no_other() {

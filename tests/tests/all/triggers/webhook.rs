@@ -9,9 +9,12 @@ use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Bytes of a block of SHA-256.
 const BLOCK: usize = 64;
+/// The time after which a call that proves nothing is refused, whatever is wrong with it.
+const REFUSED_AFTER: Duration = Duration::from_millis(25);
 /// More than a webhook takes from anybody, in bytes.
 const TOO_LARGE: usize = (1 << 20) + 1;
 
@@ -123,7 +126,9 @@ async fn a_forged_or_stale_call_is_answered_like_one_of_a_name_that_is_not_there
     let scene = Scene::new(&with(proved(), &more)).await;
     let mut shapes = BTreeSet::new();
     for (wrong, request) in unproved(&scene).await {
+        let began = Instant::now();
         let answer = sent(&scene, request).await;
+        assert!(began.elapsed() >= REFUSED_AFTER, "the time tells: {wrong}");
         assert_eq!(answer.status, 401, "{wrong}: {answer:?}");
         let fields = ["code", "title", "detail", "type"].map(|field| answer.text(field));
         assert_eq!(fields[0], "CALL_UNVERIFIED", "{wrong}");

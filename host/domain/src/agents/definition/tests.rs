@@ -49,10 +49,13 @@ fn without_a_prompt_of_its_own_a_definition_says_who_it_is() {
             json!({ "systemPrompt": "Be brief.", "description": "Helps." }),
             "Be brief.",
         ),
-        (json!({ "description": "Helps." }), "You are A. Helps."),
+        (
+            json!({ "description": "Helps." }),
+            "You are A. Your purpose: Helps.",
+        ),
         (
             json!({ "systemPrompt": " \n", "description": "Helps." }),
-            "You are A. Helps.",
+            "You are A. Your purpose: Helps.",
         ),
         (json!({}), "You are A."),
     ] {
