@@ -222,6 +222,13 @@ fn charsets_are_taken_from_the_header_or_the_page() {
         "日本"
     );
     assert_eq!(fetched(answers("text/html", "<p>日本"))["text"], "日本");
+    // What says so may stand behind words in the charset.
+    let late = b"<title>\x93\xfa</title><meta charset=shift_jis><p>\x93\xfa\x96{";
+    let page = fetched(answers("text/html", late));
+    assert_eq!(
+        (&page["title"], &page["text"]),
+        (&json!("日"), &json!("日本"))
+    );
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //! there was, and none that there was not.
 
 use super::exhaustion::{config, idle, open, say};
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::process::{Folder, Host, PATIENCE};
 use serde_json::{Value, json};
+use std::fs::File;
+use std::process::Stdio;
 
 /// A turn with one call of the tool that must not run twice. Returns its outcome on record, and the
 /// words that a model would read of it.
@@ -39,4 +41,35 @@ async fn what_cut_a_call_off_is_told_and_no_stop_of_the_host_is_made_up() {
     let gone = called(&host, json!({})).await;
     assert_eq!(gone["outcome"], "failed", "nothing of it ran: {gone}");
     assert_eq!(gone["failure"]["code"], "tool-failed", "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_computes_too_long_or_crashes_is_unknown_with_that_cause() {
+    let mut config = config();
+    config["components"]["effects"]["limits"] = json!({ "cpuMsMax": 200 });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    for (arguments, cause) in [("spin", "out-of-cpu"), ("panic", "trapped")] {
+        let ended = called(&host, json!({ arguments: true })).await;
+        assert_eq!(ended["outcome"], "unknown", "{ended}");
+        assert_eq!(ended["cause"]["code"], cause, "{ended}");
+    }
+
+    // The ledger of those calls, and a new key, are not lost without a word.
+    for words in [
+        &["audit", "--json"][..],
+        &["status"],
+        &["key", "create", "--scopes", "read"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = folder.program(words);
+        let told = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let told = tokio::time::timeout(PATIENCE, told.wait_with_output()).await;
+        let told = told.expect("an end in time").unwrap();
+        let why = String::from_utf8_lossy(&told.stderr);
+        assert_eq!(told.status.code(), Some(1), "{words:?}: {why}");
+        assert!(why.contains("No space left on device"), "{words:?}: {why}");
+    }
+    assert!(host.stop().await.success());
 }

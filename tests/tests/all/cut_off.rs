@@ -279,8 +279,13 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
-/// A model that answers in words, and with a name when it is asked again for JSON.
+/// A model that answers in words, and with a name when it is asked again for JSON; or at once, in a
+/// fence.
 const NAMES: &str = r#"
+[[rule]]
+when = { userContains = "in a fence" }
+reply = { text = "```json\n{\"name\": \"Ada\"}\n```" }
+
 [[rule]]
 when = { userContains = "does not fit the required JSON Schema" }
 reply = { text = '{"name": "Ada"}' }
@@ -321,6 +326,19 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
         .await
         .unwrap();
     assert_eq!(said.body["data"], json!({ "name": "Ada" }), "{said:?}");
+    // JSON in a fence is JSON, and no further attempt is made.
+    let fenced = open(&host, "assistant").await;
+    let asking_fenced =
+        |required: &str| json!({ "content": "who, in a fence?", "reply_schema": schema(required) });
+    let said = say(&host, &fenced, &asking_fenced("name")).await;
+    assert_eq!(said["data"], json!({ "name": "Ada" }), "{said}");
+    let further = events(&host, &fenced, "operation.attempted.v1").await;
+    assert_eq!(further, [] as [Value; 0]);
+    let said = say(&host, &fenced, &asking_fenced("age")).await;
+    assert_eq!(
+        (&said["outcome"], said.get("data")),
+        (&json!("failed"), None)
+    );
     // A model that gives nothing that fits fails the turn.
     let said = say(&host, &session, &asking("age")).await;
     assert_eq!(

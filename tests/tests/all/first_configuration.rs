@@ -60,6 +60,13 @@ async fn a_first_configuration_is_checked_served_and_answers() {
 
     let checked = run(home, &["config", "check"]).await;
     assert!(checked.status.success(), "{checked:?}");
+    // A variable that is empty is none.
+    let named = config.to_str().unwrap();
+    let mut checked = command(home, &["config", "check", "--config", named]);
+    checked.envs([("AGENT_HOST_CONFIG", ""), ("AGENT_HOST_COMPONENTS", "")]);
+    let checked = tokio::time::timeout(PATIENCE * 4, checked.output()).await;
+    let checked = checked.expect("an end in time").expect("it can be run");
+    assert!(checked.status.success(), "{checked:?}");
     let mut host = command(home, &["serve", "--listen", "127.0.0.1:0"])
         .stderr(Stdio::null())
         .spawn()

@@ -52,6 +52,10 @@ when = { user = "breaks" }
 reply = { text = "cut off", fail = "cut-short" }
 
 [[rule]]
+when = { user = "nothing" }
+reply = { text = "" }
+
+[[rule]]
 when = { user = "gather" }
 reply = { calls = [{ tool = "read" }] }
 

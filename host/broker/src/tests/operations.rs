@@ -94,6 +94,19 @@ async fn a_further_attempt_at_a_model_is_on_record_or_not_made() {
     }
 }
 
+/// A reply that is a call alone is one.
+#[tokio::test]
+async fn a_model_that_says_nothing_is_asked_once_more() {
+    for (words, further) in [("nothing", 1), ("gather", 0), ("hi", 0)] {
+        let host = Host::new().await;
+        host.guest
+            .steps([works([("ask", model())], &[]), replies("done")]);
+        host.say(words).await;
+        assert_eq!(host.ended().await.end, TurnEnd::Replied);
+        assert_eq!(host.count("operation.attempted").await, further, "{words}");
+    }
+}
+
 /// The call itself looks at the store while it is made.
 #[tokio::test]
 async fn a_call_that_must_not_run_twice_is_on_record_before_it_is_made() {

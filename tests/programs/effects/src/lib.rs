@@ -67,6 +67,12 @@ impl Guest for Program {
         if let Some(ms) = arguments["sleep"].as_u64() {
             std::thread::sleep(Duration::from_millis(ms));
         }
+        if arguments["spin"] == true {
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        assert!(arguments["panic"] != true, "on purpose");
         match (name.as_str(), &context.resumed, &context.answer) {
             ("asks" | "asks_for_much", None, _) => {
                 return ask(

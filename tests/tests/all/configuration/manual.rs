@@ -1,7 +1,7 @@
 //! What a changed file would do before it does it: shown, applied on request, and with what it
 //! leaves behind; and folders that were replaced under a running host.
 
-use super::{changes, config, play, put, reload, session, started};
+use super::{changes, config, look, play, put, reload, session, started};
 use crate::all::keyvalue::shelved;
 use agent_host_tests::process::Folder;
 use serde_json::{Value, json};
@@ -114,12 +114,15 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     );
     let checked = folder.run(&["config", "check"]).await;
     assert!(!err(&checked).contains(told), "{checked:?}");
+    let session = session(&host).await;
+    let told = play(&host, &session, &look()).await;
+    assert!(told.contains("look done"), "{told}");
+    assert!(files.join("log").exists(), "the new folder has its line");
+    assert!(!folder.path().join("files.old/log").exists());
 
     // One that is gone is told to a model by its place, and never by its path on this machine.
-    std::fs::remove_dir(&files).unwrap();
-    let session = session(&host).await;
-    let steps = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
-    let told = play(&host, &session, &steps).await;
+    std::fs::remove_dir_all(&files).unwrap();
+    let told = play(&host, &session, &look()).await;
     assert!(
         told.contains("the folder at `/data` cannot be opened"),
         "{told}"
