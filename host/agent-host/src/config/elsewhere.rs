@@ -66,10 +66,10 @@ pub(super) fn of_key(parent: &str, key: &str) -> Option<&'static str> {
 /// Warns of variables that are set and not read. They are no error: without the host's prefix, they
 /// may be meant for another program.
 pub(super) fn check(findings: &mut Vec<Finding>) {
-    findings.extend(told(|name| variable(name).is_some()));
+    findings.extend(of_variables(|name| variable(name).is_some()));
 }
 
-fn told(is_set: impl Fn(&str) -> bool) -> Vec<Finding> {
+fn of_variables(is_set: impl Fn(&str) -> bool) -> Vec<Finding> {
     let set = VARIABLES.iter().filter(|(name, _)| is_set(name));
     let told = set.map(|(name, told)| {
         let message = format!("the environment variable is set, and not read: {told}");
@@ -80,7 +80,7 @@ fn told(is_set: impl Fn(&str) -> bool) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{VARIABLES, of_key, told};
+    use super::{VARIABLES, of_key, of_variables};
     use crate::config::finding::Severity;
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
             ("LOG_LEVEL", "`AGENT_HOST__SERVER__LOG`"),
             ("DEFAULT_MODEL", "`AGENT_HOST__DEFAULT_MODEL`"),
         ] {
-            let found = told(|set| set == name);
+            let found = of_variables(|set| set == name);
             let [finding] = found.as_slice() else {
                 panic!("{name}: {found:?}");
             };
@@ -114,7 +114,7 @@ mod tests {
             );
             assert!(finding.message.contains(ours), "{finding:?}");
         }
-        assert_eq!(told(|_| true).len(), VARIABLES.len());
-        assert_eq!(told(|_| false), []);
+        assert_eq!(of_variables(|_| true).len(), VARIABLES.len());
+        assert_eq!(of_variables(|_| false), []);
     }
 }

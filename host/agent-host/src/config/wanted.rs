@@ -6,6 +6,7 @@ use super::unmatched::with_own_tools;
 use broker::Entry;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
+use domain::grant::PatternList;
 use domain::shown::visible;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -42,9 +43,9 @@ pub(crate) fn wanted<'a>(
 /// any component.
 fn missed<'a>(wants: &'a [String], agent: &Definition, offered: &BTreeSet<&str>) -> Vec<&'a str> {
     let may_call = |tool: &str| {
-        let (allows, denies) = (&agent.tool_allowlist, &agent.tool_denylist);
-        allows.as_ref().is_none_or(|list| list.matches(tool))
-            && !denies.as_ref().is_some_and(|list| list.matches(tool))
+        let is_in = |list: &PatternList| list.matches(tool);
+        agent.tool_allowlist.as_ref().is_none_or(is_in)
+            && !agent.tool_denylist.as_ref().is_some_and(is_in)
     };
     let has_others = offered.iter().any(|tool| may_call(tool));
     let is_missed = |want: &&str| may_call(want) && !(*want == delegate::NAME && has_others);
