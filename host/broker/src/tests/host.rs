@@ -52,7 +52,7 @@ when = { user = "breaks" }
 reply = { text = "cut off", fail = "cut-short" }
 
 [[rule]]
-when = { user = "nothing" }
+when = { user = "wordless" }
 reply = { text = "" }
 
 [[rule]]

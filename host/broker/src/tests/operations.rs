@@ -97,7 +97,7 @@ async fn a_further_attempt_at_a_model_is_on_record_or_not_made() {
 /// A reply that is a call alone is one.
 #[tokio::test]
 async fn a_model_that_says_nothing_is_asked_once_more() {
-    for (words, further) in [("nothing", 1), ("gather", 0), ("hi", 0)] {
+    for (words, further) in [("wordless", 1), ("gather", 0), ("hi", 0)] {
         let host = Host::new().await;
         host.guest
             .steps([works([("ask", model())], &[]), replies("done")]);
