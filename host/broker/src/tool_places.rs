@@ -3,7 +3,7 @@
 //! Users take turns at them, and no user has all of a component with more than one: however many
 //! calls of one user compute or wait for a server, those of another begin.
 
-use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section};
+use llm::fair_semaphore::{FairSemaphore, Party, Permit};
 use std::sync::Arc;
 
 /// Permits of a semaphore of which each section has a limit of its own. It bounds nothing.
@@ -49,16 +49,10 @@ impl ToolPlaces {
         let places = usize::try_from(concurrency_max)
             .unwrap_or(usize::MAX)
             .max(1);
-        let in_section = |name: String, permits: usize| {
-            let name = name.into();
-            Party {
-                section: Some(Section { name, permits }),
-                ..party.clone()
-            }
-        };
-        let of_user = in_section(format!("{component} {}", party.user), share_of_user(places));
+        let own = format!("{component} {}", party.user);
+        let of_user = party.clone().in_section(own, share_of_user(places));
         let of_user = self.of_users.enter(of_user).await;
-        let of_all = in_section(component.to_owned(), places);
+        let of_all = party.in_section(component, places);
         ToolPlace {
             _of_all: self.all.enter(of_all).await,
             _of_user: of_user,

@@ -36,6 +36,18 @@ pub struct Party {
     pub section: Option<Section>,
 }
 
+impl Party {
+    /// The same in a section of so many permits.
+    #[must_use]
+    pub fn in_section(self, name: impl Into<Arc<str>>, permits: usize) -> Self {
+        let name = name.into();
+        Self {
+            section: Some(Section { name, permits }),
+            ..self
+        }
+    }
+}
+
 impl From<&RunStarted> for Party {
     fn from(started: &RunStarted) -> Self {
         Self {

@@ -527,7 +527,8 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lesson_that_a_mentee_deleted_stays_in_the_history_of_their_mentor() {
     let stage = stage().await;
-    let (ada, bob) = (&stage.ada, &stage.bob);
+    let ada = &stage.ada;
+    let bob = &stage.bob;
     let new = json!({ "session_type": "lesson" });
     let opened = ask(bob, Method::POST, &format!("{}/sessions", stage.agent), new).await;
     assert_eq!(opened.status, 201, "{opened:?}");

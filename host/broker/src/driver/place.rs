@@ -7,7 +7,7 @@
 use super::state::Driver;
 use domain::id::OperationId;
 use domain::run::recover::{Next, ready};
-use llm::fair_semaphore::{Party, Section, Ticket};
+use llm::fair_semaphore::{Party, Ticket};
 
 /// A place, or the turn for it.
 pub(super) struct MessagePlace {
@@ -50,13 +50,7 @@ impl Driver {
         else {
             return true;
         };
-        let party = Party {
-            section: Some(Section {
-                name: started.agent.to_string().into(),
-                permits,
-            }),
-            ..Party::from(started)
-        };
+        let party = Party::from(started).in_section(started.agent.to_string(), permits);
         // Who had the turn before, has given it up.
         drop(self.place.take_if(|place| place.party != party));
         let (ticket, is_used) = match self.place.take() {

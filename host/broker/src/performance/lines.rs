@@ -6,7 +6,7 @@ use crate::computing::Computes;
 use domain::event::RunStarted;
 use domain::skill::SkillSet;
 use domain::step::Failure;
-use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section};
+use llm::fair_semaphore::{FairSemaphore, Party, Permit};
 use shell::{Answered, Came, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -55,12 +55,7 @@ async fn place(lines: &Arc<FairSemaphore>, party: Party, computes: &Computes) ->
 
 /// Returns whose turn it is: the user's, in a section of their own.
 fn party(started: &RunStarted) -> Party {
-    let mut party = Party::from(started);
-    party.section = Some(Section {
-        name: party.user.as_str().into(),
-        permits: LINES_OF_USER_MAX,
-    });
-    party
+    Party::from(started).in_section(started.user_id.as_str(), LINES_OF_USER_MAX)
 }
 
 async fn on_thread<T: Send + 'static>(
@@ -104,7 +99,7 @@ mod tests {
     use domain::delegate::Priority;
     use domain::id::{AgentId, SessionId};
     use futures::poll;
-    use llm::fair_semaphore::{FairSemaphore, Party, Section};
+    use llm::fair_semaphore::{FairSemaphore, Party};
     use std::pin::pin;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, mpsc};
@@ -116,15 +111,13 @@ mod tests {
 
     /// The party of a user, as lines have it.
     fn of(user: &str) -> Party {
-        Party {
+        let party = Party {
             user: user.parse().unwrap(),
             agent: AgentId(Uuid::nil()),
             priority: Priority::default(),
-            section: Some(Section {
-                name: user.into(),
-                permits: LINES_OF_USER_MAX,
-            }),
-        }
+            section: None,
+        };
+        party.in_section(user, LINES_OF_USER_MAX)
     }
 
     fn until_stopped(stopped: &Stopped) {

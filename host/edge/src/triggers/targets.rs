@@ -35,16 +35,16 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
     };
     for target in iter::once(&spec.target).chain(spec.targets.values()) {
         let agent = agent_of(target);
-        match core
-            .broker
-            .unnameable_model(user, agent.as_ref(), model)
-            .await
-        {
-            Ok(None) => {}
-            Ok(Some(message)) => return Err(invalid_field("model", message).into()),
+        let broker = &core.broker;
+        let refused = match broker.unnameable_model(user, agent.as_ref(), model).await {
             // The agent is made when the trigger first fires.
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {}
-            Err(error) => return Err(error),
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                broker.unnameable_model(user, None, model).await?
+            }
+            refused => refused?,
+        };
+        if let Some(message) = refused {
+            return Err(invalid_field("model", message).into());
         }
     }
     Ok(())

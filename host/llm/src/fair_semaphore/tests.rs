@@ -77,7 +77,7 @@ fn urgent_work_of_one_user_takes_no_other_users_turn() {
     assert_eq!(order(&asked, 6), [0, 11, 1, 10, 2, 3]);
     let sectioned: Vec<_> = asked
         .into_iter()
-        .map(|party| within(party, "component", 1))
+        .map(|party| party.in_section("component", 1))
         .collect();
     assert_eq!(order(&sectioned, 6), [0, 11, 1, 10, 2, 3]);
 }
@@ -86,7 +86,7 @@ fn urgent_work_of_one_user_takes_no_other_users_turn() {
 fn urgent_work_that_waits_for_a_full_section_holds_up_none_of_its_user() {
     let semaphore = FairSemaphore::new(2);
     let ask = |agent: u128, priority: Priority, name: &str| {
-        semaphore.ask(&within(party("ann", agent, priority), name, 1))
+        semaphore.ask(&party("ann", agent, priority).in_section(name, 1))
     };
     let full = ask(1, Normal, "full");
     let other = ask(2, Normal, "other");
@@ -156,25 +156,14 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
     assert_eq!(order, ["ann", "bob", "carol", "anna"]);
 }
 
-/// The same of which no more than so many at a time are in a section.
-fn within(party: Party, name: &str, permits: usize) -> Party {
-    Party {
-        section: Some(Section {
-            name: name.into(),
-            permits,
-        }),
-        ..party
-    }
-}
-
 #[test]
 fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
     // Ann's first has the only permit of the section; ninety-nine of hers wait, then Bob.
     let semaphore = FairSemaphore::new(8);
     let mut anns: VecDeque<_> = (0..100)
-        .map(|_| semaphore.ask(&within(party("ann", 1, Normal), "component", 1)))
+        .map(|_| semaphore.ask(&party("ann", 1, Normal).in_section("component", 1)))
         .collect();
-    let mut bobs = semaphore.ask(&within(party("bob", 2, Normal), "component", 1));
+    let mut bobs = semaphore.ask(&party("bob", 2, Normal).in_section("component", 1));
     drop(anns.pop_front());
     assert!(
         bobs.called().now_or_never().is_none(),
@@ -198,7 +187,7 @@ fn in_a_section_that_is_full_users_take_turns_although_places_are_free() {
 fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
     let semaphore = FairSemaphore::new(2);
     let ask = |user: &str, agent: u128, name: &str| {
-        semaphore.ask(&within(party(user, agent, Normal), name, 1))
+        semaphore.ask(&party(user, agent, Normal).in_section(name, 1))
     };
     let full = ask("ann", 1, "full");
     let mut anns = ask("ann", 1, "full");
@@ -225,7 +214,7 @@ fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
 #[test]
 fn who_gives_up_gives_its_place_back_to_its_own_section() {
     let semaphore = FairSemaphore::new(4);
-    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
+    let ask = |name: &str| semaphore.ask(&one(Normal).in_section(name, 1));
     let held = ask("full");
     let called = ask("full");
     let mut last = ask("full");
@@ -243,7 +232,7 @@ fn who_gives_up_gives_its_place_back_to_its_own_section() {
 #[test]
 fn a_section_that_nobody_uses_or_waits_for_is_forgotten() {
     let semaphore = FairSemaphore::new(4);
-    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
+    let ask = |name: &str| semaphore.ask(&one(Normal).in_section(name, 1));
     let held = ask("agent");
     let waits = ask("agent");
     drop(held);
@@ -260,7 +249,7 @@ fn a_release_looks_only_at_sections_with_room_that_somebody_waits_for() {
     let semaphore = FairSemaphore::new(1_001);
     // All that an agent asks for is in one section.
     let ask =
-        |agent: u128| semaphore.ask(&within(party("ann", agent, Normal), &agent.to_string(), 1));
+        |agent: u128| semaphore.ask(&party("ann", agent, Normal).in_section(agent.to_string(), 1));
     let mut held: Vec<_> = (0..1_000).map(ask).collect();
     let candidates = || semaphore.queue().callable.len();
     assert_eq!(semaphore.queue().sections.len(), 1_000);
