@@ -1,6 +1,7 @@
 //! Backups under load, and stores made from them.
 
 use super::sample::{NOON, Sample, begin, commit, new, noise, open, run, session, take_turn};
+use crate::sql;
 use crate::{BackupError, Commit, Expected, OpenError, RestoreError, Store, restore};
 use domain::event::{Event, HostRestored, RestoreChoice};
 use domain::id::Stream;
@@ -196,7 +197,7 @@ async fn a_backup_put_in_place_by_hand_or_from_before_marks_is_known_too() {
     std::fs::copy(&backup, by_hand.join("store.db")).unwrap();
     assert!(open(&by_hand).backup_mark().await.unwrap().is_some());
 
-    rusqlite::Connection::open(&backup)
+    sql::Connection::open(&backup)
         .unwrap()
         .execute("DELETE FROM meta WHERE name = 'backup'", [])
         .unwrap();

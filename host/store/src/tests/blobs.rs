@@ -6,6 +6,7 @@ use super::sample::{
 };
 use crate::projections::blobs_named;
 use crate::schema::MIGRATIONS;
+use crate::sql::Connection;
 use crate::{EMPTY_STATE, Expected, Store};
 use domain::basis::ResolvedConfigDigests;
 use domain::digest::Digest;
@@ -15,7 +16,6 @@ use domain::message::{Message, Part, Role};
 use domain::operation::Settlement;
 use domain::step::OperationOutcome;
 use domain::turn::TurnNode;
-use rusqlite::Connection;
 
 /// A part of a message that names a blob.
 pub(super) fn part(content: &[u8]) -> Part {

@@ -9,6 +9,7 @@
 
 use super::projections::everything;
 use super::sample::{NOON, commit, noise, open, run};
+use crate::sql::{Columns, Connection};
 use crate::{Commit, Expected, Store, schema};
 use domain::digest::{Digest, Salt};
 use domain::event::{AgentCreated, Event, NewEvent, Subject, kinds};
@@ -17,7 +18,6 @@ use domain::path::AgentPath;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
