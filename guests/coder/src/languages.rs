@@ -46,38 +46,18 @@ impl Language {
         })
     }
 
-    /// Its name in results.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Python => "python",
-            Self::JavaScript => "javascript",
-            Self::TypeScript => "typescript",
-            Self::Go => "go",
-            Self::Java => "java",
-            Self::C => "c",
-            Self::Cpp => "cpp",
-            Self::Shell => "shell",
-            Self::Sql => "sql",
-            Self::Html => "html",
-            Self::Css => "css",
-            Self::Markdown => "markdown",
-            Self::Data => "data",
-        }
-    }
-
     /// Returns true if its files are read first, because they have symbols.
     pub(crate) fn has_symbols(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Rust
-            | Self::Python
-            | Self::JavaScript
-            | Self::TypeScript
-            | Self::Go
-            | Self::Java
-            | Self::C
-            | Self::Cpp => true,
-            Self::Shell | Self::Sql | Self::Html | Self::Css | Self::Markdown | Self::Data => false,
-        }
+                | Self::Python
+                | Self::JavaScript
+                | Self::TypeScript
+                | Self::Go
+                | Self::Java
+                | Self::C
+                | Self::Cpp
+        )
     }
 }

@@ -45,12 +45,7 @@ pub(crate) fn symbol_of(language: Language, line: &str, open: &mut Open) -> Opti
         Language::Go => go(line),
         Language::Java => java(line),
         Language::C | Language::Cpp => c(line),
-        Language::Shell
-        | Language::Sql
-        | Language::Html
-        | Language::Css
-        | Language::Markdown
-        | Language::Data => None,
+        _ => None,
     };
     let (kind, name) = found?;
     Some(Symbol {
