@@ -167,11 +167,15 @@ pub trait Connector {
     /// It makes no sense.
     fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError>;
 
-    /// Asks the service for news, and does nothing else to it.
+    /// Asks the service for news, and does nothing else to it. The default is for a connector whose
+    /// description does not have [`Intake::Polling`].
     ///
     /// # Errors
     /// The service could not be asked.
-    fn poll(&self, configuration: &Value, cursor: Option<&str>) -> Result<Batch, ConnectorError>;
+    fn poll(&self, _configuration: &Value, _cursor: Option<&str>) -> Result<Batch, ConnectorError> {
+        let none = format!("{} is not polled: it calls", self.describe().id);
+        Err(ConnectorError::Rejected(none))
+    }
 
     /// Delivers one message and returns the service's id of it; empty where there is none, as of
     /// [`Body::Typing`] and [`Body::Acknowledgement`].

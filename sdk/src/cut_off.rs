@@ -1,6 +1,11 @@
 //! Replies of models that are not whole, and the mark by which an agent knows them.
 
-use crate::content::{Message, Part};
+use crate::content::{Message, Part, shortened};
+use crate::news::Outcome;
+use crate::turn::Turn;
+
+/// Bytes of a reason that is shown to the user.
+const REASON_BYTES_MAX: usize = 300;
 
 /// The reason why a model's reply is not whole. [`Message::cut_off`] reads it of a message, and
 /// [`CutOff::of`] of the result of a hidden request.
@@ -66,5 +71,23 @@ impl Message {
     #[must_use]
     pub fn cut_off(&self) -> Option<CutOff> {
         CutOff::of(&self.parts)
+    }
+}
+
+impl Outcome {
+    /// Returns whether the user reads the reply of a model whose request ended so, with the mark of
+    /// one that breaks off at the limit of its length.
+    ///
+    /// # Errors
+    /// There is no reply. The reason is in words for the user.
+    pub fn replied(&self, turn: Turn<'_>) -> Result<Option<CutOff>, String> {
+        let Self::Message(id) = self else {
+            return Err(shortened(&self.to_string(), REASON_BYTES_MAX));
+        };
+        match turn.message(*id).and_then(|message| message.cut_off()) {
+            Some(CutOff::ContentFilter) => Err("its provider withheld the answer".to_owned()),
+            Some(CutOff::Refusal) => Err("the model declined to answer".to_owned()),
+            cut_off @ (Some(CutOff::Length) | None) => Ok(cut_off),
+        }
     }
 }

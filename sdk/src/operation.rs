@@ -2,6 +2,7 @@
 
 use crate::client::ClientAction;
 use crate::content::{IntoParts, MessageId, Part};
+use crate::turn::Turn;
 use serde_json::Value;
 
 /// One piece of work under a name.
@@ -186,6 +187,21 @@ impl ModelRequest {
             reply_schema: None,
             audience: Audience::User,
         }
+    }
+
+    /// A request for work of the agent's own: under the definition's prompt and then these words,
+    /// and without tools. What stands last is what a weak model follows.
+    #[must_use]
+    pub fn for_task<const N: usize>(turn: Turn<'_>, words: [&str; N]) -> Self {
+        let prompt = Some(turn.prompt()).filter(|prompt| !prompt.trim().is_empty());
+        let words = words.into_iter().map(str::to_owned);
+        Self::new(prompt.into_iter().chain(words).collect()).with_tools(Toolset::None)
+    }
+
+    /// Shows nothing of the thread.
+    #[must_use]
+    pub fn without_thread(self, turn: Turn<'_>) -> Self {
+        self.since(turn.head().unwrap_or_default() + 1)
     }
 
     /// Offers these tools to the model.

@@ -77,6 +77,13 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// Show this to the user.
+    pub fn say(content: impl IntoParts) -> Self {
+        Self::Say(content.into_parts())
+    }
+}
+
 /// One exercise, question or exchange of a structured session, for its record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
@@ -200,7 +207,7 @@ impl Step {
     /// Shows this to the user.
     #[must_use]
     pub fn say(self, content: impl IntoParts) -> Self {
-        self.with(Effect::Say(content.into_parts()))
+        self.with(Effect::say(content))
     }
 
     /// Replaces the session's state.

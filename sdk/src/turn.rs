@@ -274,6 +274,20 @@ impl<'a> Turn<'a> {
         read(self.view.shared_preferences(), "shared preferences")
     }
 
+    /// The preferences, as [`Turn::preferences`] has them. Anyone may write there, so what cannot be
+    /// read counts as not there: it is left aside with a warning in the log.
+    #[must_use]
+    pub fn remembered<T: DeserializeOwned + Default>(&self) -> T {
+        readable(self.preferences(), "of the user")
+    }
+
+    /// The preferences that hold for all users, as [`Turn::shared_preferences`] has them. What
+    /// cannot be read is left aside with a warning in the log.
+    #[must_use]
+    pub fn remembered_for_all<T: DeserializeOwned + Default>(&self) -> T {
+        readable(self.shared_preferences(), "for everybody")
+    }
+
     /// The state that this session's last turn, or this turn, left with
     /// [`Step::keep`](crate::Step::keep); the default of `T` at first.
     ///
@@ -326,6 +340,24 @@ impl<'a> Turn<'a> {
     pub fn memo(&self) -> Option<Memo> {
         self.view.memo()
     }
+
+    /// The same, as [`Memo::json`] wrote it; the default of `T` at the first step.
+    ///
+    /// # Errors
+    /// The bytes are not that.
+    pub fn read_memo<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        self.memo()
+            .map_or_else(|| Ok(T::default()), |memo| memo.read())
+    }
+}
+
+fn readable<T: Default>(preferences: Result<T, Unreadable>, whose: &str) -> T {
+    preferences.unwrap_or_else(|error| {
+        crate::log::warn(&format!(
+            "what is remembered {whose} is left aside: {error}"
+        ));
+        T::default()
+    })
 }
 
 fn read<T: DeserializeOwned + Default>(value: Value, what: &'static str) -> Result<T, Unreadable> {

@@ -5,7 +5,7 @@
 //! the answer always is: both come after it, as the user's and between fences.
 
 use crate::exam::{Criterion, Exam};
-use agent_host_sdk::{ModelRequest, Toolset, Turn, fenced};
+use agent_host_sdk::{ModelRequest, Turn, fenced};
 use questions::{JUDGE_TOKENS_MAX, Question, judgement_schema, number_of};
 use serde_json::Value;
 
@@ -31,11 +31,8 @@ pub(crate) fn judge(
 ) -> ModelRequest {
     let criterion = exam.criterion(item).map(about).unwrap_or_default();
     let also = format!("{criterion}{}", item.for_judge(response));
-    let mut system = vec![turn.prompt(), JUDGE.to_owned()];
-    system.retain(|block| !block.is_empty());
-    ModelRequest::new(system)
-        .with_tools(Toolset::None)
-        .since(turn.head().unwrap_or_default() + 1)
+    ModelRequest::for_task(turn, [JUDGE])
+        .without_thread(turn)
         .with_also(also)
         .hidden()
         .replying_with(judgement_schema())

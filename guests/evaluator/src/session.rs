@@ -6,7 +6,7 @@ use crate::exam::Exam;
 use crate::judge::judge;
 use crate::memory::Memory;
 use crate::order::order;
-use agent_host_sdk::{Answer, Effect, News, Operation, Part, Settlement, Step, Turn, Unreadable};
+use agent_host_sdk::{Answer, Effect, News, Operation, Settlement, Step, Turn, Unreadable};
 use questions::{Question, read_judgement, rounded};
 use serde_json::{Value, json};
 
@@ -211,8 +211,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects
-            .push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects.push(Effect::say(words.into()));
     }
 }
 

@@ -29,7 +29,7 @@ impl Desk<'_> {
 
     /// Shows progress, or the report of one of several tasks.
     pub(crate) fn say(&mut self, words: String) {
-        self.effects.push(Effect::Say(vec![Part::Text(words)]));
+        self.effects.push(Effect::say(words));
     }
 }
 

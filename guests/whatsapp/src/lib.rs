@@ -89,12 +89,6 @@ impl Connector for WhatsApp {
         incoming::read(&configured(configuration)?, &delivery.body)
     }
 
-    fn poll(&self, _: &Value, _: Option<&str>) -> Result<Batch, ConnectorError> {
-        Err(ConnectorError::Rejected(
-            "WhatsApp is not polled: it calls".to_owned(),
-        ))
-    }
-
     fn send(
         &self,
         configuration: &Value,
