@@ -1,7 +1,7 @@
 //! Requests to egress, and the callers on whose behalf they are sent.
 
-use crate::budget::ByteBudget;
 use crate::record::Records;
+use crate::wire::ByteBudget;
 use bytes::Bytes;
 use domain::egress::Method;
 use domain::redact::Redactor;
