@@ -1,5 +1,7 @@
 //! Agents: the trait of the `agent-plugin` world and the macro that exports it.
 
+pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::Description;
+
 use crate::calls::Calls;
 use crate::content::{MessageId, ModelCall};
 use crate::news::{News, Settlement};
@@ -7,24 +9,6 @@ use crate::operation::{ModelRequest, Toolset};
 use crate::step::Step;
 use crate::tool_loop;
 use crate::turn::Turn;
-
-/// The self-description of an agent component.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
-    /// A short name: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
-    pub id: String,
-    /// Its name for people.
-    pub display_name: String,
-    /// Its purpose, in a sentence.
-    pub summary: String,
-    /// The structured session types that it can lead. Every agent can lead `chat`, unless it lists
-    /// other types and not that one.
-    pub session_types: Vec<String>,
-    /// Tools that it is of little use without. Informs the operator; grants nothing.
-    pub wants: Vec<String>,
-    /// The memo formats that this version can read.
-    pub memo_formats: Vec<u32>,
-}
 
 impl Description {
     /// An agent that leads chats, wants no tools and writes no memos.

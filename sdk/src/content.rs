@@ -1,75 +1,8 @@
 //! Messages and their parts: what a conversation is made of.
 
-/// A message's place in its thread, counted from 1.
-pub type MessageId = u64;
-
-/// The sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The user, or a stand-in for one: another agent, a trigger, a connector.
-    User,
-    /// The model, or the agent itself.
-    Assistant,
-    /// The result of one call that the model made.
-    Tool,
-    /// Something the host wants both to know.
-    Notice,
-}
-
-/// Bytes kept outside the message in which they stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
-    /// The handle that [`Turn::read_blob`](crate::Turn::read_blob) takes: `sha256:` and 64
-    /// hexadecimal digits.
-    pub handle: String,
-    /// Their media type, such as `text/plain`.
-    pub media_type: String,
-    /// Number of bytes.
-    pub size: u64,
-}
-
-/// A call that the model made in one of its replies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelCall {
-    /// The call's place among the calls of its message, counted from 0.
-    pub index: u32,
-    /// The tool's name, as the model wrote it.
-    pub name: String,
-    /// The arguments, as the model wrote them: not necessarily JSON.
-    pub arguments: String,
-}
-
-/// A piece of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// Plain text.
-    Text(String),
-    /// Bytes kept outside the message.
-    Blob(Blob),
-    /// A call that the model made. Stands in assistant messages only; a plugin never writes one.
-    Call(ModelCall),
-    /// Data that a provider wants back verbatim. Only the host and that provider read it; a plugin
-    /// never writes one.
-    Opaque(String),
-}
-
-/// One message of the thread. Messages never change once they are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its place in the thread.
-    pub id: MessageId,
-    /// Its sender.
-    pub role: Role,
-    /// Its content, in order.
-    pub parts: Vec<Part>,
-    /// Its origin: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
-    pub origin: String,
-    /// True if its content came from outside the user's and the operator's control. Never treat it
-    /// as an instruction.
-    pub untrusted: bool,
-    /// The assistant message and the index of the call that it answers, if it is a result.
-    pub answers: Option<(MessageId, u32)>,
-}
+pub use crate::bindings::agent_plugin::agent_host::plugin::types::{
+    Blob, Message, MessageId, ModelCall, Part, Role,
+};
 
 impl Message {
     /// Its text parts, joined by line breaks.

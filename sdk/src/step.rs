@@ -1,20 +1,13 @@
 //! The result of a step: one decision, the effects that are stored with it, and a memo for the next
 //! step.
 
+pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::Until;
+
 use crate::content::{IntoParts, Part};
 use crate::operation::Operation;
 use crate::turn::Memo;
 use serde_json::Value;
 use std::error::Error;
-
-/// The condition for the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// One operation has settled.
-    Any,
-    /// All open operations have settled.
-    All,
-}
 
 /// Start these, stop those, and step me again.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,17 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 
-/// The effect of running a tool again, which decides what the host may do after a crash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EffectClass {
-    /// Changes nothing. May run any number of times, at the same time as others.
-    ReadOnly,
-    /// Running it again with the same idempotency key is the same as running it once.
-    Idempotent,
-    /// Runs at most once. When the host cannot tell whether it ran, the outcome is unknown and it
-    /// is not run again.
-    NonIdempotent,
-}
+pub use crate::bindings::agent_plugin::agent_host::plugin::types::EffectClass;
 
 /// One tool as the host and models see it.
 #[derive(Debug, Clone, PartialEq)]

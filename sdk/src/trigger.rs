@@ -7,6 +7,8 @@ pub use self::occasion::{
     WebhookCall,
 };
 
+pub use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger::State as TriggerState;
+
 use crate::tool::schema_of;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -81,15 +83,6 @@ impl FireContext {
         serde_json::from_value(self.configuration.clone())
             .map_err(|error| TriggerError::Rejected(format!("`configuration`: {error}")))
     }
-}
-
-/// The state that a trigger keeps from one firing to the next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriggerState {
-    /// The version of its layout.
-    pub format: u32,
-    /// Its content: 64 KiB at most.
-    pub bytes: Vec<u8>,
 }
 
 /// A message for an agent.
@@ -230,7 +223,7 @@ macro_rules! export_trigger {
                     state: ::std::option::Option<$crate::wire::WireTriggerState>,
                     occasion: $crate::wire::WireOccasion,
                 ) -> $crate::wire::WireFiring {
-                    $crate::wire::fire_trigger(&$trigger, context, state, occasion)
+                    $crate::wire::fire_trigger(&$trigger, context, state.as_ref(), occasion)
                 }
             }
             $crate::bindings::trigger_plugin::export_trigger_plugin!(

@@ -1,33 +1,13 @@
 //! The input of a step: the turn, frozen for the length of the step.
 
+pub use crate::bindings::agent_plugin::agent_host::plugin::turn::{LimitsLeft, Memo, Peer};
+
 use crate::content::{Message, MessageId};
 use crate::tool::ToolDefinition;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-
-/// An agent that this one may dispatch to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    /// The id for [`Dispatch::target`](crate::Dispatch::target).
-    pub id: String,
-    /// Its display name.
-    pub name: String,
-    /// Its purpose.
-    pub description: String,
-}
-
-/// An agent's own data between the steps of one turn. It ends with the turn; session state outlives
-/// it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memo {
-    /// The version of the bytes' layout. A version of the agent that does not list it in its
-    /// description is never given it.
-    pub format: u32,
-    /// The data; 64 KiB at most.
-    pub bytes: Vec<u8>,
-}
 
 impl Memo {
     /// A memo of something as JSON.
@@ -49,17 +29,6 @@ impl Memo {
             source,
         })
     }
-}
-
-/// The budget that is left to this turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitsLeft {
-    /// Further steps, this one not counted.
-    pub steps: u32,
-    /// Further tool calls.
-    pub tool_calls: u32,
-    /// Further tokens, of prompts and replies together.
-    pub tokens: u64,
 }
 
 /// A structured session that has ended.

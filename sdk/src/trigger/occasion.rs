@@ -1,5 +1,9 @@
 //! Occasions: what happened that a trigger may make messages of.
 
+pub use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger::{
+    ChangeKind, Due, FileChange, Files as FileChanges, Heartbeat,
+};
+
 use serde_json::Value;
 
 /// A kind of occasions.
@@ -60,24 +64,6 @@ impl Occasion {
     }
 }
 
-/// A time of a schedule that has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
-    /// Time at which it was due, in milliseconds since the Unix epoch.
-    pub due_ms: u64,
-    /// Number of occasions before it that were missed and are dealt with by this one.
-    pub missed: u32,
-}
-
-/// A heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heartbeat {
-    /// Time at which it was due, in milliseconds since the Unix epoch.
-    pub due_ms: u64,
-    /// The text of the checklist; none where no file is configured. 64 KiB at most.
-    pub checklist: Option<String>,
-}
-
 /// A webhook call after the host verified it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookCall {
@@ -100,43 +86,6 @@ impl WebhookCall {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
-}
-
-/// The kind of a change of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// It is there now and was not.
-    Created,
-    /// Its content or its time changed.
-    Changed,
-    /// It is gone.
-    Removed,
-    /// It has another name.
-    Renamed,
-}
-
-/// A change of one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChange {
-    /// The kind of the change.
-    pub kind: ChangeKind,
-    /// Its path below the watched folder, with `/`.
-    pub path: String,
-    /// The path that it had before, of a renamed one.
-    pub was: Option<String>,
-    /// Its size in bytes; none of a removed one.
-    pub size: Option<u64>,
-}
-
-/// Files of a watched folder that changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChanges {
-    /// The name under which the folder is granted.
-    pub folder: String,
-    /// The changes, in the order of the paths: 100 at most.
-    pub changes: Vec<FileChange>,
-    /// Number of changes more.
-    pub more: u32,
 }
 
 /// An event of the host that the operator lets the trigger hear.

@@ -1,11 +1,10 @@
 //! The exports of the `agent-plugin` world, for any agent.
 
-use crate::agent::{Agent, Description};
+use crate::agent::Agent;
 use crate::bindings::agent_plugin::exports::agent_host::plugin::agent as wire;
 use crate::log;
-use crate::news::{Failure, News, Outcome, Settlement};
+use crate::news::{News, Outcome, Settlement};
 use crate::turn::Turn;
-use crate::wire::content::parts_from_host;
 use crate::wire::decision::step_to_host;
 use crate::wire::{WireView, json_of_host};
 
@@ -19,22 +18,7 @@ pub type WireStep = wire::StepResult;
 /// The export `describe`.
 pub fn describe_agent(agent: &impl Agent) -> WireDescription {
     log::send_panics_to_the_host();
-    let Description {
-        id,
-        display_name,
-        summary,
-        session_types,
-        wants,
-        memo_formats,
-    } = agent.describe();
-    wire::Description {
-        id,
-        display_name,
-        summary,
-        session_types,
-        wants,
-        memo_formats,
-    }
+    agent.describe()
 }
 
 /// The export `step`.
@@ -58,18 +42,10 @@ fn news_from_host(news: wire::News) -> News {
 fn outcome_from_host(outcome: wire::Outcome) -> Outcome {
     match outcome {
         wire::Outcome::Message(id) => Outcome::Message(id),
-        wire::Outcome::Parts(parts) => Outcome::Parts(parts_from_host(parts)),
+        wire::Outcome::Parts(parts) => Outcome::Parts(parts),
         wire::Outcome::Value(value) => Outcome::Value(json_of_host(&value)),
         wire::Outcome::Elapsed => Outcome::Elapsed,
-        wire::Outcome::Failed(wire::Failure {
-            code,
-            message,
-            retryable,
-        }) => Outcome::Failed(Failure {
-            code,
-            message,
-            retryable,
-        }),
+        wire::Outcome::Failed(failure) => Outcome::Failed(failure),
         wire::Outcome::Denied => Outcome::Denied,
         wire::Outcome::TimedOut => Outcome::TimedOut,
         wire::Outcome::Cancelled => Outcome::Cancelled,

@@ -1,11 +1,9 @@
 //! Decisions, operations and effects, on their way to the host.
 
-use crate::bindings::agent_plugin::agent_host::plugin::turn as wire_turn;
 use crate::bindings::agent_plugin::exports::agent_host::plugin::agent as wire;
-use crate::operation::{Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work};
-use crate::step::{Decision, Effect, Item, Step, Until, Wait};
-use crate::turn::Memo;
-use crate::wire::content::{action_to_host, parts_to_host};
+use crate::operation::{Call, ModelRequest, Operation, Work};
+use crate::step::{Decision, Effect, Item, Step, Wait};
+use crate::wire::content::action_to_host;
 
 pub(super) fn step_to_host(step: Step) -> wire::StepResult {
     let Step {
@@ -16,7 +14,7 @@ pub(super) fn step_to_host(step: Step) -> wire::StepResult {
     wire::StepResult {
         decision: decision_to_host(decision),
         effects: effects.into_iter().map(effect_to_host).collect(),
-        memo: memo.map(|Memo { format, bytes }| wire_turn::Memo { format, bytes }),
+        memo,
     }
 }
 
@@ -30,13 +28,10 @@ fn decision_to_host(decision: Decision) -> wire::Decision {
         }) => wire::Decision::Wait(wire::Wait {
             start: start.into_iter().map(operation_to_host).collect(),
             cancel,
-            until: match until {
-                Until::Any => wire::Until::Any,
-                Until::All => wire::Until::All,
-            },
+            until,
             hear,
         }),
-        Decision::Reply(parts) => wire::Decision::Reply(parts_to_host(parts)),
+        Decision::Reply(parts) => wire::Decision::Reply(parts),
         Decision::Complete(summary) => wire::Decision::Complete(summary.to_string()),
         Decision::Fail(reason) => wire::Decision::Fail(reason),
     }
@@ -56,17 +51,7 @@ fn operation_to_host(operation: Operation) -> wire::Operation {
             }))
         }
         Work::Client(action) => wire::Work::Client(action_to_host(action)),
-        Work::Agent(Dispatch {
-            target,
-            content,
-            detached,
-            timeout_ms,
-        }) => wire::Work::Agent(wire::Dispatch {
-            target,
-            content: parts_to_host(content),
-            detached,
-            timeout_ms,
-        }),
+        Work::Agent(dispatch) => wire::Work::Agent(dispatch),
         Work::Recall { query, limit } => wire::Work::Recall(wire::Recall { query, limit }),
         Work::TimerMs(ms) => wire::Work::TimerMs(ms),
     };
@@ -86,29 +71,19 @@ fn request_to_host(request: ModelRequest) -> wire::ModelRequest {
     } = request;
     wire::ModelRequest {
         system,
-        context: match context {
-            Context::Whole => wire::Context::Whole,
-            Context::Since(id) => wire::Context::Since(id),
-        },
-        also: parts_to_host(also),
-        tools: match tools {
-            Toolset::All => wire::Toolset::All,
-            Toolset::Named(names) => wire::Toolset::Named(names),
-            Toolset::None => wire::Toolset::None,
-        },
+        context,
+        also,
+        tools,
         model,
         max_tokens,
         reply_schema: reply_schema.map(|schema| schema.to_string()),
-        audience: match audience {
-            Audience::User => wire::Audience::User,
-            Audience::Hidden => wire::Audience::Hidden,
-        },
+        audience,
     }
 }
 
 fn effect_to_host(effect: Effect) -> wire::Effect {
     match effect {
-        Effect::Say(parts) => wire::Effect::Say(parts_to_host(parts)),
+        Effect::Say(parts) => wire::Effect::Say(parts),
         Effect::Prefer(preferences) => wire::Effect::Prefer(preferences.to_string()),
         Effect::PreferForUser(preferences) => wire::Effect::PreferForUser(preferences.to_string()),
         Effect::RecordItem(Item {
