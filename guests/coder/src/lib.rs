@@ -9,7 +9,6 @@ mod analyze;
 mod diff;
 mod execute;
 mod generate;
-mod languages;
 mod listing;
 mod review;
 mod symbols;

@@ -1,6 +1,5 @@
 //! The coder and its tasks.
 
-mod languages;
 mod limits;
 mod refused;
 

@@ -7,8 +7,6 @@
 
 mod api;
 mod incoming;
-mod kinds;
-mod quotations;
 mod sending;
 
 use crate::api::Api;

@@ -5,7 +5,7 @@ use crate::awake::{Instant, timeout_at};
 use crate::error::{EgressError, Phase, Refused, Unreachable};
 use crate::limits::{DIALS_MAX, Limits};
 use crate::record::Trace;
-use crate::request_semaphore::RequestPermit;
+use crate::request::RequestPermit;
 use crate::wire::Stream;
 use domain::egress::{Host, Permit, Scheme, Target};
 use rustls::pki_types::ServerName;

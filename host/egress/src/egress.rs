@@ -1,18 +1,18 @@
 //! The sequence of gates, once for each hop.
 
 use crate::awake::{Instant, sleep_until};
+use crate::body::Gzip;
 use crate::body::{Body, Open, Response};
 use crate::dial::{Deadline, Dial, Resolve};
 use crate::error::{EgressError, Refused, TooLarge};
 use crate::exchange::{Link, Unanswered, exchange};
-use crate::gzip::Gzip;
 use crate::headers::{self, After, Encoding};
 use crate::leg::{Head, Leg};
 use crate::limits::Limits;
 use crate::pool::{ConnectionKey, Home, Pool};
 use crate::record::Trace;
 use crate::request::{Caller, Request};
-use crate::request_semaphore::{RequestPermit, RequestSemaphore};
+use crate::request::{RequestPermit, RequestSemaphore};
 use crate::wire::{ByteBudget, Meter};
 use bytes::Bytes;
 use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};
