@@ -6,7 +6,6 @@ use super::agents::{Whom, making};
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::busy;
@@ -19,6 +18,7 @@ use domain::id::{AgentId, SessionId, Stream};
 use domain::import::{FORMAT, ImportStanding, OldItem, OldSession};
 use domain::refusal::{Refusal, RefusalKind};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Serialize;
@@ -277,18 +277,15 @@ fn import_commit(
     let id = session.session_id;
     let context = Context::by(by, now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
-        session: id,
-        agent,
         session_type: session.session_type.clone(),
-        conversation: session.conversation_id,
-        name: None,
-        head: None,
-        persona: None,
-        model: None,
-        started_by: format!("user:{}", session.user_id),
-        user_id: session.user_id.clone(),
         config: config.as_ref().map(|config| config.digest),
-        time: session.started_at,
+        ..SessionOpened::chat(
+            agent,
+            id,
+            session.conversation_id,
+            session.user_id.clone(),
+            session.started_at,
+        )
     })];
     events.extend(
         (1_u32..)
@@ -298,16 +295,8 @@ fn import_commit(
     let change = agent_event(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
-            input: fresh::input(),
-            session: id,
-            source: Source::Opening,
             user_id: Some(session.user_id.clone()),
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: now,
+            ..InputAccepted::of(id, fresh::input(), Source::Opening, now)
         }));
     }
     let mut commit = Commit::new()

@@ -5,7 +5,6 @@ use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::driver::tell_of_dead;
 use crate::journal::Context;
 use crate::refusals::{
@@ -14,6 +13,7 @@ use crate::refusals::{
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::session_label::{Changes, Label, merge};
 use domain::time::Timestamp;
 use domain::user::UserId;

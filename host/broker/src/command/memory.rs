@@ -3,7 +3,6 @@
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::journal::Context;
 use crate::purge::rewrite;
 use crate::refusals::{
@@ -14,6 +13,7 @@ use domain::id::{NoteId, SessionId, Stream};
 use domain::limits::RECALL_HITS_MAX;
 use domain::memory::{may_forget, may_see};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::user::UserId;
 use serde_json::json;
 use store::{Commit, Expected, NoteRow, SessionGuard, SessionStatus};

@@ -11,10 +11,9 @@ use super::quota::passed_limit;
 use super::route::{Answered, Routing};
 use super::{
     Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
-    SessionIds, Target,
+    Target,
 };
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::come_back::{ComeBack, Returned};
 use crate::journal::Context;
 use crate::refusals::{
@@ -27,6 +26,7 @@ use domain::id::{AgentId, SessionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Deserialize;
@@ -233,15 +233,8 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<Switched, Error> {
         let command = NewSession {
-            ids: SessionIds::default(),
-            target: agent,
             session_type: Some(CHAT.to_owned()),
-            name: None,
-            model: None,
-            config: None,
-            time_limit_s: None,
-            idempotency_key: None,
-            user: user.clone(),
+            ..NewSession::of(agent, user.clone())
         };
         let (agent, session) = self.open_now(&command, request, Some(leaving)).await?;
         Ok(Switched {

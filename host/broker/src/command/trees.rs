@@ -5,7 +5,6 @@ use super::guards::allowed;
 use super::opening::check_label;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, turn_not_found};
@@ -172,18 +171,11 @@ impl Broker {
             let forked = fresh::session();
             let agent = row.agent;
             let opened = SessionOpened {
-                session: forked,
-                agent,
-                session_type: CHAT.to_owned(),
-                conversation: fresh::conversation(),
                 name: fork.name.clone().or(row.name),
                 head: Some(head),
                 persona: row.persona,
                 model: fork.model.clone().or(row.model),
-                started_by: format!("user:{user}"),
-                user_id: user.clone(),
-                config: None,
-                time: now,
+                ..SessionOpened::chat(agent, forked, fresh::conversation(), user.clone(), now)
             };
             let context = Context::by(user, now).about(agent, Some(forked), None);
             let mut commit = Commit::new()

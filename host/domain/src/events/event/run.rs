@@ -5,10 +5,12 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::agents::persona::PersonaId;
+use crate::agents::session::CHAT;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
 use crate::thread::prompt_cut::PromptCut;
 use crate::thread::sampling::GenerationSettings;
+use crate::thread::transcript::EMPTY_STATE;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -142,6 +144,59 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
+    /// Returns the start of the first run of a chat, which claims nothing and is narrowed by
+    /// nothing.
+    #[must_use]
+    pub fn of(
+        run: RunId,
+        session: SessionId,
+        agent: AgentId,
+        definition: DefinitionId,
+        component: Digest,
+        time: Timestamp,
+    ) -> Self {
+        Self {
+            run,
+            session,
+            agent,
+            definition,
+            session_type: CHAT.to_owned(),
+            component,
+            resolved_config: None,
+            configuration: None,
+            persona: None,
+            base: None,
+            base_message: 0,
+            revision: 0,
+            session_state: Digest::of(EMPTY_STATE),
+            claimed: Vec::new(),
+            collected: false,
+            overflow: None,
+            limits: TurnLimits::default(),
+            accounts: Accounts::default(),
+            deadline: None,
+            reply_to: None,
+            depth: 0,
+            spawn_depth: 0,
+            hops: 0,
+            priority: Priority::default(),
+            denies: Denies::default(),
+            permissions: Permissions::default(),
+            untrusted: false,
+            hints: Vec::new(),
+            sections: None,
+            user_id: UserId::local(),
+            session_config: None,
+            session_expires_at: None,
+            overrides: None,
+            compacts: None,
+            compacted: None,
+            model: None,
+            generation: GenerationSettings::default(),
+            time,
+        }
+    }
+
     /// Returns the accounts that the run draws on, and all work that comes of it.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
