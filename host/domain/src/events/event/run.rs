@@ -15,6 +15,7 @@ use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::values::limits::TurnLimits;
+use crate::values::text::words;
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
 use crate::work::basis::{Basis, ResolvedConfigDigests};
@@ -262,8 +263,8 @@ pub struct StepFailed {
     pub step: u32,
     /// Number of the attempt, counted from 1.
     pub attempt: u32,
-    /// `trapped`, `out_of_memory`, `out_of_cpu`, `timed_out` or `refused`.
-    pub outcome: String,
+    /// The fault.
+    pub outcome: StepFault,
     /// The error as the guest or the host described it.
     pub detail: String,
     /// Resources that the call used.
@@ -271,6 +272,33 @@ pub struct StepFailed {
     /// Time of the failure.
     pub time: Timestamp,
 }
+
+/// The fault of a step that came to nothing. Its word is an error code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepFault {
+    /// The host could not do its part.
+    Faulted,
+    /// What the agent returned is not acceptable.
+    Refused,
+    /// The agent crashed.
+    Trapped,
+    /// It took more memory than it may.
+    OutOfMemory,
+    /// It computed for longer than it may.
+    OutOfCpu,
+    /// It took longer than it may.
+    TimedOut,
+}
+
+words!(StepFault {
+    Faulted = "faulted",
+    Refused = "refused",
+    Trapped = "trapped",
+    OutOfMemory = "out-of-memory",
+    OutOfCpu = "out-of-cpu",
+    TimedOut = "timed-out",
+});
 
 /// See [`super::Event::RunRecovered`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
