@@ -3,6 +3,7 @@
 //! There is one agent for each user and session type, and each session is imported once.
 
 use super::agents::{Whom, making};
+use super::once::lands;
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
 use crate::boxed::boxed;
@@ -25,7 +26,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentGuard, AgentRow, Commit, CommitError, Expected, Guard};
+use store::{AgentGuard, AgentRow, Commit, Expected, Guard};
 
 /// Number of tries of one session while others change its agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -137,14 +138,11 @@ impl Broker {
             {
                 Whom::There(row, _) => row,
                 // Afterwards the agent is there, whoever made it.
-                Whom::New(created) => match self
-                    .store()
-                    .commit(making(&session.user_id, *created))
-                    .await
-                {
-                    Ok(_) | Err(CommitError::Conflict(_)) => continue,
-                    Err(error) => return Err(error.into()),
-                },
+                Whom::New(created) => {
+                    let making = making(&session.user_id, *created);
+                    lands(self.store().commit(making).await)?;
+                    continue;
+                }
             };
             let going = match session.standing(now) {
                 ImportStanding::GoesOn { left_ms }
@@ -171,10 +169,8 @@ impl Broker {
                 Some(_) => self.core.commit_work(session.session_id, commit).await,
                 None => self.store().commit(commit).await,
             };
-            match committed {
-                Ok(_) => return Ok(Some((row.agent.id, going.is_some()))),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+            if lands(committed)? {
+                return Ok(Some((row.agent.id, going.is_some())));
             }
         }
         Err(busy(

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, CommitError, Guard, RememberedRequest};
+use store::{AgentRow, Commit, CommitError, Committed, Guard, RememberedRequest};
 
 /// Number of times that a command is planned while others change the same thing at the same time.
 const TRIES_MAX: u32 = 8;
@@ -158,11 +158,8 @@ impl Broker {
             for _ in 0..TRIES_MAX {
                 let (mut commit, answer) = plan().await?;
                 commit.key = request.map(|request| request.answered(&answer));
-                match self.store().commit(commit).await {
-                    Ok(_) => return Ok(answer),
-                    Err(CommitError::Conflict(conflict))
-                        if passed_limit(&conflict.clash).is_none() => {}
-                    Err(error) => return Err(error.into()),
+                if lands(self.store().commit(commit).await)? {
+                    return Ok(answer);
                 }
             }
             Err(changing(what).into())
@@ -308,6 +305,18 @@ impl Broker {
             .first()
             .map(|recorded| recorded.position)
             .ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
+    }
+}
+
+/// Returns false for a commit that something else was quicker than: whoever looks again finds the
+/// reason.
+pub(super) fn lands(committed: Result<Committed, CommitError>) -> Result<bool, Error> {
+    match committed {
+        Ok(_) => Ok(true),
+        Err(CommitError::Conflict(conflict)) if passed_limit(&conflict.clash).is_none() => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

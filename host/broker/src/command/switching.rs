@@ -5,9 +5,8 @@ use super::driver_answer::answered;
 use super::error::invalid;
 use super::guards::allowed;
 use super::labels::while_idle;
-use super::once::Once;
+use super::once::{Once, lands};
 use super::quarantine::driven;
-use super::quota::passed_limit;
 use super::route::{Answered, Routing};
 use super::{
     Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
@@ -211,15 +210,8 @@ impl Broker {
             let mut commit = while_idle(&row, noted, user, now);
             commit.guards.extend(self.may_store(user));
             commit.key = request.map(|request| request.answered(&remembered));
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok(switched),
-                // Look again: the look finds the reason.
-                Err(CommitError::Conflict(conflict)) => {
-                    if let Some(refusal) = passed_limit(&conflict.clash) {
-                        return Err(refusal.into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
+            if lands(self.store().commit(commit).await)? {
+                return Ok(switched);
             }
         }
         Err(changing("the session").into())
