@@ -10,6 +10,7 @@
 
 use domain::id::SessionId;
 use domain::time::Timestamp;
+use domain::words;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,17 +38,7 @@ pub enum Why {
     Suspected,
 }
 
-impl Why {
-    /// Returns its name in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Stuck => "stuck",
-            Self::Suspected => "suspected",
-        }
-    }
-}
+words!(Why { Skipped = "skipped", Stuck = "stuck", Suspected = "suspected" });
 
 /// The sessions in quarantine.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 
 use crate::failure::{Failure, Reason, Refusal};
 use crate::gate::{lock, millis};
+use domain::words;
 use egress::awake::Instant;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -37,17 +38,9 @@ pub enum HealthState {
     Down,
 }
 
-impl HealthState {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Refusing => "refusing",
-            Self::Down => "down",
-        }
-    }
+words!(HealthState { Up = "up", Refusing = "refusing", Down = "down" });
 
+impl HealthState {
     fn after(failure: &Failure) -> Self {
         match failure {
             // The prompt was at fault, or the host's own limits.
@@ -74,16 +67,7 @@ pub enum SeenBy {
     List,
 }
 
-impl SeenBy {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::List => "list",
-        }
-    }
-}
+words!(SeenBy { Call = "call", List = "list" });
 
 /// A failure as it is shown: without the words of the provider, which stand in the log, and without
 /// those of a program, which are of somebody's turn.

@@ -8,7 +8,7 @@ use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use broker::models::{
-    ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ProviderKind, ShownFailure,
+    ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ShownFailure,
 };
 use domain::time::Timestamp;
 use domain::user::Scope;
@@ -231,24 +231,12 @@ fn provider_view(provider: ConfiguredProvider, now: Timestamp) -> ProviderView {
     };
     ProviderView {
         name: provider.name,
-        kind: kind(provider.kind),
+        kind: provider.kind.as_str(),
         health: provider.health.map(|health| health_view(health, now)),
         models,
         is_cut: provider.list.is_cut,
         error,
         listed_at,
-    }
-}
-
-fn kind(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Openai => "openai",
-        ProviderKind::OpenaiCompatible => "openai-compatible",
-        ProviderKind::Anthropic => "anthropic",
-        ProviderKind::Scripted => "scripted",
-        ProviderKind::ClaudeCli => "claude-cli",
-        ProviderKind::CodexCli => "codex-cli",
-        ProviderKind::PiCli => "pi-cli",
     }
 }
 

@@ -106,7 +106,6 @@ pub(super) async fn open(
     };
     let share = api.session_share(&caller, key.as_deref()).await?;
     let command = NewSession {
-        target: target(&id),
         session_type: new.session_type,
         name: new.name,
         model: new.model,
@@ -114,7 +113,7 @@ pub(super) async fn open(
         time_limit_s: limit,
         ids,
         idempotency_key: key,
-        user: caller.user,
+        ..NewSession::of(target(&id), caller.user)
     };
     let view = api
         .command()?

@@ -9,6 +9,7 @@ use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
+use domain::words;
 use std::sync::Arc;
 use store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
@@ -31,6 +32,16 @@ pub enum ConnectorCondition {
     Failing,
 }
 
+words!(ConnectorCondition {
+    Polling = "polling",
+    Webhook = "webhook",
+    Direct = "direct",
+    Disabled = "disabled",
+    WithoutComponent = "without_component",
+    Unauthorised = "unauthorised",
+    Failing = "failing",
+});
+
 impl ConnectorCondition {
     /// Returns whether it is a trouble that an operator has to look at.
     #[must_use]
@@ -38,20 +49,6 @@ impl ConnectorCondition {
         match self {
             Self::Polling | Self::Webhook | Self::Direct | Self::Disabled => false,
             Self::WithoutComponent | Self::Unauthorised | Self::Failing => true,
-        }
-    }
-
-    /// Returns it as a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Polling => "polling",
-            Self::Webhook => "webhook",
-            Self::Direct => "direct",
-            Self::Disabled => "disabled",
-            Self::WithoutComponent => "without_component",
-            Self::Unauthorised => "unauthorised",
-            Self::Failing => "failing",
         }
     }
 }
