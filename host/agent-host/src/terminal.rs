@@ -1,5 +1,6 @@
 //! The only place that prints: results to stdout, everything about them to stderr.
 
+use crate::answer::Answer;
 use crate::failure::Failure;
 use anyhow::anyhow;
 use serde_json::Value;
@@ -66,14 +67,36 @@ impl Terminal {
         })
     }
 
-    /// Prints a result: the document with `--json`, otherwise the lines. A line stays one line and
-    /// cannot steer the terminal, whatever its content.
-    pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
-        if self.json {
-            self.line(&document.to_string());
+    /// Prints the answer of a command.
+    ///
+    /// # Errors
+    /// The command fails all the same, for the reason that the answer has.
+    pub(crate) fn answer(self, answer: Answer) -> Result<(), Failure> {
+        if let Some(file) = &answer.file {
+            self.file(file)?;
+        } else if self.json {
+            let documents = answer.documents.iter();
+            documents.for_each(|document| self.line(&document.to_string()));
         } else {
-            lines().iter().for_each(|line| self.line(&one_line(line)));
+            self.lines(&answer.lines);
         }
+        let notices = answer.notices.iter();
+        notices.for_each(|notice| self.notice(notice));
+        answer.failure.map_or(Ok(()), Err)
+    }
+
+    /// Prints something that happens: the document with `--json`, otherwise the lines.
+    pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
+        match self.json {
+            true => self.line(&document.to_string()),
+            false => self.lines(&lines()),
+        }
+    }
+
+    /// Prints lines for people. A line stays one line and cannot steer the terminal, whatever its
+    /// content.
+    fn lines(self, lines: &[String]) {
+        lines.iter().for_each(|line| self.line(&one_line(line)));
     }
 
     /// One line of a result.
@@ -91,7 +114,7 @@ impl Terminal {
     ///
     /// # Errors
     /// It cannot be written as a whole, and whoever reads it has not left early.
-    pub(crate) fn file(self, bytes: &[u8]) -> io::Result<()> {
+    fn file(self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -23,7 +23,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
     paths::check_roles(&loaded.config, &mut findings);
-    skills::folders::check(loaded, &mut findings);
+    skills::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);
@@ -35,10 +35,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_models(loaded, &mut findings);
     turn_limits::check(&loaded.config, &mut findings);
     programs::check(loaded, &mut findings);
-    findings.extend(loaded.config.limits.check());
-    findings.extend(loaded.config.delegation.check());
     findings.extend(loaded.config.agent_tools.check());
-    findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
+    findings.extend(ranges::check(&loaded.config));
     identity::check(&loaded.config.server.identity, &mut findings);
     file_system::check(loaded, &mut findings);
     let listen = loaded.config.server.listen;
@@ -109,10 +107,6 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }
             Some(_) | None => {}
         }
-        findings.extend(ranges::check(
-            &format!("components.{name}.limits"),
-            &component.limits,
-        ));
         directories::check(loaded, name, &component.directories, findings);
         buckets::check(name, &component.key_value, findings);
         environment::check(name, &component.environment, findings);
