@@ -56,12 +56,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         command,
         ..
     } = cli;
-    let load = || -> Result<Loaded, Failure> {
-        Ok(Loaded {
-            trusts_address: trust_address,
-            ..configuration(config.as_deref(), data.as_deref())?
-        })
-    };
+    let load = || configuration(config.as_deref(), data.as_deref(), trust_address);
     let load_data = || match &data {
         // All that they need is in the folder.
         Some(data) if locate(config.as_deref()).is_err() => of_data_folder(data),
@@ -157,9 +152,13 @@ fn of_data_folder(data: &Path) -> Result<Loaded, Failure> {
     })
 }
 
-/// Reads the configuration of a file, for the data folder that the command line names if it names
-/// one.
-fn configuration(named: Option<&Path>, data: Option<&Path>) -> Result<Loaded, Failure> {
+/// Reads the configuration of a file, with what else the command line says: the data folder, if it
+/// names one, and whether it trusts the host's address.
+fn configuration(
+    named: Option<&Path>,
+    data: Option<&Path>,
+    trusts_address: bool,
+) -> Result<Loaded, Failure> {
     let file = locate(named).map_err(|error| {
         Failure::new(Exit::Usage, error).advise(invocation::command_with(
             "examples/demo/agent-host.toml",
@@ -174,5 +173,6 @@ fn configuration(named: Option<&Path>, data: Option<&Path>) -> Result<Loaded, Fa
     )
     .map_err(|error| Failure::new(Exit::Usage, error))?;
     loaded.data = data.map(std::path::absolute).transpose()?;
+    loaded.trusts_address = trusts_address;
     Ok(loaded)
 }

@@ -58,7 +58,7 @@ mod unmatched;
 mod wanted;
 mod wording;
 
-pub(crate) use check::{check, check_with_commands};
+pub(crate) use check::{about_code, check, check_with_commands};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use external::alike as secrets_alike;
@@ -70,7 +70,6 @@ pub(crate) use key::{closest, nearest};
 pub(crate) use left_behind::{InForce, LeftBehind, kept_of, left_behind};
 pub(crate) use limits::LimitsConfig;
 pub(crate) use locations::{locate, text_variable, variable};
-pub(crate) use mute::mute;
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
 pub(crate) use ranges::check as out_of_range;
@@ -78,5 +77,3 @@ pub(crate) use reading::{read_at_a_start, reloaded};
 pub(crate) use secrets::read as secrets;
 pub(crate) use server::{ReloadMode, listen_address};
 pub(crate) use triggers::odd_targets;
-pub(crate) use unmatched::unmatched;
-pub(crate) use wanted::wanted;

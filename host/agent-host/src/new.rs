@@ -18,7 +18,7 @@ mod tests;
 use crate::answer::Answer;
 use crate::cli::{Kind, Language, New};
 use crate::failure::{Exit, Failure};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use project::{Project, ProjectFile};

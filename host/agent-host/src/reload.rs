@@ -53,7 +53,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tell::written;
 use watch::Look;
 
 /// A host that is serving.

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use anyhow::anyhow;
 use serde_json::Value;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Columns of a terminal that does not tell its width.
@@ -195,6 +196,17 @@ pub(crate) fn one_line(text: &str) -> String {
         .replace(['\n', '\u{2028}', '\u{2029}'], " ")
         .trim_end()
         .to_owned()
+}
+
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ pub fn large(files: &[TextFile]) -> Vec<Vec<&str>> {
     circles.filter(|circle| circle.len() > CIRCLE_MAX).collect()
 }
 
-/// Returns the sizes of the circles that are too large in the methods of any type, each by its first
-/// file and the type.
+/// Returns the sizes of the circles that are too large in the methods of any type, each by its
+/// first file and the type.
 ///
 /// A file calls another if a method of the type in it calls one on `self`, or by `Self`, that
 /// stands in the other. Methods are known by their names.

@@ -7,8 +7,7 @@ use crate::cli::Config;
 use crate::client::Client;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
 use crate::config::{
-    Finding, Loaded, Severity, check_with_commands, mute, schema, unfit, unmatched, wanted,
-    without_secret,
+    Finding, Loaded, Severity, about_code, check_with_commands, schema, unfit, without_secret,
 };
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
@@ -112,20 +111,7 @@ async fn check_all(
 
 /// Returns the warnings that need the components themselves.
 pub(crate) fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
-    let mut warnings = unmatched(
-        &loaded.config.agents,
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    warnings.extend(mute(
-        &loaded.config.agents,
-        &loaded.config.components,
-        catalogue.entries().map(|entry| &**entry),
-    ));
-    warnings.extend(wanted(
-        &loaded.config.agents,
-        catalogue.entries().map(|entry| &**entry),
-        catalogue.tools().map(|(_, tool)| &**tool),
-    ));
+    let mut warnings = about_code(loaded, catalogue);
     warnings.extend(without_secret(&loaded.config, catalogue));
     warnings.extend(outlook::never_due(&loaded.config, Clock::system().now()));
     warnings
@@ -163,10 +149,7 @@ fn in_order(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding]) -> Ans
 }
 
 fn show_warnings(findings: &[Finding], terminal: Terminal) {
-    for warning in findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Warning)
-    {
-        terminal.notice(&format!("warning: {}: {}", warning.key, warning.message));
-    }
+    let warnings = findings.iter();
+    let warnings = warnings.filter(|finding| finding.severity == Severity::Warning);
+    warnings.for_each(|warning| terminal.notice(&warning.to_string()));
 }

@@ -93,15 +93,7 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
             let unbound = client.delete(&of_key(&user, &key)).await?;
             Answer::line(unbound, format!("{key} is bound to nobody"))
         }
-        Connector::List { user: Some(user) } => {
-            let path = format!("/api/users/{}/connectors", segment(&user));
-            let nothing = "no key is bound to this user";
-            Answer::list(client.get(&path).await?, "/connectors", key_row, nothing)
-        }
-        Connector::List { user: None } => {
-            let listed = client.get("/api/connectors").await?;
-            Answer::list(listed, "/connectors", row, "there are no connectors")
-        }
+        Connector::List { user } => listed(client, user.as_deref()).await?,
         Connector::Pairings { connector } => {
             let filter = parameters([("connector", connector)]);
             let path = format!("/api/pairings?limit=1000{filter}");
@@ -157,6 +149,27 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
             test(client, &connector, &body).await?
         }
     })
+}
+
+/// Lists the connectors, or the keys of a user.
+async fn listed(client: &Client, user: Option<&str>) -> Result<Answer, Failure> {
+    let Some(user) = user else {
+        let listed = client.get("/api/connectors").await?;
+        return Ok(Answer::list(
+            listed,
+            "/connectors",
+            row,
+            "there are no connectors",
+        ));
+    };
+    let path = format!("/api/users/{}/connectors", segment(user));
+    let nothing = "no key is bound to this user";
+    Ok(Answer::list(
+        client.get(&path).await?,
+        "/connectors",
+        key_row,
+        nothing,
+    ))
 }
 
 async fn test(client: &Client, connector: &str, body: &Value) -> Result<Answer, Failure> {

@@ -75,8 +75,7 @@ async fn difference(loaded: &Loaded, against: Option<&Path>) -> Result<Answer, F
         ));
     }
     let head = format!("{file} against {what}: + is there now, - is not any more");
-    let left = left.iter();
-    let left = left.map(|it| format!("warning: {}: {}", it.key, it.message));
+    let left = left.iter().map(ToString::to_string);
     let changes = changes.iter().map(Change::line);
     Ok(Answer::new(
         document,

@@ -274,13 +274,7 @@ impl Pending {
             it.severity == Severity::Error && refused.contains(&error)
         };
         let findings = self.findings().into_iter();
-        let findings = findings.filter(|it| !is_told(it)).map(|it| {
-            let grade = match it.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            format!("{grade}: {}: {}", it.key, it.message)
-        });
+        let findings = findings.filter(|it| !is_told(it)).map(|it| it.to_string());
         std::iter::once(head)
             .chain(changes)
             .chain(restart)

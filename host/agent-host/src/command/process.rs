@@ -1,6 +1,5 @@
-//! The processes that a host starts from its own program: `compile-component` for each component that
-//! is compiled, `keep-program` and `confine-program` between the host and a program that answers in
-//! a model's place.
+//! The processes that a host starts from its own program: `compile-component` for each component
+//! that is compiled, `keep-program` and `confine-program` for a program in a model's place.
 
 use crate::cli::{CONFINE_COMMAND, CompileComponent, ConfineProgram};
 use llm::program::{Starter, confine, keep};

@@ -107,24 +107,8 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
             Answer::line(released, format!("{id} was released, and continues"))
         }
         Session::Purge { id, agent, yes } => purge(client, id.as_deref(), &agent, yes).await?,
-        Session::Cancel {
-            id,
-            input: Some(input),
-            ..
-        } => {
-            let path = path_of(client, &id).await?;
-            let path = format!("{path}/inputs/{}", segment(&input));
-            Answer::filled(client.delete(&path).await?, "withdrawn: {/input_id}")
-        }
-        Session::Cancel {
-            id,
-            input: None,
-            waiting,
-        } => {
-            let path = format!("{}/cancel", path_of(client, &id).await?);
-            let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
-            let lines = cancellation_lines(&cancelled);
-            Answer::new(cancelled, lines)
+        Session::Cancel { id, input, waiting } => {
+            cancel(client, &id, input.as_deref(), waiting).await?
         }
     })
 }
@@ -170,8 +154,8 @@ async fn sessions(
     Ok(Answer::list(listed, "/sessions", row, &nothing).notice(more))
 }
 
-/// Returns the agents whose sessions are listed: one that is named, or the caller's, with `all` also
-/// those that work for others and hidden ones.
+/// Returns the agents whose sessions are listed: one that is named, or the caller's; with `all`,
+/// also those that work for others, and hidden ones.
 async fn agents(client: &Client, named: Option<&str>, all: bool) -> Result<Vec<Value>, Failure> {
     match named {
         Some(agent) => {
@@ -226,6 +210,27 @@ async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
 async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
     let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
     client.get(&path).await
+}
+
+/// Withdraws an input, or stops the turn in progress, before which `waiting` withdraws all inputs.
+async fn cancel(
+    client: &Client,
+    id: &str,
+    input: Option<&str>,
+    waiting: bool,
+) -> Result<Answer, Failure> {
+    let session = path_of(client, id).await?;
+    if let Some(input) = input {
+        let path = format!("{session}/inputs/{}", segment(input));
+        return Ok(Answer::filled(
+            client.delete(&path).await?,
+            "withdrawn: {/input_id}",
+        ));
+    }
+    let path = format!("{session}/cancel");
+    let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
+    let lines = cancellation_lines(&cancelled);
+    Ok(Answer::new(cancelled, lines))
 }
 
 /// Returns lines about the result of a cancellation.

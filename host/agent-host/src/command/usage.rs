@@ -42,7 +42,8 @@ pub(super) async fn run(client: &Client, what: Usage) -> Result<Answer, Failure>
         rows.extend_from_slice(list(&page, "/usage"));
         next = text(&page, "/next_after").to_owned();
     }
-    let (from, to) = (text(&first, "/from"), text(&first, "/to"));
+    let from = text(&first, "/from");
+    let to = text(&first, "/to");
     let notice = format!(
         "{from} to {to}, days in UTC; cost in the currency of the configured prices; reserved: for \
          requests whose usage no provider reported, in no other column"

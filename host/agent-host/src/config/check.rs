@@ -5,10 +5,11 @@ use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, connectors, directories, elsewhere, environment, external, file_system,
-    identity, literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills,
-    triggers, turn_limits,
+    identity, literal_paths, mute, network, paths, patterns, personas, programs, ranges, secrets,
+    skills, triggers, turn_limits, unmatched, wanted,
 };
 use crate::guests;
+use broker::Catalogue;
 use domain::grant::GuestLimits;
 use domain::path::PathKind;
 use std::collections::BTreeSet;
@@ -47,6 +48,20 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
         );
         findings.push(warning("server.listen", message));
     }
+    findings
+}
+
+/// Finds what an operator should look at in the code of the components: patterns and wishes that it
+/// does not fit.
+pub(crate) fn about_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
+    let Config {
+        agents, components, ..
+    } = &loaded.config;
+    let tools = || catalogue.tools().map(|(_, tool)| &**tool);
+    let entries = || catalogue.entries().map(|entry| &**entry);
+    let mut findings = unmatched::unmatched(agents, tools());
+    findings.extend(mute::mute(agents, components, entries()));
+    findings.extend(wanted::wanted(agents, entries(), tools()));
     findings
 }
 

@@ -7,7 +7,7 @@ use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::trusted::own_of_host;
 use super::{literal_paths, locations};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
 };

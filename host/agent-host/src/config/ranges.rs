@@ -41,7 +41,8 @@ fn look(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>) {
     match value {
         Value::Number(number) => findings.extend(number.as_u64().and_then(|number| {
             let [least, most] = ["minimum", "maximum"].map(|it| schema.get(it)?.as_u64());
-            let (least, most) = (least?, most?);
+            let least = least?;
+            let most = most?;
             let message =
                 format!("{number} is out of its range: it must be from {least} to {most}");
             (!(least..=most).contains(&number)).then(|| error(key, message))
@@ -68,7 +69,7 @@ fn look(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns whether an alternative of a schema is the one of a value: the value has what it requires.
+/// Returns whether an alternative of a schema is the one of a value, which has what it requires.
 fn is_like(alternative: &Value, value: &Value) -> bool {
     let required = alternative.get("required").and_then(Value::as_array);
     let mut required = required.into_iter().flatten().filter_map(Value::as_str);
@@ -107,7 +108,7 @@ mod tests {
         whole::<llm::ProgramLimits>();
     }
 
-    /// Wherever it stands: in a table, in one by name, in a list, and in what need not be there.
+    /// A number in a table, in one by name, in a list, and in what need not be there.
     #[test]
     fn a_number_out_of_its_range_is_named_with_the_range() {
         let config: Config = serde_json::from_value(json!({

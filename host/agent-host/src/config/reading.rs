@@ -1,4 +1,4 @@
-//! When the keys of the configuration are read: at every reload, or at a start only.
+//! The keys of the configuration by when they are read: at every reload, or at a start only.
 //!
 //! The schema says it: `x-read = "start"` marks a key, or a table with all of its keys, of which
 //! something is made that lasts as long as the host. Everything else is read again.
@@ -32,8 +32,8 @@ fn collect(schema: &Value, table: &Value, at: &str, into: &mut Vec<String>) {
     }
 }
 
-/// Returns what is in force after a reload: what is read again of one configuration, and the rest of
-/// the one that is served.
+/// Returns what is in force after a reload: what is read again of one configuration, and the rest
+/// of the one that is served.
 ///
 /// # Errors
 /// None is to be expected: what was read can be read again.

@@ -4,7 +4,8 @@ mod models;
 mod strict;
 
 use super::document::Config;
-use super::{LimitsConfig, Loaded, Severity, check, load, ranges, schema, unmatched};
+use super::unmatched::unmatched;
+use super::{LimitsConfig, Loaded, Severity, check, load, ranges, schema};
 use domain::grant::{Access, PatternList};
 use domain::queue::{QueueOverride, QueueSettings};
 use domain::tool::ToolDefinition;

@@ -5,7 +5,7 @@
 pub(super) mod tests;
 
 use crate::config::{ComponentConfig, Config, Loaded};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use domain::egress::{EgressGrant, Host, Reach, classify};
 use domain::grant::{
     Access, BucketGrant, BucketScope, DirectoryGrant, FolderPattern, Owner, capability,

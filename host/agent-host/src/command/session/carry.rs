@@ -1,8 +1,8 @@
 //! `session export` and `session import`: a session as a file of JSON lines, in the dialects of
 //! transcripts.
 //!
-//! Nothing else in this program uses it. Deleting it takes this file, its lines in `session.rs`, and
-//! the variants `Export` and `Import` of `cli::Session`. Two small functions have no other user
+//! Nothing else in this program uses it. Deleting it takes this file, its lines in `session.rs`,
+//! and the variants `Export` and `Import` of `cli::Session`. Two small functions have no other user
 //! then: `Client::get_bytes` and `Client::post_bytes`.
 
 use super::path_of;
