@@ -73,7 +73,7 @@ async fn test(test: &Test) -> Result<Answer, Failure> {
     let scratch = scratch().context("cannot make a folder for temporary files")?;
     let report = Box::pin(tested(test, scratch.path())).await?;
     let answer = Answer::new(report.document(), report.lines());
-    Ok(answer.failing(report.verdict(test.strict).err()))
+    Ok(answer.failing(report.verdict(test.strict)))
 }
 
 /// Makes a folder for temporary files, its owner's alone. It holds the key of the compile cache, so
@@ -259,14 +259,13 @@ impl Report {
     }
 
     fn document(&self) -> Value {
-        let findings = self.tested.findings.iter().map(Finding::document);
         let runs = self.tested.runs.iter().map(report::Run::document);
         let mut document = json!({
             "file": self.file,
             "wit": self.wit_version(),
             "errors": count(&self.tested.findings, Severity::Error),
             "warnings": count(&self.tested.findings, Severity::Warning),
-            "findings": findings.collect::<Vec<Value>>(),
+            "findings": self.tested.findings,
             "runs": runs.collect::<Vec<Value>>(),
         });
         if let (Some(loaded), Some(fields)) = (&self.loaded, document.as_object_mut()) {
@@ -284,18 +283,15 @@ impl Report {
         })
     }
 
-    /// Fails when something has to be mended.
-    fn verdict(&self, is_strict: bool) -> Result<(), Failure> {
+    /// Returns the failure when something has to be mended.
+    fn verdict(&self, is_strict: bool) -> Option<Failure> {
         let errors = count(&self.tested.findings, Severity::Error);
         let warnings = count(&self.tested.findings, Severity::Warning);
-        if errors == 0 && !(is_strict && warnings > 0) {
-            return Ok(());
-        }
-        let found = summary(&self.tested.findings);
-        Err(Failure::new(
-            Exit::Failed,
-            anyhow!("`{}` has to be mended: {found}", self.file),
-        ))
+        (errors > 0 || is_strict && warnings > 0).then(|| {
+            let found = summary(&self.tested.findings);
+            let error = anyhow!("`{}` has to be mended: {found}", self.file);
+            Failure::new(Exit::Failed, error)
+        })
     }
 }
 

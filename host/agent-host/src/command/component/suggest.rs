@@ -113,12 +113,11 @@ impl Report<'_> {
             .lines
             .iter()
             .map(|line| line.document(self.place.is_toml()));
-        let refused = self.refused.iter().map(RefusedEntry::document);
         json!({
             "component": self.component, "calls": self.calls.kept.len(),
             "without_arguments": self.calls.without_arguments, "failed": self.failed.keys().collect::<Vec<_>>(),
             "grant": grant, "lines": lines.collect::<Vec<_>>(), "block": self.place.describe(&self.lines),
-            "only_refused": self.only_refused, "refused": refused.collect::<Vec<_>>(), "notes": self.needs.notes(),
+            "only_refused": self.only_refused, "refused": self.refused, "notes": self.needs.notes(),
         })
     }
 
