@@ -117,10 +117,7 @@ impl Config {
         let of_hooks = self.hooks.as_ref().map(|hooks| hooks.token.as_str());
         let mut of_triggers = self.triggers.values().filter_map(|spec| match &spec.on {
             TriggerKind::Webhook(webhook) => Some(webhook.auth.secret()),
-            TriggerKind::Schedule(_)
-            | TriggerKind::Heartbeat(_)
-            | TriggerKind::Files(_)
-            | TriggerKind::Events(_) => None,
+            _ => None,
         });
         let checks = self.connectors.values();
         let mut checks = checks.filter_map(|spec| spec.webhook.as_ref());
