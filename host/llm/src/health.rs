@@ -6,8 +6,8 @@
 
 use crate::failure::{Failure, Reason, Refusal};
 use crate::gate::{lock, millis};
-use domain::words;
 use egress::awake::Instant;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -28,7 +28,9 @@ pub enum Freshness {
 }
 
 /// The state of a provider, or of one of its models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ModelHealthState)]
 pub enum HealthState {
     /// It answered.
     Up,
@@ -37,8 +39,6 @@ pub enum HealthState {
     /// It does not answer, or nothing that can be used.
     Down,
 }
-
-words!(HealthState { Up = "up", Refusing = "refusing", Down = "down" });
 
 impl HealthState {
     fn after(failure: &Failure) -> Self {
@@ -59,15 +59,15 @@ impl HealthState {
 }
 
 /// The request from which a state is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ModelHealthSource)]
 pub enum SeenBy {
     /// A call of a model.
     Call,
     /// A request for the list of models.
     List,
 }
-
-words!(SeenBy { Call = "call", List = "list" });
 
 /// A failure as it is shown: without the words of the provider, which stand in the log, and without
 /// those of a program, which are of somebody's turn.

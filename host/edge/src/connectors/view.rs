@@ -9,12 +9,13 @@ use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
-use domain::words;
+use serde::Serialize;
 use std::sync::Arc;
 use store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
 /// The condition of a connector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ConnectorCondition {
     /// Its service is asked for news.
     Polling,
