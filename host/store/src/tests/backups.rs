@@ -197,7 +197,7 @@ async fn a_backup_put_in_place_by_hand_or_from_before_marks_is_known_too() {
     std::fs::copy(&backup, by_hand.join("store.db")).unwrap();
     assert!(open(&by_hand).backup_mark().await.unwrap().is_some());
 
-    sql::Connection::open(&backup)
+    crate::sql::Connection::open(&backup)
         .unwrap()
         .execute("DELETE FROM meta WHERE name = 'backup'", [])
         .unwrap();

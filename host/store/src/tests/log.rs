@@ -98,7 +98,7 @@ async fn look_again_and_again(store: Store, is_over: Arc<AtomicBool>) {
 }
 
 /// Opens a store whose log has a small bound, and lets another program begin to read it.
-fn held(dir: &Path) -> (Store, sql::Connection) {
+fn held(dir: &Path) -> (Store, crate::sql::Connection) {
     let store = Store::open(
         dir,
         Options {
@@ -107,7 +107,7 @@ fn held(dir: &Path) -> (Store, sql::Connection) {
         },
     )
     .unwrap();
-    let outsider = sql::Connection::open(dir.join("store.db")).unwrap();
+    let outsider = crate::sql::Connection::open(dir.join("store.db")).unwrap();
     outsider
         .execute_batch("BEGIN; SELECT position FROM head")
         .unwrap();

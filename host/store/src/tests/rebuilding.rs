@@ -8,7 +8,7 @@ use super::recalling::note;
 use super::sample::{
     Sample, agent, begin, commit, noise, open, opened, run, run_started, session, take_turn,
 };
-use crate::sql::Connection;
+use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
 use domain::grant::BucketScope;
 use domain::id::Stream;
