@@ -9,7 +9,7 @@ use crate::fault;
 use crate::meta;
 use crate::panics::caught;
 use crate::projections::{indexed_body, owner_token};
-use crate::sql::{self, Connection, Failure, Json, Sql, args, insert};
+use crate::sql::{self, Connection, Failure, Json, Sql, insert, named};
 use domain::id::AgentId;
 use domain::message::Message;
 
@@ -82,7 +82,7 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> sql::Result<bool> {
     let before = cursor(sql)?;
     let ids: Vec<i64> = sql.all(
         "SELECT id FROM recall WHERE id > :id AND id <= :last ORDER BY id LIMIT :limit",
-        args![id = before, last = last, limit = ROWS_MAX],
+        named![id = before, last, limit = ROWS_MAX],
     )?;
     let mut bytes = 0;
     let mut indexed = before;

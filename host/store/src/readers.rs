@@ -254,7 +254,7 @@ mod tests {
         );
         assert!(
             store
-                .read(|sql| !Ok(sql.connection().in_transaction()))
+                .read(|sql| Ok(!sql.connection().in_transaction()))
                 .await
                 .is_ok_and(|alone| !alone),
             "a transaction of its own"
@@ -289,7 +289,7 @@ mod tests {
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let reading = store.clone();
         let reading = tokio::spawn(async move {
-            let panics = move |_: &crate::sql::Sql<'_>| -> sql::Result<()> {
+            let panics = move |_: &crate::sql::Sql<'_>| -> crate::sql::Result<()> {
                 panic!("released: {:?}", gate.recv())
             };
             reading.read(panics).await

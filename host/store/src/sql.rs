@@ -3,7 +3,7 @@
 //!
 //! Rows are written by [`insert!`] and [`upsert!`], and read as what [`row!`] declares or as a tuple
 //! of a few columns: no place of a column is ever counted by hand. Statements with more than two
-//! arguments name them ([`args!`]).
+//! arguments name them ([`named!`]).
 
 use crate::query::{self, Query};
 use domain::definition::DefinitionId;
@@ -32,7 +32,7 @@ mod args;
 mod row;
 
 pub(crate) use crate::sqlite::{Connection, Row, Rows};
-pub(crate) use args::{Args, Put, args, insert, upsert};
+pub(crate) use args::{Args, Put, args, insert, named, upsert};
 pub(crate) use row::{Cells, Columns, FromRow, join, joined, joined_len, row, select, text};
 
 /// The cause of an error of the store, independent of the database in use.

@@ -250,7 +250,7 @@ fn checksum_of(
 #[cfg(test)]
 mod tests {
     use super::disown;
-    use crate::sql::Connection;
+    use crate::sql::{Columns, Connection};
     use std::fs;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Agents as the folds of their streams, and who may do what with them.
 
-use crate::sql::{self, Sql, args, to_json, upsert};
+use crate::sql::{self, Sql, args, named, to_json, upsert};
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::event::{AgentCreated, Event, Recorded};
@@ -27,13 +27,13 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
          AS (SELECT id, parent FROM agents WHERE id = :parent UNION ALL SELECT agents.id, \
          agents.parent FROM above CROSS JOIN agents ON agents.id = above.parent) SELECT id FROM \
          above WHERE parent IS NULL), :parent, :id), :kind)",
-        args![
-            id = id,
+        named![
+            id,
             agent = to_json(&without_users(agent))?,
             path = created.path,
             parent = created.parent,
             created_at = created.created_at,
-            agent_type = agent_type,
+            agent_type,
             kind = created.kind.map(PathKind::as_str)
         ],
     )?;
@@ -81,11 +81,7 @@ pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<
         .map(|session| session.session_id.to_string());
     sql.write(
         "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id",
-        args![
-            id = id,
-            agent = to_json(&without_users(agent))?,
-            slot = slot
-        ],
+        named![id, agent = to_json(&without_users(agent))?, slot],
     )
 }
 
@@ -134,7 +130,7 @@ fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> sql::Res
              coalesce((SELECT max(place) FROM agent_users WHERE agent = :agent), 0) + 1, \
              :assignment WHERE true ON CONFLICT (agent, user_id) DO UPDATE SET assignment = \
              excluded.assignment",
-            args![agent = id, user = user, assignment = to_json(assignment)?],
+            named![agent = id, user, assignment = to_json(assignment)?],
         ),
         None => sql.write(
             "DELETE FROM agent_users WHERE agent = ?1 AND user_id = ?2",
@@ -208,7 +204,7 @@ fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> sql::Res
     sql.write(
         "INSERT INTO access (user_id, agent, role) SELECT :user, id, :role FROM agents WHERE root \
          = :root ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
-        args![root = id, user = user, role = role],
+        named![root = id, user, role],
     )
 }
 
@@ -217,11 +213,7 @@ pub(super) fn seen(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
     if let Some(id) = recorded.stream.strip_prefix("agent/") {
         sql.execute(
             "UPDATE agents SET version = :version, updated_at = :updated_at WHERE id = :id",
-            args![
-                id = id,
-                version = recorded.version,
-                updated_at = recorded.time
-            ],
+            named![id, version = recorded.version, updated_at = recorded.time],
         )?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Contents of buckets, with their sizes.
 
-use crate::sql::{self, Sql, args, upsert};
+use crate::sql::{self, Sql, args, named, upsert};
 use domain::event::KeyValueWritten;
 use domain::grant::{BucketPlace, BucketScope};
 
@@ -27,12 +27,12 @@ pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -
         "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (:component, :bucket, \
          :scope, :owner, :position) ON CONFLICT (component, bucket, scope, of) DO UPDATE SET keys \
          = buckets.keys RETURNING id, keys, bytes",
-        args![
-            component = component,
-            bucket = bucket,
+        named![
+            component,
+            bucket,
             scope = scope_name(*scope),
             owner = of,
-            position = position
+            position
         ],
     )?;
     let Some((id, mut keys, mut bytes)) = held else {
@@ -67,7 +67,7 @@ pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -
     }
     sql.write(
         "UPDATE buckets SET keys = :keys, bytes = :bytes WHERE id = :id",
-        args![id = id, keys = keys, bytes = bytes],
+        named![id, keys, bytes],
     )
 }
 

@@ -1,6 +1,6 @@
 //! The outbox to people outside: how far each message has come.
 
-use crate::sql::{self, Sql, args, insert, row, select, to_json};
+use crate::sql::{self, Sql, args, insert, named, row, select, to_json};
 use domain::event::{
     DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued, DeliverySettled,
     DeliveryStarted,
@@ -83,7 +83,7 @@ pub(super) fn started(sql: &Sql<'_>, it: &DeliveryStarted, position: u64) -> sql
     sql.write(
         "UPDATE deliveries SET state = 'started', attempts = :attempts, updated_at = :updated_at, \
          last = :last, piece = :piece WHERE id = :id",
-        args![
+        named![
             id = it.delivery,
             attempts = it.attempt,
             updated_at = it.time,
@@ -110,12 +110,12 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
             sql.execute(
                 "UPDATE deliveries SET state = :state, is_first = 0, service_ids = :service_ids, \
                  reason = :reason, updated_at = :updated_at, last = :last WHERE id = :id",
-                args![
-                    id = id,
+                named![
+                    id,
                     service_ids = to_json(&pieces.taken)?,
                     updated_at = time,
                     last = position,
-                    state = state,
+                    state,
                     reason = lost
                 ],
             )?
@@ -127,8 +127,8 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
                 "UPDATE deliveries SET state = 'queued', attempts = 0, piece = :piece, next_try = \
                  :next_try, service_ids = :service_ids, reason = NULL, updated_at = :next_try, \
                  last = :last WHERE id = :id",
-                args![
-                    id = id,
+                named![
+                    id,
                     service_ids = to_json(&pieces.taken)?,
                     next_try = time,
                     last = position,
@@ -143,10 +143,10 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
                 "UPDATE deliveries SET state = CASE state WHEN 'delivered' THEN 'dead' ELSE state \
                  END, service_ids = :service_ids, reason = :reason, updated_at = :updated_at, last \
                  = :last WHERE id = :id",
-                args![
-                    id = id,
+                named![
+                    id,
                     service_ids = to_json(&pieces.taken)?,
-                    reason = reason,
+                    reason,
                     updated_at = time,
                     last = position
                 ],
@@ -155,10 +155,10 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
         DeliveryOutcome::Failed { reason, retry_at } => sql.execute(
             "UPDATE deliveries SET state = 'failed', next_try = :next_try, reason = :reason, \
              updated_at = :updated_at, last = :last WHERE id = :id",
-            args![
-                id = id,
+            named![
+                id,
                 next_try = retry_at,
-                reason = reason,
+                reason,
                 updated_at = time,
                 last = position
             ],
@@ -166,12 +166,12 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
         DeliveryOutcome::Unknown { reason } => sql.execute(
             "UPDATE deliveries SET state = 'unknown', is_first = 0, reason = :reason, updated_at = \
              :updated_at, last = :last WHERE id = :id",
-            args![id = id, reason = reason, updated_at = time, last = position],
+            named![id, reason, updated_at = time, last = position],
         )?,
         DeliveryOutcome::Dead { reason } => sql.execute(
             "UPDATE deliveries SET state = 'dead', is_first = 0, reason = :reason, updated_at = \
              :updated_at, last = :last WHERE id = :id",
-            args![id = id, reason = reason, updated_at = time, last = position],
+            named![id, reason, updated_at = time, last = position],
         )?,
     };
     find_first_around(sql, it.delivery)
@@ -183,7 +183,7 @@ pub(super) fn requeued(sql: &Sql<'_>, it: &DeliveryRequeued, position: u64) -> s
     sql.execute(
         "UPDATE deliveries SET state = 'queued', attempts = 0, next_try = :next_try, updated_at = \
          :next_try, last = :last, piece = :piece WHERE id = :id",
-        args![
+        named![
             id = it.delivery,
             next_try = it.time,
             last = position,

@@ -1,6 +1,6 @@
 //! Files that clients handed over, numbered in each session.
 
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, named};
 use domain::event::FileUploaded;
 
 /// A file was handed over. The same content under the same name is the file that is there already.
@@ -10,7 +10,7 @@ pub(super) fn uploaded(sql: &Sql<'_>, it: &FileUploaded) -> sql::Result<()> {
          VALUES (:session, (SELECT coalesce(max(sequence), 0) + 1 FROM files WHERE session = \
          :session), :digest, :name, :media_type, :bytes, :user_id, :time) ON CONFLICT (session, \
          digest, name) DO NOTHING",
-        args![
+        named![
             session = it.session,
             digest = it.digest,
             name = it.name,

@@ -1,6 +1,6 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
-use crate::sql::{self, Sql, args, to_json};
+use crate::sql::{self, Sql, args, named, to_json};
 use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
@@ -20,12 +20,12 @@ pub(super) fn accepted(
          (SELECT number FROM sessions WHERE id = :id), :position, 'waiting', :may_join, :due, \
          :waits_for, :priority, :time, coalesce(:user_id, (SELECT user_id FROM sessions WHERE id = \
          :id), 'local'), :trigger, :occasion, :connector, :chat)",
-        args![
+        named![
             input = accepted.input,
             id = accepted.session,
-            position = position,
+            position,
             may_join = accepted.source.may_join(),
-            due = due,
+            due,
             waits_for = to_json(&accepted.waits_for())?,
             priority = accepted.priority().as_str(),
             time = accepted.time,
@@ -87,11 +87,7 @@ pub(super) fn handed_over(
          CROSS JOIN agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above \
          WHERE parent IS NULL), doer.agent) FROM doer), held = coalesce((SELECT held FROM tasks \
          WHERE input = :input AND held > 0), 0) WHERE id = :input",
-        args![
-            input = accepted.input,
-            by_run = by_run,
-            id = accepted.session
-        ],
+        named![input = accepted.input, by_run, id = accepted.session],
     )
 }
 

@@ -1,6 +1,6 @@
 //! Messages that arrive from people outside, and how far each connector has come.
 
-use crate::sql::{self, Sql, args, insert, to_json};
+use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{
     ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, Recorded,
 };
@@ -15,11 +15,7 @@ pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> 
         sql.execute(
             "UPDATE connectors SET cursor = :cursor, cursor_position = :cursor_position WHERE id = \
              :id",
-            args![
-                id = id(&it.connector),
-                cursor = cursor,
-                cursor_position = position
-            ],
+            named![id = id(&it.connector), cursor, cursor_position = position],
         )?;
     }
     for (place, arrival) in it.arrivals.iter().enumerate() {
@@ -68,12 +64,12 @@ pub(super) fn settled(sql: &Sql<'_>, it: &ArrivalsSettled, recorded: &Recorded) 
             "UPDATE arrivals SET outcome = :outcome, settled_at = :settled_at, is_first = 0, \
              session = coalesce(:session, (SELECT session FROM deliveries WHERE operation = \
              :operation LIMIT 1)) WHERE id = :id RETURNING chat",
-            args![
+            named![
                 id = arrival.to_string(),
-                outcome = outcome,
+                outcome,
                 settled_at = it.time,
-                session = session,
-                operation = operation
+                session,
+                operation
             ],
         )?;
         chats.extend(chat);
@@ -89,7 +85,7 @@ fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
     sql.execute(
         "UPDATE arrivals SET is_first = 0 WHERE connector = :connector AND chat = :chat AND \
          is_first = 1 AND id IS DISTINCT FROM :id",
-        args![connector = connector, chat = chat, id = oldest],
+        named![connector, chat, id = oldest],
     )?;
     sql.write(
         "UPDATE arrivals SET is_first = 1 WHERE id = ?1 AND is_first = 0",
@@ -110,7 +106,7 @@ pub(super) fn troubled(sql: &Sql<'_>, it: &ConnectorTroubled) -> sql::Result<()>
     there(sql, &it.connector)?;
     sql.write(
         "UPDATE connectors SET trouble = :trouble, troubled_at = :troubled_at WHERE id = :id",
-        args![
+        named![
             id = id(&it.connector),
             trouble = to_json(&it.trouble)?,
             troubled_at = it.time

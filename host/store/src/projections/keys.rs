@@ -1,6 +1,6 @@
 //! API keys, as far as telling them apart and checking them requires.
 
-use crate::sql::{self, Sql, args, insert, to_json};
+use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{KeyIssued, KeyRevoked};
 
 pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> sql::Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> sql::Result<()> {
     sql.write(
         "UPDATE api_keys SET revoked_by = :revoked_by, revoked_at = :revoked_at, reason = :reason \
          WHERE id = :id AND revoked_at IS NULL",
-        args![
+        named![
             id = revoked.key_id,
             revoked_by = revoked.revoked_by,
             revoked_at = revoked.revoked_at,

@@ -1,7 +1,7 @@
 //! Sessions as labels: how they are called and what they point to.
 
 use crate::EMPTY_STATE;
-use crate::sql::{self, Sql, args, to_json};
+use crate::sql::{self, Sql, args, named, to_json};
 use domain::digest::Digest;
 use domain::event::{
     Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
@@ -29,7 +29,7 @@ fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> sql::Result<()> {
     let text = "UPDATE sessions SET name = :name, updated_at = :updated_at WHERE id = :id";
     sql.write(
         text,
-        args![id = it.session, name = it.name, updated_at = it.time],
+        named![id = it.session, name = it.name, updated_at = it.time],
     )
 }
 
@@ -39,7 +39,7 @@ fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> sql::Result<()> {
                 :id";
     sql.write(
         text,
-        args![
+        named![
             id = it.session,
             pinned_at = it.pinned.then_some(it.time),
             updated_at = it.time
@@ -57,11 +57,7 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> sql::Result<()> {
     };
     sql.write(
         "UPDATE sessions SET attributes = :attributes, updated_at = :updated_at WHERE id = :id",
-        args![
-            id = it.session,
-            attributes = attributes,
-            updated_at = it.time
-        ],
+        named![id = it.session, attributes, updated_at = it.time],
     )
 }
 
@@ -77,7 +73,7 @@ fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET head = NULL, head_message = 0, state = :state, revision = :revision, \
          last_snippet = NULL, updated_at = :updated_at WHERE id = :id",
-        args![
+        named![
             id = it.session,
             state = Digest::of(EMPTY_STATE).0,
             revision = it.revision,
@@ -95,7 +91,7 @@ fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> sql::Result<()> {
     let text = "UPDATE sessions SET queue = :queue, updated_at = :updated_at WHERE id = :id";
     sql.write(
         text,
-        args![
+        named![
             id = it.session,
             queue = to_json(&it.queue)?,
             updated_at = it.time

@@ -1,6 +1,6 @@
 //! Occasions of triggers: how far each has come, and the history.
 
-use crate::sql::{self, Sql, args, insert, row, select};
+use crate::sql::{self, Sql, args, insert, named, row, select};
 use domain::event::{
     OccasionAccepted, OccasionFailed, OccasionsSkipped, PostedMessage, TriggerFired, TriggerPosted,
 };
@@ -17,8 +17,8 @@ pub(super) fn accepted(sql: &Sql<'_>, it: &OccasionAccepted, position: u64) -> s
         "INSERT INTO occasions (position, id, trigger_name, state, is_first, next_try) VALUES \
          (:position, :occasion, :trigger_name, 'waiting', NOT EXISTS (SELECT 1 FROM occasions \
          WHERE trigger_name = :trigger_name AND state IN ('waiting', 'fired')), :time)",
-        args![
-            position = position,
+        named![
+            position,
             occasion = it.occasion,
             trigger_name = it.name,
             time = it.time
@@ -53,9 +53,9 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
         "UPDATE occasions SET state = :state, is_first = is_first AND :state = 'fired', attempts = \
          0, next_try = :next_try, fired = :fired, fired_at = :next_try, messages = :messages WHERE \
          id = :id",
-        args![
+        named![
             id = it.occasion,
-            state = state,
+            state,
             next_try = it.time,
             fired = position,
             messages = it.messages.len()
@@ -69,7 +69,7 @@ pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> sql::
         "UPDATE occasions SET state = CASE WHEN :retry_at IS NULL THEN 'given_up' ELSE state END, \
          is_first = is_first AND :retry_at IS NOT NULL, attempts = :attempts, failed = :failed, \
          next_try = coalesce(:retry_at, next_try) WHERE id = :id",
-        args![
+        named![
             id = it.occasion,
             attempts = it.attempt,
             failed = position,

@@ -1,6 +1,6 @@
 //! The outbox: operations that were started and have not settled.
 
-use crate::sql::{self, Sql, args, insert, row, text};
+use crate::sql::{self, Sql, args, insert, named, row, text};
 use domain::budget::Amount;
 use domain::id::{OperationId, RunId, SessionId};
 use domain::usage::Counted;
@@ -78,8 +78,8 @@ pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> sql::R
     sql.write(
         "UPDATE operations SET reserved_tokens = :reserved_tokens, reserved_micros = \
          :reserved_micros WHERE id = :id",
-        args![
-            id = id,
+        named![
+            id,
             reserved_tokens = drawn.tokens,
             reserved_micros = drawn.cost_micros
         ],

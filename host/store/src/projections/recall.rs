@@ -1,7 +1,7 @@
 //! Searchable text of committed turns and of notes. Its words are indexed later, by
 //! [`full_text`](crate::full_text).
 
-use crate::sql::{self, Sql, args, int, to_json};
+use crate::sql::{self, Sql, int, named, to_json};
 use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, TurnsImported};
 use domain::id::{AgentId, NoteId};
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,8 @@ pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> s
         "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details, user_id) \
          VALUES (:row, :id, :note, :untrusted, :time, :agent, :note_id, :details, (SELECT user_id \
          FROM sessions WHERE id = :id))",
-        args![
-            row = row,
+        named![
+            row,
             id = note.session,
             note = note.note,
             untrusted = note.untrusted,
@@ -57,7 +57,7 @@ pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()
     let (row, _) = rows_of(forgotten.position);
     sql.write(
         "DELETE FROM recall WHERE id = :id AND note_id = :note_id AND agent = :agent",
-        args![id = row, note_id = forgotten.note, agent = forgotten.agent],
+        named![id = row, note_id = forgotten.note, agent = forgotten.agent],
     )
 }
 
@@ -92,8 +92,8 @@ pub(super) fn committed(
          + m.id - :first_message, s.id, :turn, m.run, m.id, 0, :time, s.agent FROM sessions s \
          CROSS JOIN messages m ON m.run = :run AND m.role IN ('user', 'assistant') WHERE s.id = \
          :id",
-        args![
-            row = row,
+        named![
+            row,
             id = committed.session,
             turn = turn.id,
             run = turn.run,
@@ -112,8 +112,8 @@ pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -
             "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT \
              :row + id - :first_message, :session, :id, run, id, 0, :committed, :agent FROM \
              messages WHERE run = :run AND role IN ('user', 'assistant')",
-            args![
-                row = row,
+            named![
+                row,
                 session = imported.session,
                 id = turn.id,
                 run = turn.run,

@@ -1,6 +1,6 @@
 //! Runs: which are open, what those that ended became, and what each has drawn on its accounts.
 
-use crate::sql::{self, Sql, args, insert};
+use crate::sql::{self, Sql, insert, named};
 use domain::budget::Amount;
 use domain::event::{RunEnded, RunStarted};
 use domain::id::{RunId, SessionId};
@@ -34,7 +34,7 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> sq
         "UPDATE runs SET tokens = max(0, min(tokens + :more_tokens - :less_tokens, :most)), calls \
          = max(0, min(calls + :more_calls - :less_calls, :most)), cost_micros = max(0, \
          min(cost_micros + :more_cost - :less_cost, :most)) WHERE id = :id",
-        args![
+        named![
             id = run,
             more_tokens = counted(more.tokens),
             less_tokens = counted(less.tokens),
@@ -50,7 +50,7 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> sq
 pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> sql::Result<()> {
     sql.write(
         "UPDATE runs SET turn = :turn, outcome = :outcome, ended_at = :ended_at WHERE id = :id",
-        args![
+        named![
             id = ended.run,
             turn = ended.turn,
             outcome = ended.end.as_str(),

@@ -1,7 +1,7 @@
 //! Sessions: labels on heads, and how they are doing.
 
 use crate::EMPTY_STATE;
-use crate::sql::{self, Sql, args, insert};
+use crate::sql::{self, Sql, args, insert, named};
 use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{
@@ -125,7 +125,7 @@ pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET open_run = :open_run, hears = 1, updated_at = CASE WHEN :compacts OR \
          updated_at > :time THEN updated_at ELSE :time END WHERE id = :id",
-        args![
+        named![
             id = started.session,
             open_run = started.run,
             time = started.time,
@@ -156,15 +156,15 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> sql::Result<()>
         "UPDATE sessions SET head = :head, head_message = :head_message, revision = :revision, \
          state = :state, updated_at = CASE WHEN :compacts THEN updated_at ELSE :time END, \
          last_snippet = coalesce(:last_snippet, last_snippet) WHERE id = :id",
-        args![
+        named![
             id = committed.session,
             head = turn.id,
             head_message = turn.last_message,
             revision = committed.revision,
             state = turn.session_state,
             time = committed.time,
-            last_snippet = last_snippet,
-            compacts = compacts
+            last_snippet,
+            compacts
         ],
     )
 }
@@ -176,7 +176,7 @@ fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
     Ok(turn.first_message == turn.last_message
         && sql.exists(
             text,
-            args![
+            named![
                 run = turn.run,
                 id = turn.first_message,
                 compaction = compaction::ORIGIN
@@ -242,7 +242,7 @@ pub(super) fn closed(sql: &Sql<'_>, session: SessionId, closing: &Closing<'_>) -
     sql.write(
         "UPDATE sessions SET status = :status, updated_at = :updated_at, ended_at = :updated_at, \
          ended_reason = :ended_reason, summary = :summary, partial_state = NULL WHERE id = :id",
-        args![
+        named![
             id = session,
             status = closing.status,
             updated_at = closing.time,
@@ -281,7 +281,7 @@ pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), \
          :tool_call_id, json(:partial_state)) WHERE id = :id",
-        args![
+        named![
             id = saved.session,
             tool_call_id = place_of(saved.tool_call_id),
             partial_state = saved.partial_state.to_string()

@@ -1,6 +1,6 @@
 //! Tasks: work that runs hand to other agents, with what their callers were told.
 
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, named};
 use domain::delegate::{Priority, TaskState};
 use domain::id::{OperationId, RunId};
 use domain::operation::{Operation, Performer, Settlement};
@@ -37,20 +37,20 @@ pub(super) fn started(
          to_agent, to_session, input, detached, held, deadline, created_at) SELECT :id, id, \
          session, agent, coalesce(user_id, 'local'), :kind, :target, :operation, :parameters, \
          :agent, :session, :input, :detached, :queued, :deadline, :time FROM runs WHERE id = :run",
-        args![
+        named![
             id = operation.id,
-            run = run,
+            run,
             kind = content.kind.as_str(),
             target = content.target,
             operation = content.operation,
             parameters = content.parameters,
-            agent = agent,
-            session = session,
-            input = input,
+            agent,
+            session,
+            input,
             detached = content.detached,
             queued = held(operation, content.queued),
             deadline = operation.deadline,
-            time = time
+            time
         ],
     )
 }
@@ -77,7 +77,7 @@ pub(super) fn settled(sql: &Sql<'_>, settlement: &Settlement) -> sql::Result<()>
     sql.write(
         "UPDATE tasks SET state = :state, ended_at = :ended_at, tokens = :tokens, calls = :calls, \
          cost_micros = :cost_micros WHERE id = :id AND NOT detached",
-        args![
+        named![
             id = settlement.operation,
             state = settlement.task_state().as_str(),
             ended_at = settlement.time,
@@ -92,10 +92,6 @@ pub(super) fn settled(sql: &Sql<'_>, settlement: &Settlement) -> sql::Result<()>
 pub(super) fn left(sql: &Sql<'_>, id: OperationId, time: Timestamp) -> sql::Result<()> {
     sql.write(
         "UPDATE tasks SET state = :state, ended_at = :ended_at WHERE id = :id AND NOT detached",
-        args![
-            id = id,
-            state = TaskState::Cancelled.as_str(),
-            ended_at = time
-        ],
+        named![id, state = TaskState::Cancelled.as_str(), ended_at = time],
     )
 }

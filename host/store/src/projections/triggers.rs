@@ -1,7 +1,7 @@
 //! Triggers: what each is, when it is due next, what it keeps, and its failures in a row.
 
 use super::occasions;
-use crate::sql::{self, Sql, args, insert, to_json};
+use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::event::{
     OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, Recorded, TriggerDefined,
     TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved, TriggerResumed, TriggerTrouble,
@@ -88,7 +88,7 @@ pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql:
     sql.write(
         "UPDATE triggers SET removed_at = :removed_at, next_due = NULL, due_position = \
          :due_position WHERE id = :id",
-        args![id = id, removed_at = it.time, due_position = position],
+        named![id, removed_at = it.time, due_position = position],
     )
 }
 
@@ -108,10 +108,10 @@ pub(super) fn paused(sql: &Sql<'_>, it: &TriggerPaused) -> sql::Result<()> {
     sql.write(
         "UPDATE triggers SET paused = :paused, schedule_errors = coalesce(:schedule_errors, \
          schedule_errors) WHERE id = :id",
-        args![
+        named![
             id = it.name.id().to_string(),
             paused = to_json(&it.reason)?,
-            schedule_errors = schedule_errors
+            schedule_errors
         ],
     )
 }
@@ -148,9 +148,9 @@ fn due(
     sql.write(
         "UPDATE triggers SET next_due = CASE WHEN removed_at IS NULL THEN :next_due END, \
          due_position = :due_position WHERE id = :id",
-        args![
+        named![
             id = name.id().to_string(),
-            next_due = next_due,
+            next_due,
             due_position = position
         ],
     )
@@ -162,7 +162,7 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
         sql.execute(
             "UPDATE triggers SET state_format = :state_format, state = :state, state_position = \
              :state_position WHERE id = :id",
-            args![
+            named![
                 id = it.name.id().to_string(),
                 state_format = state.format,
                 state = state.bytes,

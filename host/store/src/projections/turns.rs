@@ -1,6 +1,6 @@
 //! The tree of turns, with what walking it needs beside each node.
 
-use crate::sql::{self, Sql, args, to_json};
+use crate::sql::{self, Sql, named, to_json};
 use domain::id::{SessionId, TurnId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
@@ -25,7 +25,7 @@ pub(super) fn committed(
          root FROM turns WHERE id = :parent) END, :session, :time, coalesce(:untrusted, EXISTS \
          (SELECT 1 FROM messages WHERE run = :run AND json_extract(message, '$.untrusted'))) OR \
          coalesce((SELECT untrusted FROM turns WHERE id = :parent), 0))",
-        args![
+        named![
             id = turn.id,
             parent = turn.parent,
             jump = turn.jump,
@@ -35,9 +35,9 @@ pub(super) fn committed(
             last_message = turn.last_message,
             session_state = turn.session_state,
             turn = to_json(turn)?,
-            session = session,
-            time = time,
-            untrusted = untrusted
+            session,
+            time,
+            untrusted
         ],
     )
 }

@@ -1,6 +1,6 @@
 //! Usage: what settled work has used, a row for each day, session, user and model.
 
-use crate::sql::{self, Sql, args, int};
+use crate::sql::{self, Sql, int, named};
 use domain::event::Recorded;
 use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
@@ -75,7 +75,7 @@ pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::R
         write(sql, text, &share, Some(run))?;
         sql.write(
             empty,
-            args![day = share.day.0, share = model(&share), id = run],
+            named![day = share.day.0, share = model(&share), id = run],
         )?;
     }
     Ok(())
@@ -102,18 +102,18 @@ fn write(
     ] = share.sum.numbers().map(int);
     sql.write(
         text,
-        args![
-            calls = calls,
-            attempts = attempts,
-            unpriced = unpriced,
-            input = input,
-            output = output,
-            cached = cached,
-            cost = cost,
-            tools = tools,
-            active = active,
-            reserved = reserved,
-            reserved_cost = reserved_cost,
+        named![
+            calls,
+            attempts,
+            unpriced,
+            input,
+            output,
+            cached,
+            cost,
+            tools,
+            active,
+            reserved,
+            reserved_cost,
             day = share.day.0,
             share = model(share),
             id = run

@@ -1,6 +1,6 @@
 //! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
-use crate::sql::{self, Sql, args, insert};
+use crate::sql::{self, Sql, args, insert, named};
 use domain::id::{InputId, OperationId, SessionId};
 use domain::time::Timestamp;
 use std::fmt::Display;
@@ -43,7 +43,7 @@ pub(super) fn held(
     sql.write(
         "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'held', :session, :deadline \
          FROM inputs WHERE id = :id AND held > 0",
-        args![id = input, session = session, deadline = deadline],
+        named![id = input, session, deadline],
     )
 }
 
@@ -58,7 +58,7 @@ pub(super) fn pause(
             "INSERT INTO wakes (subject, kind, session, due) SELECT :operation, 'pause', session, \
              :due FROM operations WHERE id = :id ON CONFLICT (subject, kind) DO UPDATE SET due = \
              excluded.due",
-            args![operation = operation.to_string(), id = operation, due = due],
+            named![operation = operation.to_string(), id = operation, due],
         )?;
     }
     Ok(())

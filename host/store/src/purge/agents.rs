@@ -8,7 +8,7 @@ use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::streams::note_loss;
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::event_row::StoredEvent;
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, named};
 use domain::event::Event;
 use domain::id::{AgentId, SessionId, Stream};
 
@@ -36,11 +36,7 @@ pub(super) fn erase_of_session(
     let (events, is_all) = some_rows(
         sql,
         text,
-        args![
-            stream = stream,
-            session = session,
-            limit = EVENTS_PER_COMMIT_MAX
-        ],
+        named![stream, session, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
         |(_, bytes, _): &(u64, u64, StoredEvent)| *bytes,
     )?;
@@ -77,11 +73,7 @@ pub(super) fn erase(
         "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
          ORDER BY version LIMIT :limit",
-        args![
-            stream = stream,
-            version = after,
-            limit = EVENTS_PER_COMMIT_MAX
-        ],
+        named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
         |(_, _, bytes): &(u64, u64, u64)| *bytes,
     )?;

@@ -5,7 +5,7 @@ use super::{EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tall
 use crate::commit::CommitError;
 use crate::projections::scope_name;
 use crate::read::ReadError;
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, args, named};
 use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId, Stream};
 
@@ -98,7 +98,7 @@ impl Writes {
         let (page, is_last) = page_of(
             sql,
             self.events,
-            args![of = self.of, after = self.seen, limit = events_max],
+            named![of = self.of, after = self.seen, limit = events_max],
             events_max,
             |(_, _, bytes): &(u64, bool, u64)| *bytes,
         )?;
@@ -142,7 +142,7 @@ fn erase_entries(
     let text = "SELECT id FROM buckets WHERE scope = :scope AND of = :owner LIMIT :limit";
     let buckets = sql.all::<i64>(
         text,
-        args![
+        named![
             scope = scope_name(scope),
             owner = of,
             limit = ROWS_PER_COMMIT_MAX

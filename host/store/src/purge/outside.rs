@@ -10,7 +10,7 @@ use super::room::Room;
 use super::{EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
 use crate::projections::deliveries;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::id::{ConnectorId, DeliveryId, SessionId, Stream, TriggerId};
 
 /// Occasions, arrivals or deliveries that a reader looks for at a time.
@@ -148,12 +148,7 @@ impl Outside {
                  ('trigger.occasion.accepted.v1', 'trigger.fired.v1', \
                  'trigger.occasion.failed.v1', 'trigger.posted.v1') AND json_extract(CAST(payload \
                  AS TEXT), '$.occasion') = :id",
-                args![
-                    stream = stream,
-                    position = first,
-                    to = last,
-                    id = occasion.id
-                ],
+                named![stream, position = first, to = last, id = occasion.id],
             )?;
             match taken(room, events) {
                 Some(events) => self.occasions.push(Gone {
@@ -251,8 +246,8 @@ fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>>
          ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \
          'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND \
          json_extract(CAST(payload AS TEXT), '$.delivery') = :id",
-        args![
-            stream = stream,
+        named![
+            stream,
             position = delivery.position,
             to = delivery.last,
             id = delivery.id

@@ -9,7 +9,7 @@ use super::usage::Meter;
 use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store};
 use crate::event_row::StoredEvent;
 use crate::read::ReadError;
-use crate::sql::{self, Sql, args, row, text};
+use crate::sql::{self, Sql, named, row, text};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::{InputId, RunId, Stream};
@@ -125,7 +125,7 @@ impl RunEvents {
                 ", time, kind, payload FROM events WHERE stream = :stream AND version > :version \
                  ORDER BY version LIMIT :limit"
             ),
-            args![
+            named![
                 stream = self.stream,
                 version = self.seen,
                 limit = EVENTS_READ

@@ -3,7 +3,7 @@
 use super::room::Room;
 use crate::full_text;
 use crate::projections::recall_rows_of;
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, args, named};
 
 /// Removes searchable rows of an event while there is room, and returns whether that is all. Their
 /// words have to exist still: the index needs to know which ones it loses, as far as it has them.
@@ -11,7 +11,7 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, room: &mut Room) -> sql::Resu
     let (first, end) = recall_rows_of(position);
     let rows: Vec<i64> = sql.all(
         "SELECT id FROM recall WHERE id >= :id AND id < :end ORDER BY id LIMIT :limit",
-        args![id = first, end = end, limit = room.rows.saturating_add(1)],
+        named![id = first, end, limit = room.rows.saturating_add(1)],
     )?;
     if rows.is_empty() {
         return Ok(true);

@@ -8,7 +8,7 @@ use super::{
     BEHIND_ALL, EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event,
 };
 use crate::read::ReadError;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use crate::user_storage;
 use domain::id::{SessionId, Stream};
 
@@ -85,7 +85,7 @@ impl SessionEvents {
                 StoredFound,
                 "WHERE stream = :stream AND version > :after ORDER BY version LIMIT :limit"
             ),
-            args![stream = self.stream, after = self.seen, limit = events_max],
+            named![stream = self.stream, after = self.seen, limit = events_max],
             events_max,
             |found: &StoredFound| found.bytes,
         )?;

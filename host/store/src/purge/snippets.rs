@@ -3,7 +3,7 @@
 use super::{ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
 use crate::projections::needs_snippet;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::digest::Digest;
 use domain::id::{RunId, SessionId, Stream};
 
@@ -63,7 +63,7 @@ fn others_of(sql: &Sql<'_>, session: SessionId, after: u64) -> sql::Result<Vec<O
          ON t.id = s.head WHERE s.id = :session) ORDER BY s.number LIMIT :limit"
     );
     let limit = ROWS_PER_COMMIT_MAX;
-    sql.all(text, args![session = session, after = after, limit = limit])
+    sql.all(text, named![session, after, limit])
 }
 
 /// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was

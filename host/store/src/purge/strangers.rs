@@ -13,7 +13,7 @@ use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store, Tally, erase_event, trans
 use crate::commit::CommitError;
 use crate::event_row::StoredEvent;
 use crate::meta;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::event::{
     ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryQueued, Event, PairingOffered,
 };
@@ -186,7 +186,7 @@ impl Strangers {
                 Seen,
                 "WHERE e.stream = :stream AND e.version > :after ORDER BY e.version LIMIT :limit"
             ),
-            args![
+            named![
                 stream = look.stream,
                 after = look.after,
                 limit = EVENTS_READ

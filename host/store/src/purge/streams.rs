@@ -12,7 +12,7 @@ use crate::meta;
 use crate::projections::agents::without_users;
 use crate::projections::blobs_named;
 use crate::read::ReadError;
-use crate::sql::{self, Sql, args, insert, to_json};
+use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -147,7 +147,7 @@ impl Rest {
         let page: Vec<(Digest, bool)> = sql.all(
             "SELECT digest, shown FROM blob_references WHERE stream = :stream AND digest > :after \
              ORDER BY digest LIMIT :limit",
-            args![stream = self.stream, after = after, limit = REFERENCES_READ],
+            named![stream = self.stream, after, limit = REFERENCES_READ],
         )?;
         let is_last = page.len() < REFERENCES_READ;
         let references = page.into_iter().map(|(digest, shown)| {
@@ -165,7 +165,7 @@ impl Rest {
             sql,
             "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
              = :stream AND version > :version ORDER BY version LIMIT :limit",
-            args![
+            named![
                 stream = self.stream,
                 version = self.version,
                 limit = EVENTS_READ
@@ -241,9 +241,6 @@ impl Rest {
             .map(|session| session.session_id.to_string());
         // What is left of one that is purged itself is known.
         let text = "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id AND NOT purged";
-        sql.write(
-            text,
-            args![id = agent.id, agent = to_json(agent)?, slot = slot],
-        )
+        sql.write(text, named![id = agent.id, agent = to_json(agent)?, slot])
     }
 }

@@ -5,7 +5,7 @@
 use super::room::{Room, some_rows};
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::id::{AgentId, Stream};
 
 row! {
@@ -68,11 +68,7 @@ fn erase(
         sql,
         "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL ORDER BY version LIMIT :limit",
-        args![
-            stream = stream,
-            version = after,
-            limit = EVENTS_PER_COMMIT_MAX
-        ],
+        named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
         |(_, _, bytes): &(u64, u64, u64)| *bytes,
     )?;

@@ -1,7 +1,7 @@
 //! Agents as they are now, and who may do what with them.
 
 use super::ReadError;
-use crate::sql::{self, Cells, FromRow, Json, Sql, args, select, text};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, select, text};
 use crate::store::Store;
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
@@ -167,15 +167,7 @@ impl Store {
                 active,
                 topmost,
             } = filter;
-            let params = args![
-                user = user,
-                after = after,
-                active = active,
-                agent_type = agent_type,
-                role = role,
-                topmost = topmost,
-                limit = limit
-            ];
+            let params = named![user, after, active, agent_type, role, topmost, limit];
             let mut rows: Vec<(AgentRow, AgentRole)> = sql.all(text, params)?;
             rows.iter_mut()
                 .try_for_each(|(row, _)| add_users(sql, &mut row.agent))?;
@@ -214,7 +206,7 @@ impl Store {
                  active = 1 AND (path = :path OR substr(path, length(:path) + 1, 1) = '.') ORDER \
                  BY length(path), path LIMIT :limit"
             );
-            sql.all(text, args![path = path, limit = limit, user = user])
+            sql.all(text, named![path, limit, user])
         })
         .await
     }

@@ -3,7 +3,7 @@
 use super::ReadError;
 use super::deliveries::LOOKED_THROUGH_MAX;
 use crate::event_row::{StoredEvent, event};
-use crate::sql::{self, Cells, FromRow, Json, Sql, args, row, select, text, unreadable};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select, text, unreadable};
 use crate::store::Store;
 use domain::connector::{Incoming, ReplyRoute};
 use domain::event::{ArrivalOutcome, ConnectorReceived, Event};
@@ -135,7 +135,7 @@ impl Store {
                     "WHERE connector = :connector AND chat = :chat AND outcome IS NULL ORDER BY \
                      received, position, place LIMIT :limit"
                 ),
-                args![connector = connector, chat = chat, limit = limit],
+                named![connector, chat, limit],
             )?;
             with_content(sql, places)
         })
@@ -211,10 +211,7 @@ impl Store {
             for message in messages {
                 let text = "SELECT 1 FROM arrivals WHERE connector = :connector AND message = \
                             :message AND received >= :received";
-                if sql.exists(
-                    text,
-                    args![connector = connector, message = message, received = since],
-                )? {
+                if sql.exists(text, named![connector, message, received = since])? {
                     arrived.push(message);
                 }
             }
@@ -236,10 +233,7 @@ impl Store {
             }
             let took = "SELECT 1 FROM arrivals WHERE connector = :connector AND received >= \
                         :received AND chat = :chat AND (session IS NOT NULL OR outcome IS NULL)";
-            sql.exists(
-                took,
-                args![connector = connector, chat = chat, received = since],
-            )
+            sql.exists(took, named![connector, chat, received = since])
         })
         .await
     }
@@ -266,12 +260,7 @@ impl Store {
                  :limit) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = :id) \
                  ORDER BY d.position DESC LIMIT 1"
             );
-            let asked = args![
-                connector = connector,
-                chat = chat,
-                id = id,
-                limit = LOOKED_THROUGH_MAX
-            ];
+            let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
             let sent: Option<(StoredEvent, bool)> = sql.one(sent, asked)?;
             if let Some((StoredEvent(Some(Event::DeliveryQueued(queued))), untrusted)) = sent {
                 let text = queued.text;
@@ -282,10 +271,7 @@ impl Store {
                 "WHERE connector = :connector AND message = :message AND chat = :chat ORDER BY \
                  received DESC LIMIT 1"
             );
-            let places = sql.all(
-                arrived,
-                args![connector = connector, chat = chat, message = id],
-            )?;
+            let places = sql.all(arrived, named![connector, chat, message = id])?;
             let found = with_content(sql, places)?;
             let message = found.into_iter().next().map(|row| row.message);
             Ok(message.map(SaidBefore::Arrived))
@@ -310,12 +296,7 @@ impl Store {
                         :limit) AND (d.chat = :chat OR (d.chat > :chat || '/' AND d.chat < :chat \
                         || '0')) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = \
                         :id) ORDER BY d.position DESC LIMIT 1";
-            let asked = args![
-                connector = connector,
-                chat = chat,
-                id = id,
-                limit = LOOKED_THROUGH_MAX
-            ];
+            let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
             sql.one(text, asked)
         })
         .await

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::projections::scope_name;
-use crate::sql::args;
+use crate::sql::named;
 use crate::store::Store;
 use domain::bucket::BucketSize;
 use domain::grant::BucketPlace;
@@ -83,13 +83,13 @@ impl Store {
                 "SELECT entry.key FROM buckets JOIN bucket_entries entry ON entry.bucket = \
                  buckets.id WHERE component = :component AND buckets.bucket = :bucket AND scope = \
                  :scope AND of = :owner AND entry.key > :key ORDER BY entry.key LIMIT :limit",
-                args![
+                named![
                     component = place.component,
                     bucket = place.bucket,
                     scope = scope_name(place.scope),
                     owner = place.of,
                     key = after,
-                    limit = limit
+                    limit
                 ],
             )
         })
@@ -102,12 +102,7 @@ impl Store {
         let held = self.point_read(move |sql| {
             let text = "SELECT keys, bytes FROM buckets WHERE component = :component AND bucket = \
                         :bucket AND scope = :scope AND of = :owner";
-            let params = args![
-                component = component,
-                bucket = bucket,
-                scope = scope,
-                owner = of
-            ];
+            let params = named![component, bucket, scope, owner = of];
             sql.one(text, params)
         });
         let held: Option<(u64, u64)> = held.await?;

@@ -1,7 +1,7 @@
 //! Reads of connector keys: the names by which services know the users.
 
 use super::ReadError;
-use crate::sql::{args, row, select};
+use crate::sql::{args, named, row, select};
 use crate::store::Store;
 use domain::id::{ConnectorId, Stream};
 use domain::path::{ConnectorKey, ConnectorName};
@@ -58,7 +58,7 @@ impl Store {
                  length(:prefix)) = :prefix ORDER BY active_at IS NOT NULL, coalesce(active_at, \
                  k.bound_at), k.key LIMIT :limit"
             );
-            sql.all(text, args![key = connector, prefix = prefix, limit = limit])
+            sql.all(text, named![key = connector, prefix, limit])
         })
         .await
     }

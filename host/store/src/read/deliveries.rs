@@ -3,7 +3,7 @@
 use super::ReadError;
 use crate::event_row::{StoredEvent, event};
 use crate::projections::deliveries::{TakenPiece, first_missing};
-use crate::sql::{self, Args, Sql, args, int, row, select, stored_as_word};
+use crate::sql::{self, Args, Sql, args, int, named, row, select, stored_as_word};
 use crate::store::Store;
 use domain::connector::{CHAT_DELIVERIES_MAX, Choice, DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, Event};
@@ -247,7 +247,7 @@ impl Store {
                      EXISTS (SELECT 1 FROM deliveries s WHERE s.connector = d.connector AND s.chat \
                      = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT :limit"
                 ),
-                args![now = now, limit = limit, without = without],
+                named![now, limit, without],
             )
         })
         .await
@@ -329,12 +329,7 @@ impl Store {
                     "WHERE d.connector = :connector AND d.chat = :chat AND d.position > :after \
                      ORDER BY d.position LIMIT :limit"
                 ),
-                args![
-                    connector = connector,
-                    chat = chat,
-                    after = after,
-                    limit = limit
-                ],
+                named![connector, chat, after, limit],
             )
         })
         .await
@@ -364,12 +359,7 @@ impl Store {
                      ORDER BY d.position DESC LIMIT :limit"
                 ),
             };
-            let params = args![
-                connector = connector,
-                state = state,
-                before = before,
-                limit = limit
-            ];
+            let params = named![connector, state, before, limit];
             read_all(sql, text, params)
         })
         .await
@@ -392,11 +382,7 @@ impl Store {
                      :connector ORDER BY position DESC LIMIT :limit) AND service_id IN (SELECT \
                      value FROM json_each(:service_ids)) ORDER BY d.position DESC"
                 ),
-                args![
-                    connector = connector,
-                    limit = LOOKED_THROUGH_MAX,
-                    service_ids = service_ids
-                ],
+                named![connector, limit = LOOKED_THROUGH_MAX, service_ids],
             )
         })
         .await
@@ -439,9 +425,9 @@ impl Store {
                 in_chat: sql.number(
                     "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = :connector \
                      AND chat = :chat AND state IN ('queued', 'started', 'failed') LIMIT :limit)",
-                    args![
+                    named![
                         connector = connector.to_string(),
-                        chat = chat,
+                        chat,
                         limit = CHAT_DELIVERIES_MAX
                     ],
                 )?,

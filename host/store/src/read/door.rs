@@ -4,7 +4,7 @@
 //! and the session's counts the inputs that wait.
 
 use super::{ReadError, SessionRow};
-use crate::sql::{args, row, select};
+use crate::sql::{named, row, select};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, SessionId};
@@ -70,8 +70,7 @@ impl Store {
                 "WHERE s.id = :session AND s.agent = :agent AND a.user_id = :user AND s.status = \
                  'open' AND s.purged = 0 AND g.active = 1 AND g.purged = 0 AND g.kind IS NOT NULL"
             );
-            let found: Option<DoorRow> =
-                sql.one(text, args![session = session, agent = agent, user = user])?;
+            let found: Option<DoorRow> = sql.one(text, named![session, agent, user])?;
             Ok(found.map(|row| Door {
                 addressee: Addressee {
                     session,

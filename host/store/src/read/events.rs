@@ -6,7 +6,7 @@ use super::runs::session_of;
 use crate::commit::Snapshot;
 use crate::event_row::EVENT_COLUMNS;
 use crate::snapshot::unseal;
-use crate::sql::{args, text, unreadable};
+use crate::sql::{named, text, unreadable};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::event::Recorded;
@@ -102,15 +102,7 @@ impl Store {
                 (None, None, None) if ledger => BY_LEDGER,
                 (None, None, None) => BY_POSITION,
             };
-            let params = args![
-                after = after,
-                stream = stream,
-                run = run,
-                session = session,
-                agent = agent,
-                limit = limit,
-                ledger = ledger
-            ];
+            let params = named![after, stream, run, session, agent, limit, ledger];
             sql.all(text, params)
         })
         .await
@@ -131,7 +123,7 @@ impl Store {
                  :limit"
             );
             let after = after_version;
-            sql.all(text, args![stream = stream, after = after, limit = limit])
+            sql.all(text, named![stream, after, limit])
         })
         .await
     }

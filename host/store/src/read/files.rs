@@ -1,7 +1,7 @@
 //! The files of a session.
 
 use super::ReadError;
-use crate::sql::{self, Cells, FromRow, args, select};
+use crate::sql::{self, Cells, FromRow, args, named, select};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::file::{File, SESSION_FILES_MAX};
@@ -67,12 +67,7 @@ impl Store {
     ) -> Result<bool, ReadError> {
         let text = "SELECT 1 FROM files WHERE session = :session AND digest = :digest AND sequence \
                     <= :sequence";
-        self.point_read(move |sql| {
-            sql.exists(
-                text,
-                args![session = session, digest = digest, sequence = count],
-            )
-        })
-        .await
+        self.point_read(move |sql| sql.exists(text, named![session, digest, sequence = count]))
+            .await
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::event_row::StoredEvent;
-use crate::sql::{self, Sql, args, int, row, select, text, unreadable};
+use crate::sql::{self, Sql, args, int, named, row, select, text, unreadable};
 use crate::store::Store;
 use domain::connector::ReplyRoute;
 use domain::event::{Event, InputAccepted, InputDead};
@@ -82,8 +82,7 @@ impl Store {
                  (SELECT number FROM sessions WHERE id = :session) AND i.state = 'waiting' AND \
                  (i.due IS NULL OR i.due <= :now) ORDER BY i.position LIMIT :limit"
             );
-            let stored: Vec<StoredEvent> =
-                sql.all(text, args![session = session, now = now, limit = limit])?;
+            let stored: Vec<StoredEvent> = sql.all(text, named![session, now, limit])?;
             let inputs = stored.into_iter().map(accepted);
             inputs.filter_map(Result::transpose).collect()
         };
@@ -153,13 +152,7 @@ impl Store {
                  e.position = i.position WHERE s.user_id = :user AND i.connector = :connector AND \
                  i.chat = :chat AND i.position > :after ORDER BY i.position LIMIT :limit"
             );
-            let params = args![
-                user = user,
-                connector = connector,
-                chat = chat,
-                after = after,
-                limit = limit
-            ];
+            let params = named![user, connector, chat, after, limit];
             let found: Vec<(u64, StoredEvent)> = sql.all(text, params)?;
             let there = found
                 .into_iter()

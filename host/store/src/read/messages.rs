@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use super::turns::{holder, span};
-use crate::sql::{self, Sql, args};
+use crate::sql::{self, Sql, named};
 use crate::store::Store;
 use domain::id::TurnId;
 use domain::message::{Message, MessageId};
@@ -66,7 +66,7 @@ fn along(sql: &Sql<'_>, head: TurnId, from: MessageId, to: MessageId) -> sql::Re
         messages.extend(sql.jsons::<Message>(
             "SELECT message FROM messages WHERE run = :run AND id BETWEEN :from AND :to ORDER BY \
              id",
-            args![run = turn.run, from = from, to = to],
+            named![run = turn.run, from, to],
         )?);
     }
     Ok(messages)

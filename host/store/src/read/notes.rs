@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::projections::{NoteDetails, note_position};
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, args, named, row, select};
 use crate::store::Store;
 use domain::event::Provenance;
 use domain::id::{AgentId, InputId, NoteId, SessionId, TurnId};
@@ -131,7 +131,7 @@ impl Store {
                 "WHERE r.agent = :agent AND r.note_id IS NOT NULL AND (:of IS NULL OR s.user_id = \
                  :of) AND (:first IS NULL OR r.id < :first) ORDER BY r.id DESC LIMIT :limit"
             );
-            let params = args![agent = agent, of = of, first = first, limit = limit];
+            let params = named![agent, of, first, limit];
             let notes: Vec<StoredNote> = sql.all(text, params)?;
             Ok(notes.into_iter().map(NoteRow::from).collect())
         })

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::event_row::StoredEvent;
-use crate::sql::{self, Args, Sql, args, int, row, select, unreadable};
+use crate::sql::{self, Args, Sql, args, int, named, row, select, unreadable};
 use crate::store::Store;
 use domain::event::{Event, OccasionAccepted, OccasionsSkipped, PostedMessage, TriggerFired};
 use domain::id::{OccasionId, SessionId};
@@ -261,7 +261,7 @@ impl Store {
                  LIMIT :limit"
             );
             let before = before.map_or(i64::MAX, int);
-            let params = args![trigger = trigger, before = before, limit = limit];
+            let params = named![trigger, before, limit];
             let found: Vec<StoredOccasion> = sql.all(text, params)?;
             let read = found.into_iter().map(StoredOccasion::record);
             read.filter_map(Result::transpose).collect()

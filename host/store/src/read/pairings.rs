@@ -1,7 +1,7 @@
 //! Pairing codes that senders got whom nobody knows.
 
 use super::ReadError;
-use crate::sql::{args, row, select};
+use crate::sql::{args, named, row, select};
 use crate::store::Store;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
@@ -67,7 +67,7 @@ impl Store {
                     PairingRow,
                     "WHERE connector = :connector AND expires > :now ORDER BY expires LIMIT :limit"
                 ),
-                args![now = now, limit = limit, connector = connector],
+                named![now, limit, connector],
             ),
             None => sql.all(
                 select!(PairingRow, "WHERE expires > ?1 ORDER BY expires LIMIT ?2"),

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use super::agents::AgentRow;
-use crate::sql::{self, Cells, FromRow, args, row, text};
+use crate::sql::{self, Cells, FromRow, args, named, row, text};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::residency::Work;
@@ -103,13 +103,7 @@ impl Store {
                      :under AND agents.path < :under || '0' AND (agents.path = :under OR \
                      agents.path >= :under || '/') ORDER BY agents.path LIMIT :limit"
                 );
-                let params = args![
-                    now = now,
-                    user = user,
-                    under = under,
-                    after = after,
-                    limit = limit
-                ];
+                let params = named![now, user, under, after, limit];
                 sql.all(text, params)
             }
             None => {
@@ -118,7 +112,7 @@ impl Store {
                      access.user_id = :user AND agents.active = 1 AND agents.path > :after ORDER \
                      BY agents.path LIMIT :limit"
                 );
-                let params = args![now = now, user = user, after = after, limit = limit];
+                let params = named![now, user, after, limit];
                 sql.all(text, params)
             }
         })
@@ -141,7 +135,7 @@ impl Store {
                  max(s.updated_at) FROM sessions AS s WHERE s.agent = agents.id AND s.user_id = \
                  :user), agents.created_at) DESC, agents.id LIMIT :limit"
             );
-            sql.all(text, args![now = now, user = user, limit = limit])
+            sql.all(text, named![now, user, limit])
         })
         .await
     }
@@ -154,8 +148,7 @@ impl Store {
                 WorkRow::COLUMNS,
                 " FROM agents WHERE agents.id = :agent"
             );
-            let work: Option<(Timestamp, WorkRow)> =
-                sql.one(text, args![now = now, agent = agent])?;
+            let work: Option<(Timestamp, WorkRow)> = sql.one(text, named![now, agent])?;
             Ok(work.map(|(made, work)| work.of_agent_made_at(made)))
         })
         .await

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use super::deliveries::{DeliveryRow, StoredDelivery};
-use crate::sql::{self, args, row, select};
+use crate::sql::{self, named, row, select};
 use crate::store::Store;
 use domain::connector::ReplyRoute;
 use domain::id::{AgentId, OperationId, RunId, SessionId};
@@ -77,12 +77,7 @@ impl Store {
                  :looked_at) AND d.state <> 'dead' AND r.ended_at IS NULL ORDER BY d.position DESC \
                  LIMIT :limit"
             );
-            let params = args![
-                connector = connector,
-                chat = chat,
-                looked_at = QUESTIONS_LOOKED_AT_MAX,
-                limit = limit
-            ];
+            let params = named![connector, chat, looked_at = QUESTIONS_LOOKED_AT_MAX, limit];
             let found: Vec<StoredQuestion> = sql.all(text, params)?;
             let read = found.into_iter().map(StoredQuestion::read);
             read.filter_map(Result::transpose).collect()

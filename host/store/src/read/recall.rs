@@ -3,7 +3,7 @@
 use super::ReadError;
 use crate::full_text;
 use crate::projections::{NoteDetails, owner_token};
-use crate::sql::{self, Json, args, row, text, unreadable};
+use crate::sql::{self, Json, named, row, text, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, NoteId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
@@ -157,7 +157,7 @@ impl Store {
         self.index_all().await;
         self.read(move |sql| {
             let limit = limit.min(RECALL_HITS_MAX);
-            let found = sql.all(text, args![words = expression, limit = limit, of = of])?;
+            let found = sql.all(text, named![words = expression, limit, of])?;
             found
                 .into_iter()
                 .map(

@@ -1,7 +1,7 @@
 //! Requests that are remembered under their keys.
 
 use super::ReadError;
-use crate::sql::{args, row, select};
+use crate::sql::{named, row, select};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::time::Timestamp;
@@ -35,7 +35,7 @@ impl Store {
                 RememberedRequest,
                 "WHERE source = :source AND key = :key AND time >= :time"
             );
-            sql.one(text, args![source = source, key = key, time = oldest])
+            sql.one(text, named![source, key, time = oldest])
         })
         .await
     }

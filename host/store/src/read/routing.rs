@@ -5,7 +5,7 @@ use super::{Clearance, ReadError};
 use crate::full_text;
 use crate::guard::ChatWith;
 use crate::query::{Query, Rows, Value};
-use crate::sql::{self, Columns, args, text};
+use crate::sql::{self, Columns, named, text};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::persona::PersonaId;
@@ -111,11 +111,11 @@ impl Store {
                 full_text::ALL.rank,
                 ", r.id DESC LIMIT :limit"
             );
-            let params = args![
+            let params = named![
                 words = expression,
                 user = clearance.user(),
-                agent = agent,
-                persona = persona,
+                agent,
+                persona,
                 limit = FOUND_MAX,
                 hidden = clearance.hidden()
             ];

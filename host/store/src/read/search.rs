@@ -4,7 +4,7 @@ use super::recall::any_of;
 use super::{Clearance, ReadError};
 use crate::full_text::{self, is_behind};
 use crate::projections::owner_token;
-use crate::sql::{args, row, text};
+use crate::sql::{named, row, text};
 use crate::store::Store;
 use crate::writer::Request;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -74,10 +74,10 @@ impl Store {
                 full_text::ALL.rank,
                 ", 1), r.time DESC, r.id DESC LIMIT :limit"
             );
-            let params = args![
+            let params = named![
                 words = expression,
                 user_id = clearance.user(),
-                limit = limit,
+                limit,
                 hidden = clearance.hidden()
             ];
             sql.all(text, params)

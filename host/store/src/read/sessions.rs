@@ -2,7 +2,7 @@
 
 use super::{Clearance, ReadError, UserSessionFilter};
 use crate::event_row::EVENT_COLUMNS;
-use crate::sql::{Sql, args, row, select, stored_as_word, text};
+use crate::sql::{Sql, args, named, row, select, stored_as_word, text};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
@@ -256,14 +256,14 @@ impl Store {
                 status,
                 pinned,
             } = filter;
-            let params = args![
-                agent = agent,
-                user = user,
-                session_type = session_type,
-                status = status,
+            let params = named![
+                agent,
+                user,
+                session_type,
+                status,
                 time = after.map(|(time, _)| time),
                 id = after.map(|(_, id)| id),
-                limit = limit
+                limit
             ];
             let text = match pinned {
                 None => listed!("", "s.updated_at"),
@@ -292,13 +292,13 @@ impl Store {
                 Some(_) => ended!("s.user_id = :user"),
                 None => ended!(":user IS NULL"),
             };
-            let params = args![
-                agent = agent,
-                user = user,
+            let params = named![
+                agent,
+                user,
                 time = after.map(|(time, _)| time),
                 id = after.map(|(_, id)| id),
-                limit = limit,
-                deleted = deleted
+                limit,
+                deleted
             ];
             sql.all(text, params)
         };
@@ -329,11 +329,11 @@ impl Store {
                  json_each(:hidden)) AND (:conversation IS NULL OR s.conversation = :conversation) \
                  ORDER BY s.created_at DESC, s.id LIMIT :limit"
             );
-            let params = args![
+            let params = named![
                 user = clearance.user(),
                 session_type = filter.session_type,
                 open = filter.open,
-                limit = limit,
+                limit,
                 hidden = clearance.hidden(),
                 conversation = filter.conversation
             ];
@@ -365,10 +365,10 @@ impl Store {
                  :id)))) AND s.agent NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY \
                  s.pinned_at IS NULL, coalesce(s.pinned_at, s.updated_at) DESC, s.id LIMIT :limit"
             );
-            let params = args![
+            let params = named![
                 user = clearance.user(),
-                open = open,
-                limit = limit,
+                open,
+                limit,
                 is_unpinned = after.map(|after| !after.is_pinned),
                 time = after.map(|after| after.time),
                 id = after.map(|after| after.session),
@@ -393,7 +393,7 @@ impl Store {
                 " FROM events WHERE position IN (SELECT position FROM items WHERE session = \
                  :session AND sequence > :after ORDER BY sequence LIMIT :limit) ORDER BY position"
             );
-            sql.all(text, args![session = session, after = after, limit = limit])
+            sql.all(text, named![session, after, limit])
         })
         .await
     }

@@ -3,7 +3,7 @@
 
 use super::{Clearance, ReadError};
 use crate::event_row::EVENT_COLUMNS;
-use crate::sql::{args, row, text};
+use crate::sql::{named, row, text};
 use crate::store::Store;
 use domain::event::Recorded;
 use domain::id::{AgentId, OperationId, SessionId};
@@ -74,8 +74,8 @@ impl Store {
     ) -> Result<Vec<SpawnedSession>, ReadError> {
         let clearance = clearance.clone();
         self.read(move |sql| {
-            let params = args![
-                session = session,
+            let params = named![
+                session,
                 user = clearance.user(),
                 depth_max = DEPTH_MAX,
                 hidden = clearance.hidden()
@@ -98,13 +98,13 @@ impl Store {
     ) -> Result<Vec<Recorded>, ReadError> {
         let clearance = clearance.clone();
         self.read(move |sql| {
-            let params = args![
-                session = session,
+            let params = named![
+                session,
                 user = clearance.user(),
                 depth_max = DEPTH_MAX,
                 hidden = clearance.hidden(),
-                after = after,
-                limit = limit
+                after,
+                limit
             ];
             sql.all(EVENTS, params)
         })

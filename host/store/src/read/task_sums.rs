@@ -2,7 +2,7 @@
 
 use super::tasks::{StoredFacts, TIME_MAX};
 use super::{ReadError, TaskFilter};
-use crate::sql::{self, Args, FromRow, Sql, args, row, text, to_json};
+use crate::sql::{self, Args, FromRow, Sql, named, row, text, to_json};
 use crate::store::Store;
 use domain::id::AgentId;
 use domain::task::{TaskSample, TaskStats, TaskTally};
@@ -78,7 +78,7 @@ fn tally(sql: &Sql<'_>, filter: &TaskFilter, hidden: &[AgentId]) -> sql::Result<
             counted(
                 sql,
                 $text,
-                args![from = from, to = to, hidden = hidden $(, $name = $name)*],
+                named![from, to, hidden $(, $name)*],
             )
         };
     }

@@ -1,7 +1,7 @@
 //! Tasks: work that agents handed to each other, a page at a time, with what became of it.
 
 use super::ReadError;
-use crate::sql::{self, Sql, args, row, text};
+use crate::sql::{self, Sql, args, named, row, text};
 use crate::store::Store;
 use domain::delegate::TaskState;
 use domain::digest::Digest;
@@ -257,14 +257,7 @@ fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> sql::Result<Vec<Tas
         ($text:ident $(, $name:ident)*) => {
             sql.all::<StoredTask>(
                 $text,
-                args![
-                    time = created_at,
-                    id = id,
-                    from = from,
-                    to = to,
-                    limit = limit
-                    $(, $name = $name)*
-                ],
+                named![time = created_at, id, from, to, limit $(, $name)*],
             )
         };
     }

@@ -7,7 +7,7 @@ use super::turns::{node, root};
 use super::{Clearance, ReadError};
 use crate::event_row::event;
 use crate::query::{Query, Value};
-use crate::sql::{self, Json, Sql, args, row, text};
+use crate::sql::{self, Json, Sql, args, named, row, text};
 use crate::store::Store;
 use domain::compaction::Mark;
 use domain::digest::Digest;
@@ -313,10 +313,10 @@ fn labels_of(
          'mentee' OR s.user_id = :user_id) AND (:agent IS NULL OR s.agent = :agent) AND s.agent \
          NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY s.created_at, s.id"
     );
-    let params = args![
-        root = root,
+    let params = named![
+        root,
         user_id = clearance.user(),
-        agent = agent,
+        agent,
         hidden = clearance.hidden()
     ];
     let heads: Vec<(TurnId, SessionLabel)> = sql.all(text, params)?;
@@ -340,10 +340,10 @@ fn makers_of(
          :user_id WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = :user_id) AND \
          (:agent IS NULL OR s.agent = :agent) AND s.agent NOT IN (SELECT value FROM \
          json_each(:hidden))",
-        args![
-            root = root,
+        named![
+            root,
             user_id = clearance.user(),
-            agent = agent,
+            agent,
             hidden = clearance.hidden()
         ],
     )?;

@@ -1,7 +1,7 @@
 //! Triggers as they are now, and what they have used.
 
 use super::ReadError;
-use crate::sql::{self, Cells, FromRow, Json, Sql, args, row, select};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select};
 use crate::store::Store;
 use domain::event::{PauseReason, TriggerOrigin};
 use domain::id::{AgentId, InputId, OccasionId, RunId, SessionId, TriggerId};
@@ -187,7 +187,7 @@ impl Store {
                         "WHERE t.removed_at IS NULL AND t.user_id = :user AND t.name > :after AND \
                          (:kind IS NULL OR t.kind = :kind) ORDER BY t.name LIMIT :limit"
                     );
-                    let params = args![user = user, after = after, kind = kind, limit = limit];
+                    let params = named![user, after, kind, limit];
                     sql.all(text, params)
                 }
                 None => {
@@ -196,7 +196,7 @@ impl Store {
                         "WHERE t.removed_at IS NULL AND (:kind IS NULL OR t.kind = :kind) AND \
                          t.name > :after ORDER BY t.name LIMIT :limit"
                     );
-                    sql.all(text, args![kind = kind, after = after, limit = limit])
+                    sql.all(text, named![kind, after, limit])
                 }
             }
         })

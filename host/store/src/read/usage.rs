@@ -1,7 +1,7 @@
 //! Usage of settled work: sums by a key, a page at a time, and of everything together.
 
 use super::ReadError;
-use crate::sql::{self, Cells, FromRow, FromValue, Sql, Value, args, text, unreadable};
+use crate::sql::{self, Cells, FromRow, FromValue, Sql, Value, named, text, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::usage::{COLUMNS, Day, UsageSum};
@@ -117,14 +117,14 @@ impl Store {
     ) -> Result<Vec<UsageRow>, ReadError> {
         self.read(move |sql| {
             let after = after.map(|key| after_value(by, key));
-            let params = args![
+            let params = named![
                 from = filter.from,
                 to = filter.to,
                 user = filter.user,
                 agent = filter.agent,
                 session = filter.session,
-                after = after,
-                limit = limit
+                after,
+                limit
             ];
             let found: Vec<(Sums, Value<'static>, String)> =
                 sql.all(statement(by, filter.user.is_some()), params)?;
@@ -153,7 +153,7 @@ impl Store {
                 Some(_) => text!("SELECT ", SUMS, " FROM usage WHERE ", meant!(user)),
                 None => text!("SELECT ", SUMS, " FROM usage WHERE ", meant!(everybody)),
             };
-            let params = args![
+            let params = named![
                 from = filter.from,
                 to = filter.to,
                 user = filter.user,

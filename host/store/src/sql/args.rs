@@ -43,15 +43,20 @@ macro_rules! arrays {
 
 arrays! { 1 2 3 4 5 }
 
-/// The arguments of a statement: `args![a, b]` for `?1` and `?2`, `args![of = a, than = b]` for
-/// `:of` and `:than`.
+/// The arguments of a statement for `?1`, `?2` and so on: `args![a, b]`.
 macro_rules! args {
-    ($($name:ident = $value:expr),+ $(,)?) => {
-        &[$((concat!(":", stringify!($name)), &$value as &dyn $crate::sql::ToValue)),+]
-            as &[(&'static str, &dyn $crate::sql::ToValue)]
-    };
     ($($value:expr),* $(,)?) => {
         &[$(&$value as &dyn $crate::sql::ToValue),*] as &[&dyn $crate::sql::ToValue]
+    };
+}
+
+/// The arguments of a statement for `:of` and `:limit`: `named![of = agent, limit]`.
+macro_rules! named {
+    ($($name:ident $(= $value:expr)?),+ $(,)?) => {
+        &[$((
+            concat!(":", stringify!($name)),
+            &$crate::sql::insert!(@value $name $(, $value)?) as &dyn $crate::sql::ToValue,
+        )),+] as &[(&'static str, &dyn $crate::sql::ToValue)]
     };
 }
 
@@ -117,4 +122,4 @@ macro_rules! upsert {
     };
 }
 
-pub(crate) use {args, insert, upsert};
+pub(crate) use {args, insert, named, upsert};

@@ -1,7 +1,6 @@
 //! Backups under load, and stores made from them.
 
 use super::sample::{NOON, Sample, begin, commit, new, noise, open, run, session, take_turn};
-use crate::sql;
 use crate::{BackupError, Commit, Expected, OpenError, RestoreError, Store, restore};
 use domain::event::{Event, HostRestored, RestoreChoice};
 use domain::id::Stream;

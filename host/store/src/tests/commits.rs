@@ -749,7 +749,7 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     let wait = Arc::clone(&held);
     let store = sample.store.clone();
     let holding = tokio::spawn(async move {
-        let until_let_go = move |_: &crate::sql::Sql<'_>| {
+        let until_let_go = move |_: &sql::Sql<'_>| {
             while wait.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }

@@ -2,7 +2,6 @@
 //! reads a copy.
 
 use super::sample::{Sample, accepted, begin, commit, noise, options, run};
-use crate::sql;
 use crate::sql::Columns;
 use crate::verify::beside;
 use crate::{Options, ReadError, Store, restore};

@@ -13,7 +13,7 @@ use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
-use crate::sql::{self, Sql, args, insert};
+use crate::sql::{self, Sql, args, insert, named};
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
@@ -179,7 +179,7 @@ fn write_blobs(
             .map(|key| key.number);
         let text = "INSERT INTO blobs (digest, bytes, brought_by, brought_with) VALUES (:digest, \
                     :bytes, :by, :with) ON CONFLICT (digest) DO NOTHING";
-        let params = args![digest = digest, bytes = bytes, by = by, with = with];
+        let params = named![digest, bytes, by, with];
         if sql.execute(text, params)? > 0 {
             new.push(*digest);
             if let Some(brought) = &mut brought {
@@ -234,7 +234,7 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
     let known = sql.one::<(Digest, Vec<u8>)>(
         "SELECT request, reply FROM idempotency WHERE source = :source AND key = :key AND time >= \
          :time",
-        args![source = key.source, key = key.key, time = oldest],
+        named![source = key.source, key = key.key, time = oldest],
     )?;
     match known {
         Some((request, reply)) if request == key.request => Err(Refused::Replayed(reply)),

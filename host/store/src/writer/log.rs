@@ -246,7 +246,7 @@ fn unless_busy(locked: sql::Result<usize>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{HELD_PAUSE_MS, Held, unless_busy};
-    use crate::sql::Connection;
+    use crate::sql::{Columns, Connection};
     use std::time::Duration;
 
     #[test]
