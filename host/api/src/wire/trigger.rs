@@ -23,13 +23,13 @@ pub(crate) struct TriggerView {
     pub(crate) spec: TriggerSpec,
     /// The kind of its occasions.
     pub(crate) kind: KindName,
-    /// Who defined it.
+    /// Its origin.
     pub(crate) origin: TriggerOriginView,
     /// The agent that made it, if one did.
     pub(crate) made_by_agent_id: Option<AgentId>,
     /// The user on whose behalf it speaks.
     pub(crate) user_id: Option<UserId>,
-    /// Whether it is fired.
+    /// Its state.
     pub(crate) state: TriggerState,
     /// The reason why it is paused.
     pub(crate) pause: Option<TriggerPauseView>,

@@ -56,7 +56,7 @@ pub(crate) struct AgentView {
     pub(crate) role: AgentRole,
     /// Its users; for a mentee, themselves alone.
     pub(crate) assignments: Vec<AssignmentView>,
-    /// Whether it is in use.
+    /// Its status.
     pub(crate) status: AgentStatus,
     /// The time at which it was archived, ISO 8601.
     pub(crate) archived_at: Option<Time>,
