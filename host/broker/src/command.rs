@@ -249,6 +249,25 @@ pub struct NewSession {
     pub user: UserId,
 }
 
+impl NewSession {
+    /// Returns the command that begins a session of the agent's first type, with nothing said of
+    /// it.
+    #[must_use]
+    pub fn of(target: Target, user: UserId) -> Self {
+        Self {
+            target,
+            session_type: None,
+            name: None,
+            model: None,
+            config: None,
+            time_limit_s: None,
+            ids: SessionIds::default(),
+            idempotency_key: None,
+            user,
+        }
+    }
+}
+
 /// A command that posts a message in a session.
 #[derive(Debug, Clone)]
 pub struct PostMessage {

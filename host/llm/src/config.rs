@@ -8,6 +8,7 @@ use domain::delegate::Presentation;
 use domain::egress::{AddressRange, GrantError};
 use domain::price::PER_MILLION_MAX;
 use domain::ranges::{OutOfRange, out_of_range};
+use domain::words;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -66,6 +67,16 @@ pub enum ProviderKind {
     /// The program `pi` (pi coding agent) of the operating system. Needs `program`.
     PiCli,
 }
+
+words!(ProviderKind {
+    Openai = "openai",
+    OpenaiCompatible = "openai-compatible",
+    Anthropic = "anthropic",
+    Scripted = "scripted",
+    ClaudeCli = "claude-cli",
+    CodexCli = "codex-cli",
+    PiCli = "pi-cli",
+});
 
 /// One provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

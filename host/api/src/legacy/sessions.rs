@@ -18,7 +18,7 @@ use crate::stream::{self, StreamParams, StreamRequest};
 use crate::wire::{ControlMode, SessionPhase};
 use axum::extract::{Extension, State};
 use axum::response::Response;
-use broker::{NewSession, Respond, SessionIds, SessionView, Target};
+use broker::{NewSession, Respond, SessionView, Target};
 use domain::definition::SESSION_TIME_LIMIT_S_MAX;
 use domain::id::{AgentId, ConversationId, NotAnId, OperationId, SessionId};
 use http::{HeaderMap, StatusCode};
@@ -106,15 +106,11 @@ pub(super) async fn create(
     let time_limit_s = time_limit_s(config.get("time_limit_seconds"))?;
     let share = api.quotas().session(&caller, api.limits())?;
     let command = NewSession {
-        target: Target::Definition(definition.agent_id.clone()),
         session_type: Some(new.session_type),
-        name: None,
         model: new.model_id,
         config: Some(config),
         time_limit_s,
-        ids: SessionIds::default(),
-        idempotency_key: None,
-        user: caller.user,
+        ..NewSession::of(Target::Definition(definition.agent_id.clone()), caller.user)
     };
     let view = broker.open_session(command).await.map_err(|error| {
         Problem::from(error)

@@ -108,7 +108,6 @@ pub(super) async fn open(
     };
     let share = api.session_share(&caller, key.as_deref()).await?;
     let command = NewSession {
-        target: target(&id),
         session_type: new.session_type,
         name: new.name,
         model: new.model,
@@ -116,7 +115,7 @@ pub(super) async fn open(
         time_limit_s: limit,
         ids,
         idempotency_key: key,
-        user: caller.user,
+        ..NewSession::of(target(&id), caller.user)
     };
     let view = api
         .command()?

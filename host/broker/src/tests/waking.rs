@@ -16,25 +16,23 @@ use store::{Commit, Expected};
 async fn remind(host: &Host, session: SessionId, in_ms: u64) {
     let time = host.broker.core.now();
     let accepted = InputAccepted {
-        input: fresh::input(),
-        session,
-        source: Source::Reminder {
-            due: time.plus_ms(in_ms),
-            depth: 0,
-            spawn_depth: 0,
-            hops: 0,
-            denies: Denies::default(),
-            permissions: Permissions::default(),
-            accounts: Accounts::default(),
-            deadline: None,
-        },
         user_id: Some(UserId::local()),
         message: Some(Draft::text(Role::User, "reminder", "now")),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time,
+        ..InputAccepted::of(
+            session,
+            fresh::input(),
+            Source::Reminder {
+                due: time.plus_ms(in_ms),
+                depth: 0,
+                spawn_depth: 0,
+                hops: 0,
+                denies: Denies::default(),
+                permissions: Permissions::default(),
+                accounts: Accounts::default(),
+                deadline: None,
+            },
+            time,
+        )
     };
     let context = Context {
         subject: Subject {

@@ -9,6 +9,8 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The type of a session that is a chat, and no structured session.
+pub const CHAT: &str = "chat";
 /// Ended sessions that an agent keeps; all of them can be listed.
 pub const HISTORY_MAX: usize = 10;
 /// Bytes of a summary that the history keeps; a longer one is in its event only.
