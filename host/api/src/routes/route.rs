@@ -245,7 +245,7 @@ fn routed_to(
 ) -> RoutedTo {
     let agent = receipt.agent.to_string();
     RoutedTo {
-        accepted: accepted_message(receipt.said, &agent, receipt.session, outcome).labelled(labels),
+        accepted: accepted_message(receipt.said, &agent, receipt.session, labels, outcome),
         agent_id: agent,
         level,
         why: receipt.why,

@@ -149,15 +149,23 @@ pub(crate) fn waits_for(kind: &WaitKind) -> &'static str {
     }
 }
 
+/// Returns the source of an input, as a word.
+pub(super) fn source_kind(source: &Source) -> &'static str {
+    match source {
+        Source::Api => "api",
+        Source::Trigger { .. } => "trigger",
+        Source::Connector { .. } => "connector",
+        Source::Opening => "opening",
+        Source::Dispatch { .. } => "dispatch",
+        Source::LateReply { .. } => "late_reply",
+        Source::Reminder { .. } => "reminder",
+    }
+}
+
 fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
-    let (source, due) = match &accepted.source {
-        Source::Api => ("api", None),
-        Source::Trigger { .. } => ("trigger", None),
-        Source::Connector { .. } => ("connector", None),
-        Source::Opening => ("opening", None),
-        Source::Dispatch { .. } => ("dispatch", None),
-        Source::LateReply { .. } => ("late_reply", None),
-        Source::Reminder { due, .. } => ("reminder", Some(due.to_string())),
+    let due = match &accepted.source {
+        Source::Reminder { due, .. } => Some(due.to_string()),
+        _ => None,
     };
     let text = accepted
         .message
@@ -168,7 +176,7 @@ fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
         input_id: accepted.input.to_string(),
         waits_for: waits_for(&accepted.waits_for()),
         priority: accepted.priority().as_str(),
-        source,
+        source: source_kind(&accepted.source),
         excerpt: excerpt(&text),
         since: accepted.time.to_string(),
         due,

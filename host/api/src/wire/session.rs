@@ -4,13 +4,13 @@
 
 use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
-use super::operation::ClientActionView;
 use broker::SessionView;
 use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, Recorded};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
 use domain::session::{EndStatus, PastSession, PendingAction, Phase};
+use domain::tool::ClientAction;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
@@ -176,14 +176,23 @@ pub(crate) struct RememberedSessionView {
 }
 
 /// A pending action.
-pub(crate) fn pending_action(action: &PendingAction) -> PendingActionView {
+pub(crate) fn pending_action(pending: &PendingAction) -> PendingActionView {
+    question(pending.tool_call_id, &pending.tool_name, &pending.action)
+}
+
+/// A question with the call that asks it, and the agent's name for that.
+pub(super) fn question(
+    call: OperationId,
+    tool_name: &str,
+    action: &ClientAction,
+) -> PendingActionView {
     PendingActionView {
-        tool_call_id: action.tool_call_id.to_string(),
-        tool_name: action.tool_name.clone(),
-        widget_type: action.action.widget.clone(),
-        props: action.action.props.clone(),
-        response_schema: action.action.response_schema.clone(),
-        lock_input: action.action.lock_input,
+        tool_call_id: call.to_string(),
+        tool_name: tool_name.to_owned(),
+        widget_type: action.widget.clone(),
+        props: action.props.clone(),
+        response_schema: action.response_schema.clone(),
+        lock_input: action.lock_input,
     }
 }
 
@@ -276,22 +285,10 @@ pub(crate) fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingAc
     if !active.is_empty() {
         return active;
     }
-    let of_chat = |call, action| chat_widget(super::operation::client_action(call, action));
     view.asking
         .iter()
-        .map(|(call, action)| (*call, of_chat(*call, action)))
+        .map(|(call, action)| (*call, question(*call, &action.widget, action)))
         .collect()
-}
-
-fn chat_widget(action: ClientActionView) -> PendingActionView {
-    PendingActionView {
-        tool_call_id: action.call_id,
-        tool_name: action.widget.clone(),
-        widget_type: action.widget,
-        props: action.props,
-        response_schema: action.response_schema,
-        lock_input: action.lock_input,
-    }
 }
 
 /// The execution state; none while the session does not wait.

@@ -3,7 +3,6 @@
 
 use super::delivery::{TurnDeliveryView, turn_delivery};
 use super::message::{MessageView, message, role_name};
-use super::operation::TokenUsage;
 use domain::event::DeliveryCause;
 use domain::id::RunId;
 use domain::message::Message;
@@ -54,7 +53,6 @@ pub(crate) struct TreeTurnView {
     /// stored at its origin.
     pub(crate) time: String,
     /// The tokens that it used.
-    #[schema(value_type = TokenUsage)]
     pub(crate) usage: Usage,
     /// The models that took part.
     pub(crate) models: Vec<String>,

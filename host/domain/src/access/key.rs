@@ -36,7 +36,7 @@ const DAY_S: u64 = 24 * 3_600;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
 pub struct KeyId(String);
 
 impl KeyId {

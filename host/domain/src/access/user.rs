@@ -19,7 +19,7 @@ const FOREIGN: &str = "oidc-";
 
 /// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`. It begins with a letter or a
 /// digit, and is none of the words that give segments of paths their meaning.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
 pub struct UserId(String);
 
 /// A text that is no user's id.
@@ -96,7 +96,18 @@ serde_as_text!(UserId::from_str);
 
 /// A permission of a credential. A user's roles decide which agents it reaches.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

@@ -26,7 +26,17 @@ use std::fmt;
 
 /// A definition's id, such as `reading-list`.
 #[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    utoipa::ToSchema,
 )]
 #[serde(transparent)]
 pub struct DefinitionId(pub String);
@@ -49,7 +59,9 @@ pub enum AgentType {
 }
 
 /// The form in which tools are shown to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, utoipa::ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {
     /// As tools.

@@ -15,7 +15,7 @@ pub const IDLE_SIGNAL_MS: u64 = 60_000;
 pub const POISON_PILL_MS: u64 = 3_600_000;
 
 /// The residency of an agent: whether it is at work, rests, or is done for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
     /// A run of it is open or an input waits, or that was so a moment ago. Leads to sleeping.

@@ -11,8 +11,9 @@ use std::borrow::Cow;
 pub type MessageId = u64;
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = MessageRole)]
 pub enum Role {
     /// The user, or a caller in the user's place.
     User,

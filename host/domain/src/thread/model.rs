@@ -12,7 +12,8 @@ const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
 const TOKENS_A_MS_MAX: u64 = 1_000;
 
 /// Tokens that a call used, as the provider counted them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = TokenUsage)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input_tokens: u64,

@@ -8,7 +8,7 @@ use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 
 /// The way in which a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
     /// It ended with a reply.

@@ -107,7 +107,18 @@ impl Target {
 /// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
 /// is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {

@@ -10,7 +10,18 @@ const HEARTBEAT: &str = "heartbeat";
 
 /// A rule that finds an agent when none is named. Of those whose paths match, the one that was used
 /// last is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchStrategy {
     /// `most-recent-foreground`: an agent that a person talks with.

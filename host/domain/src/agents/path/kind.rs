@@ -9,10 +9,22 @@ use std::str::FromStr;
 
 /// The kind of agent that lives at a path. The last suffix decides it, or else the root.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
+#[schema(as = AgentKind)]
 pub enum PathKind {
     /// `/<user>/<connector>`
     Connector,
@@ -38,7 +50,18 @@ pub enum PathKind {
 
 /// The role by which the model of an agent is configured.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {

@@ -73,8 +73,21 @@ pub enum Intake {
 words!(Intake { Polling = "polling", Webhook = "webhook" });
 
 /// The treatment of senders whom no connector key names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = UnknownSenders)]
 pub enum UnknownSender {
     /// They hear nothing.
     #[default]

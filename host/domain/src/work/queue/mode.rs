@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 /// The treatment of messages that arrive while the agent is busy. Read in every spelling that it
 /// has, written in one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, utoipa::ToSchema)]
+#[schema(as = QueueMode, rename_all = "lowercase")]
 pub enum Mode {
     /// They join the open run at its next boundary. No tool that runs is cancelled for it.
     #[default]

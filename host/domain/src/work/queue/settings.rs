@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::str::FromStr;
 
 /// The inputs that are dropped when one arrives and the queue is at its cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub enum DropPolicy {
     /// Nothing that waits: the arriving input is refused.
     New,

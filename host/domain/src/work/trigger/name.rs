@@ -22,7 +22,7 @@ pub struct NotATriggerName {
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident: $of:literal;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
         pub struct $name(String);
 
         wrapped_text!($name);
