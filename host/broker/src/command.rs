@@ -94,7 +94,7 @@ mod transcripts;
 mod trees;
 mod turn_report;
 
-pub use address::Address;
+pub use address::{Address, AddressLevel};
 pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use arriving::{Arriving, Isolated};

@@ -44,8 +44,11 @@ pub struct Config {
 }
 
 /// The API of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, utoipa::ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = ModelProviderKind)]
 pub enum ProviderKind {
     /// OpenAI's own chat completions. The key comes from `OPENAI_API_KEY` unless said otherwise.
     Openai,

@@ -53,7 +53,6 @@ pub(super) struct NewMessage {
     queue: Option<QueueBody>,
     /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or
     /// `critical`; `normal` without.
-    #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
     /// Labels of the sender's own, for itself: 16 at most, with names of 1 to 64 letters, digits,
     /// `.`, `-`, `_` and `/`, and values of 256 bytes at most. They are kept and shown with the
@@ -125,7 +124,7 @@ pub(super) struct Receipt {
     /// The condition that the input waits for. `steer` waits for the next boundary of the turn in
     /// progress, `interrupt` for that turn's end, which it causes, `followup` and `collect` for
     /// their turn after that one. When no turn is in progress, one begins.
-    waits_for: &'static str,
+    waits_for: wire::WaitsFor,
     /// The labels that were put on it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,

@@ -3,8 +3,8 @@
 
 use super::message::{draft, message};
 use super::operation::{operation, settlements};
-use super::queue::{source_kind, waits_for};
-use super::session::question;
+use super::queue::{InputSource, waits_for};
+use super::session::{SessionPhase, question};
 use super::session_frame::{Repeatable, SessionFrame, Shown, Stored, TurnOf};
 use super::spawned::Spawned;
 use super::values::{ContentDigest, Time};
@@ -46,7 +46,7 @@ pub(crate) fn message_accepted<'a>(
     Some(SessionFrame::MessageAccepted {
         input_id: it.input,
         message: draft(it.message.as_ref()?),
-        source: source_kind(&it.source),
+        source: InputSource::of(&it.source),
         user_id: it.user_id.as_ref(),
         waits_for: waits_for(&it.waits_for()),
         of,
@@ -156,7 +156,7 @@ impl<'a> Stored<'a> {
         let of = self;
         match event {
             Event::SlotTaken(it) => vec![SessionFrame::StateChange {
-                status: "active",
+                status: SessionPhase::Active,
                 session_type: Some(&it.session_type),
                 of,
             }],
@@ -164,14 +164,14 @@ impl<'a> Stored<'a> {
             Event::ExecutionSuspended(it) => {
                 let tool_call_id = it.pending_action.tool_call_id;
                 vec![
-                    self.state("awaiting_client_action"),
+                    self.state(SessionPhase::AwaitingClientAction),
                     SessionFrame::RunSuspended { tool_call_id, of },
                 ]
             }
             Event::ExecutionResumed(it) => {
                 let tool_call_id = it.tool_call_id;
                 vec![
-                    self.state("active"),
+                    self.state(SessionPhase::Active),
                     SessionFrame::RunResumed { tool_call_id, of },
                 ]
             }
@@ -181,23 +181,23 @@ impl<'a> Stored<'a> {
                     reason: it.reason,
                     of,
                 };
-                let goes_on = (!it.still_waiting).then(|| self.state("active"));
+                let goes_on = (!it.still_waiting).then(|| self.state(SessionPhase::Active));
                 std::iter::once(withdrawn).chain(goes_on).collect()
             }
             Event::SlotCompleted(it) => {
                 let summary = &it.summary;
                 vec![
-                    self.state("completed"),
+                    self.state(SessionPhase::Completed),
                     SessionFrame::SessionCompleted { summary, of },
                 ]
             }
             Event::SlotTerminated(it) if it.reason == EXPIRED => {
-                vec![self.state("expired"), SessionFrame::SessionExpired { of }]
+                vec![self.state(SessionPhase::Expired), SessionFrame::SessionExpired { of }]
             }
             Event::SlotTerminated(it) => {
                 let reason = &it.reason;
                 vec![
-                    self.state("terminated"),
+                    self.state(SessionPhase::Terminated),
                     SessionFrame::Terminated { reason, of },
                 ]
             }
@@ -205,7 +205,7 @@ impl<'a> Stored<'a> {
         }
     }
 
-    fn state(self, status: &'static str) -> SessionFrame<'a> {
+    fn state(self, status: SessionPhase) -> SessionFrame<'a> {
         SessionFrame::StateChange {
             status,
             session_type: None,

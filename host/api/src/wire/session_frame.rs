@@ -3,9 +3,11 @@
 
 use super::message::{CallView, MessageView};
 use super::operation::{OperationView, OutcomeView};
-use super::session::PendingActionView;
+use super::queue::{InputSource, WaitsFor};
+use super::session::{ControlMode, PendingActionView, SessionPhase};
 use super::spawned::Spawned;
 use super::values::{ContentDigest, Time};
+use domain::cut_off::CutOff;
 use domain::error_code::ErrorCategory;
 use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
 use domain::session::Withdrawal;
@@ -23,9 +25,9 @@ pub(crate) enum SessionFrame<'a> {
         /// The session; none when an agent is followed that has no active one.
         session_id: Option<SessionId>,
         /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-        status: Option<&'static str>,
+        status: Option<SessionPhase>,
         /// `reactive` or `proactive`.
-        control_mode: Option<&'static str>,
+        control_mode: Option<ControlMode>,
         /// The question that waits for its answer.
         pending_action: Option<PendingActionView>,
     },
@@ -41,7 +43,7 @@ pub(crate) enum SessionFrame<'a> {
     /// A structured session is in another state.
     StateChange {
         /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-        status: &'static str,
+        status: SessionPhase,
         /// Its type, when it begins.
         #[serde(skip_serializing_if = "Option::is_none")]
         session_type: Option<&'a str>,
@@ -97,12 +99,12 @@ pub(crate) enum SessionFrame<'a> {
         message: MessageView,
         /// The source of it: `api`, `trigger`, `connector`, `dispatch`, `late_reply` or
         /// `reminder`.
-        source: &'static str,
+        source: InputSource,
         /// The user who wrote it, or for whom the sending agent works.
         user_id: Option<&'a UserId>,
         /// The point that it waits for while a turn is in progress: `steer`, `interrupt`,
         /// `followup`, `collect` or `own_turn`.
-        waits_for: &'static str,
+        waits_for: WaitsFor,
         #[serde(flatten)]
         of: Repeatable<'a>,
     },
@@ -206,7 +208,7 @@ pub(crate) enum SessionFrame<'a> {
         origin: String,
         /// The reason why it is not whole: `length`, `content_filter` or `refusal`; none if it
         /// is.
-        stop: Option<&'static str>,
+        stop: Option<CutOff>,
         #[serde(flatten)]
         of: Stored<'a>,
     },

@@ -3,7 +3,7 @@
 use super::host::{DUE_SESSIONS_MAX, Host, replies};
 use crate::fresh;
 use crate::journal::Context;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use domain::account::Accounts;
 use domain::authority::{Denies, Permissions};
 use domain::event::{Event, InputAccepted, Source, Subject};
@@ -56,7 +56,7 @@ async fn sessions_in_quarantine_that_stay_due_keep_no_other_from_being_woken() {
         let session = host.open().await;
         host.broker.core.quarantine.put(Quarantined {
             session,
-            why: Why::Skipped,
+            why: QuarantineCause::Skipped,
             reason: "a test".to_owned(),
             since: host.broker.core.now(),
         });

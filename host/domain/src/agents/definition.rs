@@ -23,20 +23,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use utoipa::ToSchema;
 
 /// A definition's id, such as `reading-list`.
 #[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    utoipa::ToSchema,
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(transparent)]
 pub struct DefinitionId(pub String);
@@ -60,7 +51,7 @@ pub enum AgentType {
 
 /// The form in which tools are shown to an agent.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {

@@ -102,8 +102,9 @@ pub struct Execution {
 }
 
 /// The way in which a structured session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SessionEnd)]
 pub enum EndStatus {
     /// Well.
     Completed,

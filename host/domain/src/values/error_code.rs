@@ -7,6 +7,7 @@
 
 use crate::values::text::words;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ mod tests;
 pub(crate) const LIMIT_REACHED: &str = "limit-reached";
 
 /// The stage at which something went wrong, as the designs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
     /// An agent cannot be made of what is configured.

@@ -34,6 +34,7 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 /// The tool's name.
 pub const NAME: &str = crate::agents::authority::DELEGATE;
@@ -118,7 +119,7 @@ impl Target {
     Default,
     Serialize,
     Deserialize,
-    utoipa::ToSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {

@@ -4,7 +4,7 @@ use super::ReplyRouteView;
 use super::public;
 use crate::wire::message::{MessageView, draft};
 use crate::wire::operation::ReplyToView;
-use crate::wire::queue::waits_for;
+use crate::wire::queue::{WaitsFor, waits_for};
 use crate::wire::values::{ContentDigest, Time};
 use domain::account::Accounts;
 use domain::budget::Budget;
@@ -59,7 +59,7 @@ public! {
         message: Option<MessageView> = it.message.as_ref().map(draft),
         model: Option<String>,
         user_id: Option<UserId>,
-        waits_for: &'static str = waits_for(&it.waits_for()),
+        waits_for: WaitsFor = waits_for(&it.waits_for()),
         priority: Priority = it.priority(),
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         labels: BTreeMap<String, String> = it.labels.0.clone(),

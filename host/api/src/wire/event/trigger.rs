@@ -4,7 +4,7 @@
 //! are in the session that took them, for whoever may see that. How much there was is shown.
 
 use super::public;
-use crate::wire::trigger::{MessageOutcome, TriggerPauseView, TriggerSpecShape};
+use crate::wire::trigger::{MessageOutcome, TriggerPauseView};
 use crate::wire::values::{ContentDigest, Time};
 use domain::event::{self, TriggerOrigin, TriggerTrouble};
 use domain::id::{AgentId, OccasionId};
@@ -17,7 +17,6 @@ use serde::Serialize;
 public! {
     TriggerDefined(it: event::TriggerDefined) {
         trigger: TriggerName = it.name.clone(),
-        #[schema(value_type = TriggerSpecShape)]
         spec: Box<TriggerSpec>,
         origin: OriginView = (&it.origin).into(),
         next_due_at: Option<Time> = it.next_due.map(Time),
@@ -95,7 +94,7 @@ pub(crate) struct FiredMessage {
 
 /// The one who made a trigger.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = TriggerOrigin)]
+#[schema(as = TriggerMaker)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum OriginView {
     /// The configuration, with which it changes and goes.

@@ -6,6 +6,7 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The kind of agent that lives at a path. The last suffix decides it, or else the root.
 #[derive(
@@ -20,7 +21,7 @@ use std::str::FromStr;
     Serialize,
     Deserialize,
     JsonSchema,
-    utoipa::ToSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
@@ -61,7 +62,7 @@ pub enum PathKind {
     Serialize,
     Deserialize,
     JsonSchema,
-    utoipa::ToSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {
