@@ -14,7 +14,7 @@ use serde_json::Value;
 #[schema(as = ClientAction)]
 pub(crate) struct ClientActionView {
     /// The id to answer under.
-    pub(crate) call_id: String,
+    pub(crate) call_id: OperationId,
     /// The widget that shows it.
     pub(crate) widget: String,
     /// The properties that the widget shows.
@@ -29,7 +29,7 @@ pub(crate) struct ClientActionView {
 /// A question with the operation that asks it.
 pub(crate) fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
     ClientActionView {
-        call_id: call.to_string(),
+        call_id: call,
         widget: action.widget.clone(),
         props: action.props.clone(),
         response_schema: action.response_schema.clone(),

@@ -160,7 +160,7 @@ impl<'a> Stored<'a> {
                 session_type: Some(&it.session_type),
                 of,
             }],
-            // What is asked comes with the step that asks it, in a chat too; both are in one commit.
+            // What is asked comes with the step that asks it, in the same commit.
             Event::ExecutionSuspended(it) => {
                 let tool_call_id = it.pending_action.tool_call_id;
                 vec![
@@ -192,7 +192,10 @@ impl<'a> Stored<'a> {
                 ]
             }
             Event::SlotTerminated(it) if it.reason == EXPIRED => {
-                vec![self.state(SessionPhase::Expired), SessionFrame::SessionExpired { of }]
+                vec![
+                    self.state(SessionPhase::Expired),
+                    SessionFrame::SessionExpired { of },
+                ]
             }
             Event::SlotTerminated(it) => {
                 let reason = &it.reason;
@@ -233,9 +236,9 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Returns the frames by which a part of a model's reply is void where no other attempt follows:
-    /// the call came to an end with an attempt of which nothing more is known, because the host was
-    /// killed or the call was stopped.
+    /// Returns the frames by which a part of a model's reply is void where no other attempt
+    /// follows: the call came to an end with an attempt of which nothing more is known, because
+    /// the host was killed or the call was stopped.
     fn voided(self, settled: &[Settlement]) -> impl Iterator<Item = SessionFrame<'a>> {
         let is_void = |settlement: &&Settlement| {
             let is_reply = matches!(
@@ -246,8 +249,8 @@ impl<'a> Stored<'a> {
             );
             !is_reply && settlement.attempts.last().is_some_and(Attempt::is_lost)
         };
-        // One that used nothing has its number in common with the next, so the newest has one of these.
-        // Those before it are void as well.
+        // One that used nothing has its number in common with the next, so the newest has one of
+        // these. Those before it are void as well.
         let of_each = move |settlement: &Settlement| {
             let operation = settlement.operation;
             (0..)
@@ -320,8 +323,8 @@ impl<'a> Stored<'a> {
         asking.into_iter().chain(calling).collect()
     }
 
-    /// Returns the frames of the agent's messages, of its model's thinking, and of the calls that the
-    /// model made.
+    /// Returns the frames of the agent's messages, of its model's thinking, and of the calls that
+    /// the model made.
     fn spoken(self, messages: &[Message]) -> Vec<SessionFrame<'a>> {
         let of = self;
         let mut events = Vec::new();

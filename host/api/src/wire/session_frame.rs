@@ -122,7 +122,7 @@ pub(crate) enum SessionFrame<'a> {
     RunStarted {
         /// The type of its session.
         session_type: &'a str,
-        /// Of its inputs, those that it began with. Those that join it later are in its last frames.
+        /// With the inputs that it began with. Those that join it later are in its last frames.
         #[serde(flatten)]
         turn: TurnOf,
         #[serde(flatten)]

@@ -3,7 +3,7 @@
 use super::CodedSchema;
 use super::values::Time;
 use domain::error_code::ErrorCategory;
-use domain::telemetry::TelemetryEvent;
+use domain::telemetry::{TelemetryEvent, TelemetryKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub(crate) const LAG: &str = "lag";
 pub(crate) struct TelemetryEventView<'a> {
     /// The type of what happened, such as `message.received`.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: TelemetryKind,
     /// The time at which it happened, ISO 8601.
     timestamp: Time,
     /// Ids (`agentId`, `sessionId`, `runId`, `messageId`, `operationId`), numbers
@@ -64,7 +64,7 @@ pub(crate) fn telemetry_event(event: &TelemetryEvent) -> TelemetryEventView<'_> 
         .collect();
     data.extend(event.data.clone());
     TelemetryEventView {
-        kind: event.kind.as_str(),
+        kind: event.kind,
         timestamp: Time(event.time),
         data,
         error: event.error.as_ref().map(|error| TelemetryErrorView {

@@ -6,9 +6,10 @@
 use super::public;
 use crate::wire::delivery::ChoiceView;
 use crate::wire::values::Time;
-use domain::connector::{ConnectorName, ReplyRoute};
+use domain::connector::ReplyRoute;
 use domain::event::{self, Arrival, ArrivalOutcome, DeliveryCause, DeliveryOutcome};
 use domain::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
+use domain::path::ConnectorName;
 use domain::trouble::ServiceTrouble;
 use domain::user::UserId;
 use serde::Serialize;
