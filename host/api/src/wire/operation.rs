@@ -46,9 +46,8 @@ pub(crate) struct OperationView {
     operation_id: Option<OperationId>,
     /// The agent's name for it.
     key: String,
-    /// `model`, `tool`, `client`, `agent`, `detached`, `external`, `recall`, `command`, `memory`,
-    /// `timer`, `refused` or `reply`.
-    kind: &'static str,
+    /// Its kind.
+    kind: OperationKind,
     /// The step that started it.
     step: u32,
     /// The tool that the model called with it.
@@ -96,7 +95,7 @@ pub(crate) struct OperationView {
     due: Option<Time>,
     /// The outcome of a refused call, as reported to the agent, such as `failed` or `denied`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
+    outcome: Option<OutcomeKind>,
     /// The place of the result of a call that was answered without being made.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
@@ -118,6 +117,62 @@ pub(crate) struct OperationView {
     /// The deadline, ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Time>,
+}
+
+/// The kind of an operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum OperationKind {
+    /// A model is called.
+    #[default]
+    Model,
+    /// A tool is called.
+    Tool,
+    /// The user is asked.
+    Client,
+    /// Another agent works, and its reply is waited for.
+    Agent,
+    /// Another agent works, and nobody waits for it.
+    Detached,
+    /// A program elsewhere takes the turn.
+    External,
+    /// The memory is searched.
+    Recall,
+    /// A command line is carried out.
+    Command,
+    /// The memory is changed.
+    Memory,
+    /// A time is waited for.
+    Timer,
+    /// A call that is not made.
+    Refused,
+    /// A reply to the agent that waits for it.
+    Reply,
+}
+
+/// The outcome of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = OperationOutcome)]
+enum OutcomeKind {
+    /// A message entered the thread.
+    Message,
+    /// Content that stays between the agent and the host.
+    Parts,
+    /// A value.
+    Value,
+    /// The time came.
+    Elapsed,
+    /// It failed.
+    Failed,
+    /// It was not allowed.
+    Denied,
+    /// Its deadline passed.
+    TimedOut,
+    /// It was stopped.
+    Cancelled,
+    /// It may have been done or not.
+    Unknown,
 }
 
 /// The call of a message that an operation answers.
@@ -152,13 +207,12 @@ pub(crate) struct ReplyToView {
 
 /// The outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = OperationOutcome)]
+#[schema(as = SettledOutcome)]
 pub(crate) struct OutcomeView {
     /// The operation.
     operation_id: OperationId,
-    /// `message`, `parts`, `value`, `elapsed`, `failed`, `denied`, `timed_out`, `cancelled` or
-    /// `unknown`.
-    outcome: &'static str,
+    /// Its kind.
+    outcome: OutcomeKind,
     /// The value, of the outcome `value`.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
@@ -245,18 +299,18 @@ fn performed(operation: &Operation) -> OperationView {
                 Audience::User => "user",
                 Audience::Hidden => "hidden",
             }),
-            ..kind("model")
+            ..kind(OperationKind::Model)
         },
         Performer::Tool {
             tool, arguments, ..
         } => OperationView {
             tool: Some(tool.clone()),
             arguments: Some(parsed(arguments)),
-            ..kind("tool")
+            ..kind(OperationKind::Tool)
         },
         Performer::Client { action } => OperationView {
             client_action: Some(client_action(operation.id, action)),
-            ..kind("client")
+            ..kind(OperationKind::Client)
         },
         Performer::Agent {
             agent,
@@ -267,7 +321,7 @@ fn performed(operation: &Operation) -> OperationView {
         } => OperationView {
             target: handed_over(agent, session, input),
             arguments: delegation.as_deref().map(parsed),
-            ..kind("agent")
+            ..kind(OperationKind::Agent)
         },
         Performer::Detached {
             agent,
@@ -276,49 +330,49 @@ fn performed(operation: &Operation) -> OperationView {
             ..
         } => OperationView {
             target: handed_over(agent, session, input),
-            ..kind("detached")
+            ..kind(OperationKind::Detached)
         },
         Performer::External { messages } => OperationView {
             messages: Some(messages.clone()),
-            ..kind("external")
+            ..kind(OperationKind::External)
         },
         Performer::Recall { query, limit, .. } => OperationView {
             query: Some(query.clone()),
             limit: Some(*limit),
-            ..kind("recall")
+            ..kind(OperationKind::Recall)
         },
         Performer::Command { command } => OperationView {
             command: Some(command.clone()),
-            ..kind("command")
+            ..kind(OperationKind::Command)
         },
         Performer::Memory { told } => OperationView {
             result: Some(parsed(told)),
-            ..kind("memory")
+            ..kind(OperationKind::Memory)
         },
         Performer::Lasting { tool, arguments } => OperationView {
             name: Some(tool.clone()),
             arguments: Some(parsed(arguments)),
-            ..kind("tool")
+            ..kind(OperationKind::Tool)
         },
         Performer::Timer { due } => OperationView {
             due: Some(Time(*due)),
-            ..kind("timer")
+            ..kind(OperationKind::Timer)
         },
         Performer::Refused { outcome, .. } => {
             let outcome = Outcome::of(outcome);
             OperationView {
-                outcome: Some(outcome.word),
+                outcome: Some(outcome.kind),
                 message: outcome.message,
                 value: outcome.value,
                 failure: outcome.failure,
                 cause: outcome.cause,
-                ..kind("refused")
+                ..kind(OperationKind::Refused)
             }
         }
         Performer::Reply { to, settled } => OperationView {
             reply_to: Some(to.into()),
             settled: Some(*settled),
-            ..kind("reply")
+            ..kind(OperationKind::Reply)
         },
     }
 }
@@ -363,7 +417,7 @@ fn view(settlement: &Settlement, message: Option<MessageId>) -> SettledOperation
     SettledOperation {
         outcome: OutcomeView {
             operation_id: settlement.operation,
-            outcome: outcome.word,
+            outcome: outcome.kind,
             value: outcome.value,
             failure: outcome.failure,
             cause: outcome.cause,
@@ -378,7 +432,7 @@ fn view(settlement: &Settlement, message: Option<MessageId>) -> SettledOperation
 
 /// An outcome as a word, with what belongs to it.
 struct Outcome {
-    word: &'static str,
+    kind: OutcomeKind,
     message: Option<MessageId>,
     value: Option<Value>,
     failure: Option<Failure>,
@@ -388,32 +442,32 @@ struct Outcome {
 impl Outcome {
     fn of(outcome: &OperationOutcome) -> Self {
         let (mut message, mut value, mut failure, mut cause) = (None, None, None, None);
-        let word = match outcome {
+        let kind = match outcome {
             OperationOutcome::Message { id } => {
                 message = Some(*id);
-                "message"
+                OutcomeKind::Message
             }
             // What is not in the thread is between the agent and the host.
-            OperationOutcome::Parts { .. } => "parts",
+            OperationOutcome::Parts { .. } => OutcomeKind::Parts,
             OperationOutcome::Value { value: answer } => {
                 value = Some(answer.clone());
-                "value"
+                OutcomeKind::Value
             }
-            OperationOutcome::Elapsed => "elapsed",
+            OperationOutcome::Elapsed => OutcomeKind::Elapsed,
             OperationOutcome::Failed { failure: why } => {
                 failure = Some(why.clone());
-                "failed"
+                OutcomeKind::Failed
             }
-            OperationOutcome::Denied => "denied",
-            OperationOutcome::TimedOut => "timed_out",
-            OperationOutcome::Cancelled => "cancelled",
+            OperationOutcome::Denied => OutcomeKind::Denied,
+            OperationOutcome::TimedOut => OutcomeKind::TimedOut,
+            OperationOutcome::Cancelled => OutcomeKind::Cancelled,
             OperationOutcome::Unknown { cause: why } => {
                 cause = Some(why.clone());
-                "unknown"
+                OutcomeKind::Unknown
             }
         };
         Self {
-            word,
+            kind,
             message,
             value,
             failure,
