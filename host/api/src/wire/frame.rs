@@ -8,7 +8,6 @@ use super::spawned::Spawned;
 use broker::{Frame, Show};
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use utoipa::ToSchema;

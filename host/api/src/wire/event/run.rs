@@ -101,7 +101,7 @@ public! {
     StepFailed(it: event::StepFailed) {
         step: u32,
         attempt: u32,
-        outcome: String,
+        outcome: event::StepFault,
         detail: String,
         #[schema(value_type = Object)]
         usage: CallUsage,
