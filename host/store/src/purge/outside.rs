@@ -250,7 +250,7 @@ fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>>
             stream,
             position = delivery.position,
             to = delivery.last,
-            id = delivery.id
+            id = delivery.id.to_string()
         ],
     )
 }

@@ -4,7 +4,7 @@ use super::sample::{
     NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn,
 };
 use crate::open::QUICK_CHECK_BYTES_MAX;
-use crate::sql::{Columns, Connection, Sql};
+use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, Commit, Expected, OpenError, ReadError, Snapshot, Store};
 use domain::event::READER;
 use domain::id::Stream;
@@ -239,13 +239,14 @@ async fn no_column_is_called_user() {
     let sample = Sample::new();
     sample.store.close().await;
     let connection = Connection::open(sample.database()).unwrap();
-    let columns: Vec<(String, String)> = Sql::new(&connection)
-        .all(
-            "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE \
-             t.type = 'table'",
-            [],
-        )
-        .unwrap();
+    let text = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE \
+                t.type = 'table'";
+    let mut statement = connection.prepare(text).unwrap();
+    let mut rows = statement.query([]).unwrap();
+    let mut columns: Vec<(String, String)> = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        columns.push((row.get(0).unwrap(), row.get(1).unwrap()));
+    }
     assert!(columns.contains(&("agent_users".to_owned(), "user_id".to_owned())));
     let found: Vec<_> = columns
         .iter()
