@@ -49,10 +49,11 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "a verification asks for the blob of each reference",
     },
     LookedThrough {
-        statement: "SELECT count(*), count(*) FILTER (WHERE json_extract(paused, '$.kind') IN \
-                    ('failures', 'schedule')), count(*) FILTER (WHERE open_until IS NOT NULL), \
-                    (SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired')) FROM \
-                    triggers WHERE removed_at IS NULL",
+        statement: "SELECT count(*) AS there, count(*) FILTER (WHERE json_extract(paused, \
+                    '$.kind') IN ('failures', 'schedule')) AS given_up, count(*) FILTER (WHERE \
+                    open_until IS NOT NULL) AS held_up, (SELECT count(*) FROM occasions WHERE \
+                    state IN ('waiting', 'fired')) AS open_occasions FROM triggers WHERE \
+                    removed_at IS NULL",
         scans: &[
             "SCAN triggers USING INDEX triggers_by_name",
             "SCAN occasions USING INDEX occasions_open",
