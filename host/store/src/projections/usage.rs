@@ -5,8 +5,8 @@ use domain::event::Recorded;
 use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 
-/// A statement that adds the sums `?1` to `?11`, on the day `?12` with the model `?13`, to the row
-/// of an owner: the session, the user and the agent that are read there.
+/// A statement that adds a share's sums, on its day with its model, to the row of an owner: the
+/// session, the user and the agent that are read there.
 macro_rules! add_to_row_of {
     ($owner:literal, $there:literal) => {
         concat!(
@@ -14,7 +14,8 @@ macro_rules! add_to_row_of {
              unpriced_attempts, input_tokens, output_tokens, cached_tokens, cost_micros, \
              tool_calls, active_ms, reserved_tokens, reserved_cost_micros) SELECT ",
             $owner,
-            ", ?12, ?13, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 ",
+            ", :day, :share, :calls, :attempts, :unpriced, :input, :output, :cached, :cost, :tools, \
+             :active, :reserved, :reserved_cost ",
             $there,
             " ON CONFLICT (day, session, user_id, model) DO UPDATE SET model_calls = \
              usage.model_calls + excluded.model_calls, attempts = usage.attempts + \
@@ -33,7 +34,7 @@ macro_rules! add_to_row_of {
 /// Adds to the sums of a run's session and user: one row for each share. A run whose start was
 /// erased has none.
 pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<()> {
-    let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = ?14");
+    let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = :id");
     used.iter()
         .try_for_each(|share| write(sql, text, &share, Some(run)))
 }
@@ -50,7 +51,7 @@ pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> sql:
 
 /// Adds the sums of what was purged to rows that are nobody's.
 pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> sql::Result<()> {
-    let text = add_to_row_of!("'', '', ''", "WHERE ?14 IS NULL");
+    let text = add_to_row_of!("'', '', ''", "WHERE :id IS NULL");
     shares
         .iter()
         .try_for_each(|share| write(sql, text, share, None))
