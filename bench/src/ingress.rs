@@ -248,7 +248,7 @@ fn input_accepted(session: SessionId) -> InputAccepted {
         input: InputId(Uuid::now_v7()),
         session,
         source: Source::Api,
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "api", WORDS)),
         model: None,
         waits_for: None,

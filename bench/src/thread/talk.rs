@@ -3,7 +3,7 @@
 use super::{Conversation, WORDS};
 use crate::view::{NOON, basis};
 use domain::authority::Permissions;
-use domain::basis::Basis;
+use domain::basis::{Basis, ResolvedConfigDigests};
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
@@ -142,7 +142,7 @@ impl Conversation {
             session: self.session,
             turn: node.clone(),
             revision: node.depth,
-            untrusted: Some(false),
+            untrusted: false,
             inputs: vec![input],
             compacts: false,
             time: NOON,
@@ -193,8 +193,8 @@ impl Conversation {
             definition: DefinitionId("assistant".to_owned()),
             session_type: "chat".to_owned(),
             component: Digest::of(b"component"),
-            resolved_config: None,
-            configuration: None,
+            resolved_config: ResolvedConfigDigests::all_of(Digest::of(EMPTY_STATE)),
+            configuration: Digest::of(b"configuration"),
             persona: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),

@@ -10,29 +10,20 @@ use rusqlite::{Connection, OptionalExtension, params};
 /// The name under which a database says which is the oldest reader that it permits.
 const OLDEST_READER: &str = "oldest_reader";
 
+/// The name under which a database says which baseline it began with.
+const BASELINE: &str = "baseline";
+/// The layout that each database begins with.
+pub(crate) const FIRST: &str = include_str!("schema/0001.sql");
+
 /// Each brings a database from the version that is its index to the next; `user_version` counts
 /// those that are done. A released one never changes.
-pub(crate) const MIGRATIONS: &[&str] = &[
-    include_str!("schema/0001.sql"),
-    include_str!("schema/0002.sql"),
-    include_str!("schema/0003.sql"),
-    include_str!("schema/0004.sql"),
-    include_str!("schema/0005.sql"),
-    include_str!("schema/0006.sql"),
-    include_str!("schema/0007.sql"),
-    include_str!("schema/0008.sql"),
-    include_str!("schema/0009.sql"),
-    include_str!("schema/0010.sql"),
-    include_str!("schema/0011.sql"),
-    include_str!("schema/0012.sql"),
-    include_str!("schema/0013.sql"),
-    include_str!("schema/0014.sql"),
-    include_str!("schema/0015.sql"),
-    include_str!("schema/0016.sql"),
-    include_str!("schema/0017.sql"),
-    include_str!("schema/0018.sql"),
-    include_str!("schema/0019.sql"),
-];
+const MIGRATIONS: &[&str] = &[FIRST];
+
+/// The digest of the layout that each database begins with. Until the first release that may be
+/// overwritten; a database that began with another one is not read.
+pub(crate) fn baseline() -> Digest {
+    Digest::of(FIRST.as_bytes())
+}
 
 /// The version that this program writes.
 pub(crate) fn newest() -> usize {
@@ -59,19 +50,31 @@ pub(crate) fn write_version_again(connection: &Connection) -> rusqlite::Result<(
 /// `store_id`; one that holds events has its projections folded again with the last, for tables
 /// that were not there when the events were stored.
 pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {
+    migrate_by(MIGRATIONS, connection, store_id)
+}
+
+/// Does what [`migrate`] does, by these migrations.
+pub(crate) fn migrate_by(
+    migrations: &[&str],
+    connection: &mut Connection,
+    store_id: &str,
+) -> rusqlite::Result<()> {
     let done = version(connection)?;
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+    for (index, migration) in migrations.iter().enumerate().skip(done) {
         let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         if index == 0 {
-            transaction.execute("INSERT INTO meta VALUES ('store_id', ?1)", [store_id])?;
             transaction.execute(
-                "INSERT INTO blobs VALUES (?1, ?2)",
+                "INSERT INTO meta (name, value) VALUES ('store_id', ?1), (?2, ?3)",
+                params![store_id, BASELINE, baseline().to_string()],
+            )?;
+            transaction.execute(
+                "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2)",
                 params![Digest::of(EMPTY_STATE).0, EMPTY_STATE],
             )?;
         }
-        if done > 0 && index + 1 == newest() {
+        if done > 0 && index + 1 == migrations.len() {
             fold::fold(&Sql::new(&transaction))?;
         }
         transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
@@ -79,6 +82,17 @@ pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::
         transaction.commit()?;
     }
     permit(connection)
+}
+
+/// Returns whether a database is new, or began with the layout that new ones begin with.
+pub(crate) fn has_baseline(connection: &Connection) -> rusqlite::Result<bool> {
+    if version(connection)? == 0 {
+        return Ok(true);
+    }
+    let text = "SELECT 1 FROM meta WHERE name = ?1 AND value = ?2";
+    connection
+        .prepare(text)?
+        .exists(params![BASELINE, baseline().to_string()])
 }
 
 /// The oldest reader that a database permits; 0 when it names none.

@@ -233,7 +233,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
             accounts: Default::default(),
             deadline: None,
         },
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(message),
         model: None,
         waits_for: None,

@@ -88,7 +88,7 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
         input: InputId(uuid::Uuid::now_v7()),
         session,
         source,
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(message),
         model: None,
         waits_for: None,

@@ -11,7 +11,7 @@ use super::tools::Tested;
 use super::view::Situation;
 use crate::failure::Failure;
 use anyhow::anyhow;
-use domain::basis::Basis;
+use domain::basis::{Basis, ResolvedConfigDigests};
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, InputAccepted, RunStarted, Source};
@@ -336,7 +336,7 @@ fn id<T: FromStr<Err = NotAnId>>() -> Result<T, NotAnId> {
 fn input(session_type: &str) -> Result<InputAccepted, NotAnId> {
     let says = session_type == CHAT;
     Ok(InputAccepted {
-        user_id: None,
+        user_id: UserId::local(),
         input: id()?,
         session: id()?,
         source: if says { Source::Api } else { Source::Opening },
@@ -362,8 +362,8 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         definition: DefinitionId("sample".to_owned()),
         session_type: session_type.to_owned(),
         component,
-        resolved_config: None,
-        configuration: None,
+        resolved_config: ResolvedConfigDigests::all_of(Digest::of(b"null")),
+        configuration: Digest::of(b"null"),
         persona: None,
         base: None,
         base_message: 0,

@@ -3,6 +3,7 @@
 use crate::{Access, Api, Limits, Server, Stopper, router};
 use broker::{Broker, Catalogue, Parts};
 use domain::authority::Permissions;
+use domain::basis::ResolvedConfigDigests;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
@@ -14,7 +15,7 @@ use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::limits::TurnLimits;
 use domain::operation::{ReplyTo, Settlement};
-use domain::path::AgentConfig;
+use domain::path::{AgentConfig, PathKind};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -313,11 +314,13 @@ impl Host {
         let agent = AgentId(Uuid::new_v4());
         let session = SessionId(Uuid::new_v4());
         let created = Event::AgentCreated(AgentCreated {
-            agent_type: None,
+            agent_type: "gone".to_owned(),
             agent,
             definition: DefinitionId("gone".to_owned()),
-            path: format!("/local/agent/{}", agent.0.simple()),
-            kind: None,
+            path: format!("/local/agent/{}", agent.0.simple())
+                .parse()
+                .unwrap(),
+            kind: PathKind::Agent,
             config: AgentConfig::default(),
             parent: None,
             owner_user_id: user.clone(),
@@ -359,7 +362,7 @@ impl Host {
     pub(super) async fn hears(&self, agent: AgentId, session: SessionId, messages: usize) {
         let accepted = || {
             Event::InputAccepted(InputAccepted {
-                user_id: None,
+                user_id: UserId::local(),
                 labels: domain::message_labels::MessageLabels::default(),
                 input: InputId(Uuid::now_v7()),
                 session,
@@ -390,11 +393,11 @@ impl Host {
         let session = SessionId(Uuid::new_v4());
         let run = RunId(Uuid::now_v7());
         let created = Event::AgentCreated(AgentCreated {
-            agent_type: None,
+            agent_type: "gone".to_owned(),
             agent,
             definition: DefinitionId("gone".to_owned()),
-            path: path.to_owned(),
-            kind: None,
+            path: path.parse().unwrap(),
+            kind: PathKind::Sub,
             config: AgentConfig::default(),
             parent: Some(parent),
             owner_user_id: UserId::local(),
@@ -423,7 +426,7 @@ impl Host {
             attached: true,
         });
         let accepted = Event::InputAccepted(InputAccepted {
-            user_id: None,
+            user_id: UserId::local(),
             input: InputId(Uuid::now_v7()),
             session,
             source: Source::Dispatch {
@@ -549,8 +552,8 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         definition: DefinitionId("gone".to_owned()),
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
-        resolved_config: None,
-        configuration: None,
+        resolved_config: ResolvedConfigDigests::all_of(Digest::of(b"null")),
+        configuration: Digest::of(b"configuration"),
         persona: None,
         base: None,
         base_message: 0,

@@ -94,7 +94,7 @@ pub(crate) struct AuditLine {
     /// Bytes that it sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_out: Option<u64>,
-    /// Number of decisions of the call, or of its requests' hops, that were left out because there
+    /// Number of decisions of the call that were left out because there
     /// were too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<u64>,
@@ -166,21 +166,16 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
         grant: it.grant.map(|grant| grant.reference()),
         ..line.clone()
     };
-    let left_out = |count: u64, kind| {
-        (count > 0).then(|| AuditLine {
-            kind,
-            left_out: Some(count),
-            ..call.clone()
-        })
-    };
     let decided = it
         .decisions
         .iter()
         .map(|decision| decision_line(&call, decision, &it.folders));
     let requests = it.egress.hops.iter().map(|hop| request_line(&call, hop));
-    let more = left_out(it.left_out, "decision")
-        .into_iter()
-        .chain(left_out(it.egress.left_out, "request"));
+    let more = (it.left_out > 0).then(|| AuditLine {
+        kind: "decision",
+        left_out: Some(it.left_out),
+        ..call.clone()
+    });
     decided.chain(requests).chain(more).collect()
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn agent_sessions(group: &AgentSessions) -> AgentSessionsView {
     let look = group.definition.as_ref();
     AgentSessionsView {
         agent_id: agent.id.to_string(),
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         label: label(agent),
         definition: agent.definition.to_string(),
         icon: look.and_then(|look| look.icon.clone()),

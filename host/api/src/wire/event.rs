@@ -235,7 +235,7 @@ fn host_data(event: &event::Event) -> Value {
             let digests = [
                 ("code", Some(it.code)),
                 ("grant", Some(it.grant)),
-                ("described", it.described),
+                ("described", Some(it.described)),
                 ("replaces", it.replaces),
             ];
             let digests = digests
@@ -294,15 +294,14 @@ pub(super) fn kept(kept: &Kept) -> Value {
     }
 }
 
-/// Returns the data of a recorded item. Fields that an older version did not record are null.
+/// Returns the data of a recorded item.
 fn item(it: &ItemRecorded) -> Value {
     let client_action = it
         .client_action
         .as_ref()
         .map(|action| json!({ "widget": action.widget, "props": action.props }));
     json!({
-        "item_id": Some(&it.item).filter(|item| !item.is_empty()),
-        "sequence": Some(it.sequence).filter(|sequence| *sequence > 0),
+        "item_id": it.item, "sequence": it.sequence,
         "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation,
         "client_action": client_action,
         "imported": it.imported,

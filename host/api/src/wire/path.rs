@@ -62,7 +62,7 @@ pub(crate) fn path(entry: &broker::PathEntry) -> PathView {
     let row = &living.row;
     let agent = &row.agent;
     PathView {
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         kind: row.kind.as_str(),
         model_role: row.kind.model_role().map(ModelRole::as_str),
         label: label(agent),

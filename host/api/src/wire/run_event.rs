@@ -60,7 +60,7 @@ fn started(it: &RunStarted) -> Value {
         "depth": it.depth, "hops": it.hops, "spawn_depth": it.spawn_depth,
         "priority": it.priority, "user_id": it.user_id, "model": it.model,
         "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
-        "configuration": it.configuration.map(|digest| digest.reference()),
+        "configuration": it.configuration.reference(),
         "persona": it.persona,
         "generation": it.generation, "hints": hints.collect::<Vec<_>>(),
     })

@@ -12,7 +12,7 @@ use super::session::{
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::event::Source;
-use domain::path::{AgentConfig, AgentPath, ModelRole};
+use domain::path::{AgentConfig, ModelRole};
 use domain::session::Phase;
 use domain::user::UserId;
 use serde::Serialize;
@@ -232,9 +232,8 @@ pub(crate) struct DeadLetterView {
     pub(crate) session_id: String,
     /// The agent of the session; none when that was erased.
     pub(crate) agent_id: Option<String>,
-    /// The user who sent it, or for whom the sending agent worked; none in records from before this
-    /// was recorded.
-    pub(crate) user_id: Option<String>,
+    /// The user who sent it, or for whom the sending agent worked.
+    pub(crate) user_id: String,
     /// The last run that had taken it in and begun to deal with it. If none had begun, the last
     /// that had taken it in; none when no run was stored for it.
     pub(crate) run_id: Option<String>,
@@ -351,7 +350,7 @@ pub(crate) fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         id: agent.id.to_string(),
         definition: agent.definition.to_string(),
         definition_name: view.definition_name.clone(),
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         kind: row.kind.as_str(),
         model_role: row.kind.model_role().map(ModelRole::as_str),
         label: label(agent),
@@ -406,14 +405,9 @@ fn preferences(agent: &Agent, user: &UserId, sees_all: bool) -> Map<String, Valu
     own.cloned().unwrap_or_default()
 }
 
-/// Returns the label shown to people for an agent. An agent whose address is from before addresses
-/// had their present form is labelled with its name.
+/// Returns the label shown to people for an agent.
 pub(super) fn label(agent: &Agent) -> String {
-    let path = agent.path.parse::<AgentPath>();
-    path.map_or_else(
-        |_| agent.name.clone(),
-        |path| agent.described().label(&path),
-    )
+    agent.described().label(&agent.path)
 }
 
 fn assignment(assignment: &Assignment) -> AssignmentView {
@@ -494,7 +488,7 @@ pub(crate) fn dead_letter(dead: &DeadInput) -> DeadLetterView {
         input_id: dead.accepted.input.to_string(),
         session_id: dead.accepted.session.to_string(),
         agent_id: dead.agent.map(|agent| agent.to_string()),
-        user_id: dead.accepted.user_id.as_ref().map(ToString::to_string),
+        user_id: dead.accepted.user_id.to_string(),
         run_id: dead.run.map(|run| run.to_string()),
         begun: dead.begun,
         reason: dead.dead.reason.clone(),

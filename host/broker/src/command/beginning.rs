@@ -21,7 +21,6 @@ use domain::agent::Agent;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::text_of;
-use domain::path::PathKind;
 use domain::persona::PersonaId;
 use domain::queue::{Arriving, Condition, Overflow, Queue, QueueOverride, WaitKind};
 use domain::refusal::RefusalKind;
@@ -91,7 +90,7 @@ impl First {
                 input: *input,
                 session,
                 source: arriving::source(arriving),
-                user_id: Some(command.user.clone()),
+                user_id: command.user.clone(),
                 message: Some(arriving::draft(
                     arriving,
                     &command.user,
@@ -128,7 +127,7 @@ impl Broker {
             Some(created) => Some((Agent::created(created), created.kind)),
             None => {
                 let row = self.store().agent(beginning.agent).await?;
-                row.map(|row| (row.agent, Some(row.kind)))
+                row.map(|row| (row.agent, row.kind))
             }
         };
         let Some((agent, kind)) = there else {
@@ -136,7 +135,7 @@ impl Broker {
         };
         let turns = Turns {
             agent: &agent,
-            kind: kind.unwrap_or(PathKind::Agent),
+            kind,
             persona: beginning.persona.as_ref(),
             user: &command.user,
         };

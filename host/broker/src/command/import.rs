@@ -301,7 +301,7 @@ fn import_commit(
             input: fresh::input(),
             session: id,
             source: Source::Opening,
-            user_id: Some(session.user_id.clone()),
+            user_id: session.user_id.clone(),
             message: None,
             model: None,
             waits_for: None,
@@ -331,7 +331,7 @@ fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
     Event::ItemRecorded(ItemRecorded {
         session: session.session_id,
         item: item.id.clone(),
-        sequence,
+        sequence: Some(sequence),
         prompt: item.prompt.clone(),
         response: answered
             .map(|answered| answered.response.clone())

@@ -454,7 +454,7 @@ impl Accepting<'_> {
             input: self.input,
             session: self.to.session,
             source: arriving::source(self.arriving),
-            user_id: Some(self.command.user.clone()),
+            user_id: self.command.user.clone(),
             message: Some(arriving::draft(self.arriving, &self.command.user, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
@@ -501,9 +501,6 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
 }
 
 /// Adds the message's own queue settings, priority and labels to the description of a request.
-///
-/// Settings that it does not have are left out, so that requests from before these settings existed
-/// are the same still.
 pub(super) fn with_wishes(
     mut asked: Value,
     queue: QueueOverride,
@@ -511,13 +508,9 @@ pub(super) fn with_wishes(
     labels: &MessageLabels,
 ) -> Value {
     if let Some(asked) = asked.as_object_mut() {
-        if queue != QueueOverride::default() {
-            asked.insert("queue".to_owned(), json!(queue));
-        }
-        asked.extend(priority.map(|priority| ("priority".to_owned(), json!(priority))));
-        if !labels.is_empty() {
-            asked.insert("labels".to_owned(), json!(labels));
-        }
+        asked.insert("queue".to_owned(), json!(queue));
+        asked.insert("priority".to_owned(), json!(priority));
+        asked.insert("labels".to_owned(), json!(labels));
     }
     asked
 }

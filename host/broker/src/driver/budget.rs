@@ -146,12 +146,6 @@ pub(crate) async fn drawn_by_work(
     let Performer::Agent { input, .. } = operation.performer else {
         return Ok(None);
     };
-    let handed = store.input(input).await?;
-    if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
-    {
-        // Work from before there were accounts: its draw was not counted.
-        return Ok(None);
-    }
     let nothing = Available {
         tokens: 0,
         calls: 0,
@@ -199,6 +193,7 @@ mod tests {
     use domain::id::{InputId, RunId, SessionId};
     use domain::limits::TurnLimits;
     use domain::time::Timestamp;
+    use domain::user::UserId;
     use uuid::Uuid;
 
     fn input(number: u128, source: Source) -> InputAccepted {
@@ -206,7 +201,7 @@ mod tests {
             input: InputId(Uuid::from_u128(number)),
             session: SessionId(Uuid::from_u128(1)),
             source,
-            user_id: None,
+            user_id: UserId::local(),
             message: None,
             model: None,
             waits_for: None,

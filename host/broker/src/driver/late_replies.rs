@@ -145,7 +145,7 @@ impl Late<'_> {
             input,
             session: to.session,
             source,
-            user_id: Some(from.user_id.clone()),
+            user_id: from.user_id.clone(),
             message,
             model: None,
             waits_for: None,

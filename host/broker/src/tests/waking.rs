@@ -28,7 +28,7 @@ async fn remind(host: &Host, session: SessionId, in_ms: u64) {
             accounts: Accounts::default(),
             deadline: None,
         },
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "reminder", "now")),
         model: None,
         waits_for: None,

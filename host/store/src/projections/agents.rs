@@ -30,17 +30,17 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
         params![
             id,
             to_json(&without_users(agent))?,
-            created.path,
+            created.path.as_str(),
             created.parent.map(|parent| parent.to_string()),
             int(created.created_at.0),
             agent_type,
-            created.kind.map(PathKind::as_str),
+            created.kind.as_str(),
         ],
     )?;
     match created.parent {
         Some(parent) => {
             // The counter is that of `sub` and `search`: a memory agent has no index.
-            let counts = created.kind != Some(PathKind::Memory);
+            let counts = created.kind != PathKind::Memory;
             sql.execute(
                 "UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1",
                 params![parent.to_string(), counts],

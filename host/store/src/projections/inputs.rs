@@ -4,11 +4,9 @@ use crate::sql::{Columns, Sql, int, to_json};
 use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
-use domain::user::UserId;
 use rusqlite::params;
 
-/// Records that an input was accepted and waits. An input without a sender belongs to its session's
-/// user.
+/// Records that an input was accepted and waits.
 pub(super) fn accepted(
     sql: &Sql<'_>,
     accepted: &InputAccepted,
@@ -19,8 +17,8 @@ pub(super) fn accepted(
     sql.write(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
          priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (?1, ?2, \
-         (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, \
-         coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'), ?10, ?11, ?12, ?13)",
+         (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+         ?11, ?12, ?13)",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
@@ -30,7 +28,7 @@ pub(super) fn accepted(
             to_json(&accepted.waits_for())?,
             accepted.priority().as_str(),
             int(accepted.time.0),
-            accepted.user_id.as_ref().map(UserId::as_str),
+            accepted.user_id.as_str(),
             from.trigger,
             from.occasion,
             from.connector,

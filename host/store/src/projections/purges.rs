@@ -7,7 +7,7 @@ use crate::sql::{Sql, int, to_json};
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::{AgentArchived, AgentCreated, Event, PurgeBegun, Remains};
-use domain::path::{AgentConfig, PathKind};
+use domain::path::AgentConfig;
 use rusqlite::params;
 
 /// Records that a purge was begun. The row becomes at once what it will be when nothing else is
@@ -70,7 +70,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     let nobody = Event::AgentCreated(AgentCreated {
         agent: it.agent,
         definition: definition.clone(),
-        agent_type: Some(agent_type.clone()),
+        agent_type: agent_type.clone(),
         path: path.clone(),
         kind: *kind,
         config: AgentConfig::default(),
@@ -83,7 +83,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     });
     let archived = Event::AgentArchived(AgentArchived {
         agent: it.agent,
-        path: None,
+        path: path.clone(),
         reason: String::new(),
         archived_at: it.time,
     });
@@ -100,12 +100,12 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
         params![
             id,
             to_json(&without_users(left))?,
-            path,
+            path.as_str(),
             parent.map(|parent| parent.to_string()),
             int(created_at.0),
             agent_type,
             root.to_string(),
-            kind.map(PathKind::as_str),
+            kind.as_str(),
         ],
     )
 }

@@ -7,24 +7,23 @@ use domain::turn::TurnNode;
 use rusqlite::params;
 
 /// Imported content counts as content from outside, whatever the file says of it.
-pub(super) const IMPORTED_IS_UNTRUSTED: Option<bool> = Some(true);
+pub(super) const IMPORTED_IS_UNTRUSTED: bool = true;
 
 /// A turn joined the tree: in which session, whether its event says that it rests on content from
-/// outside, and when it was committed. An event from before it said so leaves that to its messages.
+/// outside, and when it was committed.
 pub(super) fn committed(
     sql: &Sql<'_>,
     turn: &TurnNode,
     session: SessionId,
-    untrusted: Option<bool>,
+    untrusted: bool,
     time: Timestamp,
 ) -> rusqlite::Result<()> {
     sql.write(
         "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, \
          last_message, session_state, node, root, session, time, untrusted) VALUES (?1, ?2, ?3, \
          (SELECT last_message FROM turns WHERE id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, CASE WHEN ?2 IS \
-         NULL THEN ?1 ELSE (SELECT root FROM turns WHERE id = ?2) END, ?10, ?11, coalesce(?12, \
-         EXISTS (SELECT 1 FROM messages WHERE run = ?5 AND json_extract(message, '$.untrusted'))) \
-         OR coalesce((SELECT untrusted FROM turns WHERE id = ?2), 0))",
+         NULL THEN ?1 ELSE (SELECT root FROM turns WHERE id = ?2) END, ?10, ?11, ?12 OR \
+         coalesce((SELECT untrusted FROM turns WHERE id = ?2), 0))",
         params![
             turn.id.0.0,
             turn.parent.map(|parent| parent.0.0),

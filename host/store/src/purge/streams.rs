@@ -22,8 +22,7 @@ use std::collections::BTreeMap;
 
 /// Prefix of the names of marks, in the store's metadata, of streams that have lost events. They
 /// outlive a crash between two transactions. The value of a mark names the purges that erased the
-/// events: a stream that cannot be read keeps only those open. `due`, which older versions wrote,
-/// stands for all purges.
+/// events: a stream that cannot be read keeps only those open.
 const DUE: &str = "fold/";
 /// References to blobs that are read at a time.
 const REFERENCES_READ: usize = 4_096;
@@ -31,7 +30,7 @@ const REFERENCES_READ: usize = 4_096;
 /// Notes that a stream has lost an event in a purge, from which more follows than rows of its own.
 pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> rusqlite::Result<()> {
     let text = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET \
-                value = meta.value || ' ' || excluded.value WHERE meta.value <> 'due' AND \
+                value = meta.value || ' ' || excluded.value WHERE \
                 instr(meta.value, excluded.value) = 0";
     sql.write(text, params![mark(stream), purge.to_string()])
 }
@@ -42,8 +41,8 @@ fn mark(stream: &str) -> String {
 
 /// Returns the next stream that has lost events in a purge.
 fn next_due(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' AND (value = 'due' OR instr(value, \
-                ?1) > 0) ORDER BY name LIMIT 1";
+    let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' AND instr(value, ?1) > 0 ORDER BY \
+                name LIMIT 1";
     let name = sql.row(text, [purge.to_string()], |row| row.get::<_, String>(0))?;
     let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
     Ok(stream.map(str::to_owned))

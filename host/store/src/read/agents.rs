@@ -5,7 +5,7 @@ use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
 use domain::agent::Agent;
 use domain::id::AgentId;
-use domain::path::{AgentPath, PathKind};
+use domain::path::PathKind;
 use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -268,15 +268,10 @@ fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
 pub(super) const COLUMNS: usize = 10;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
-    let agent: Agent = row.json(0)?;
-    let parent: Option<AgentId> = row.id_opt(1)?;
-    let kind = row
-        .id_opt(7)?
-        .unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some()));
     Ok(AgentRow {
-        agent,
-        kind,
-        parent,
+        agent: row.json(0)?,
+        kind: row.id(7)?,
+        parent: row.id_opt(1)?,
         parent_path: row.get(8)?,
         version: row.uint(2)?,
         created_at: Timestamp(row.uint(3)?),
@@ -285,19 +280,6 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
         sub_count: row.uint(6)?,
         purged: row.get(9)?,
     })
-}
-
-/// The kind of an agent from before it was said: what its path says, where that has the form of
-/// today.
-fn unsaid_kind(path: &str, is_spawned: bool) -> PathKind {
-    path.parse::<AgentPath>().map_or(
-        if is_spawned {
-            PathKind::Sub
-        } else {
-            PathKind::Agent
-        },
-        |path| path.kind(),
-    )
 }
 
 fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, AgentRole)> {

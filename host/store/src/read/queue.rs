@@ -32,7 +32,7 @@ impl Store {
                 return Ok(None);
             };
             let waiting: Vec<WaitingInput<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs WHERE \
+                "SELECT id, arrived, priority, waits_for, user_id FROM inputs WHERE \
                  session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
                  'waiting' AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
@@ -90,18 +90,12 @@ pub(crate) fn read_standing(rows: &Rows) -> rusqlite::Result<Option<QueueSeen>> 
 }
 
 fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingInput<InputId>> {
-    let otherwise = if row.get(4)? {
-        WaitKind::Steer
-    } else {
-        WaitKind::OwnTurn
-    };
     let priority: String = row.get(2)?;
     Ok(WaitingInput {
         id: row.id(0)?,
         arrived: Timestamp(row.uint(1)?),
         priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
-        user: row.id(5)?,
-        // An input from before there were queues waits for what its source says.
-        kind: row.json_opt(3)?.unwrap_or(otherwise),
+        user: row.id(4)?,
+        kind: row.json(3)?,
     })
 }

@@ -300,22 +300,15 @@ impl Seen {
     }
 }
 
-/// Reads the inputs that a run claimed, from its last event. A run from before they were recorded
-/// there has those of its beginning. An imported turn has no run.
+/// Reads the inputs that a run claimed, from the event of its end. An imported turn has no run.
 fn inputs(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<InputId>> {
-    const FIRST: &str =
-        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version LIMIT 1";
-    const LAST: &str =
-        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
-    let stream = Stream::Run(run).to_string();
-    let last = sql.row(LAST, [&stream], |row| decode_at(row, 0))?;
-    if let Some(Some(Event::RunEnded(ended))) = last
-        && !ended.inputs.is_empty()
-    {
-        return Ok(ended.inputs);
-    }
-    Ok(match sql.row(FIRST, [&stream], |row| decode_at(row, 0))? {
-        Some(Some(Event::RunStarted(started))) => started.claimed.clone(),
+    let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'run.ended.v1' ORDER \
+                BY version DESC LIMIT 1";
+    let ended = sql.row(text, [Stream::Run(run).to_string()], |row| {
+        decode_at(row, 0)
+    })?;
+    Ok(match ended {
+        Some(Some(Event::RunEnded(ended))) => ended.inputs,
         Some(_) | None => Vec::new(),
     })
 }

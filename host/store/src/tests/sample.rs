@@ -3,7 +3,7 @@
 use crate::AgentFilter;
 use crate::{Commit, Committed, Expected, Options, Store};
 use domain::authority::Permissions;
-use domain::basis::{Basis, LimitsLeft};
+use domain::basis::{Basis, LimitsLeft, ResolvedConfigDigests};
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
@@ -16,7 +16,7 @@ use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Strea
 use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::{CallUsage, Operation, Performer};
-use domain::path::AgentConfig;
+use domain::path::{AgentConfig, AgentPath};
 use domain::step::Decision;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -145,11 +145,11 @@ pub(super) fn expecting(stream: Stream, expected: Expected, events: Vec<Event>) 
 
 pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
     Event::AgentCreated(AgentCreated {
-        agent_type: None,
+        agent_type: "assistant".to_owned(),
         agent: agent(n),
         definition: DefinitionId("assistant".to_owned()),
-        path: path.to_owned(),
-        kind: None,
+        path: path.parse().unwrap(),
+        kind: path.parse::<AgentPath>().unwrap().kind(),
         config: AgentConfig::default(),
         parent,
         owner_user_id: ada(),
@@ -179,7 +179,7 @@ pub(super) fn opened(n: u128, of: u128, head: Option<TurnId>) -> Event {
 
 pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
     Event::InputAccepted(InputAccepted {
-        user_id: None,
+        user_id: UserId::local(),
         input: input(n),
         session: session(to),
         source,
@@ -231,8 +231,8 @@ pub(super) fn run_started(
         definition: DefinitionId("assistant".to_owned()),
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
-        resolved_config: None,
-        configuration: None,
+        resolved_config: ResolvedConfigDigests::all_of(Digest::of(crate::EMPTY_STATE)),
+        configuration: Digest::of(b"configuration"),
         persona: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
@@ -362,7 +362,7 @@ pub(super) fn turn_committed(in_session: u128, turn: &TurnNode) -> Event {
         session: session(in_session),
         turn: turn.clone(),
         revision: turn.depth,
-        untrusted: None,
+        untrusted: false,
         inputs: Vec::new(),
         compacts: false,
         time: NOON.plus_ms(20),

@@ -57,7 +57,7 @@ fn reminder(session: SessionId) -> Event {
         input: InputId(Uuid::now_v7()),
         session,
         source,
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: None,
         model: None,
         waits_for: None,

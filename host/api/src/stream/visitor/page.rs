@@ -59,6 +59,7 @@ mod tests {
     use domain::id::{InputId, SessionId};
     use domain::message_labels::MessageLabels;
     use domain::time::Timestamp;
+    use domain::user::UserId;
     use uuid::Uuid;
 
     fn own(position: u64) -> Line {
@@ -66,7 +67,7 @@ mod tests {
             input: InputId(Uuid::nil()),
             session: SessionId(Uuid::nil()),
             source: Source::Api,
-            user_id: None,
+            user_id: UserId::local(),
             message: None,
             model: None,
             waits_for: None,

@@ -96,7 +96,7 @@ impl EffectContext<'_> {
         let item = ItemRecorded {
             session,
             item: ItemRecorded::name(run.started.run, run.step, place),
-            sequence: 0,
+            sequence: None,
             prompt: prompt.clone(),
             response: response.clone(),
             imported: false,
@@ -164,7 +164,7 @@ impl EffectContext<'_> {
             input,
             session: *session,
             source,
-            user_id: Some(user_id.clone()),
+            user_id: user_id.clone(),
             message,
             model: None,
             waits_for: None,

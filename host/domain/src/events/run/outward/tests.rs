@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::tool::EffectClass;
+use crate::access::user::UserId;
 use crate::events::event::InputAccepted;
 use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
@@ -309,7 +310,7 @@ fn questions_are_told_under_the_ids_that_answer_them() {
         pause: Pause::Asking {
             action,
             until: None,
-            since: None,
+            since: NOW,
         },
         active_ms: 0,
         call: None,
@@ -448,7 +449,7 @@ fn a_source_from_outside_is_read_back() {
         triggered(None, None),
     ] {
         let accepted = InputAccepted {
-            user_id: None,
+            user_id: UserId::local(),
             input: InputId(Uuid::from_u128(9)),
             session: SessionId(Uuid::from_u128(2)),
             source,
