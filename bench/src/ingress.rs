@@ -245,16 +245,9 @@ impl Sessions {
 /// The message, accepted.
 fn input_accepted(session: SessionId) -> InputAccepted {
     InputAccepted {
-        input: InputId(Uuid::now_v7()),
-        session,
-        source: Source::Api,
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(Draft::text(Role::User, "api", WORDS)),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time: NOON,
+        ..InputAccepted::of(session, InputId(Uuid::now_v7()), Source::Api, NOON)
     }
 }
 

@@ -195,16 +195,8 @@ impl Conversation {
     /// The user's message.
     fn input_accepted(self, input: InputId) -> InputAccepted {
         InputAccepted {
-            user_id: UserId::local(),
-            input,
-            session: self.session,
-            source: Source::Api,
             message: Some(Draft::text(Role::User, "api", WORDS)),
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: NOON,
+            ..InputAccepted::of(self.session, input, Source::Api, NOON)
         }
     }
 
@@ -317,18 +309,14 @@ impl Conversation {
 
     fn opened(self, head: Option<TurnId>) -> Event {
         Event::SessionOpened(SessionOpened {
-            config: None,
-            conversation: ConversationId(Uuid::nil()),
-            user_id: UserId::local(),
-            session: self.session,
-            agent: self.agent,
-            session_type: "chat".to_owned(),
-            name: None,
             head,
-            persona: None,
-            model: None,
-            started_by: "user:local".to_owned(),
-            time: NOON,
+            ..SessionOpened::chat(
+                self.agent,
+                self.session,
+                ConversationId(Uuid::nil()),
+                UserId::local(),
+                NOON,
+            )
         })
     }
 }

@@ -1,5 +1,7 @@
-//! The bindings that wit-bindgen makes from `wit/`: of the four worlds, and of buckets. Only
-//! [`wire`](crate::wire) uses them.
+//! The bindings that wit-bindgen makes from `wit/`: of the four worlds, and of buckets.
+//!
+//! A type that is the same for authors is re-exported where it belongs. Where JSON or another form is
+//! handier than the interface's, the SDK has a type of its own, and [`wire`](crate::wire) converts.
 
 /// The imports and exports of an agent component.
 pub mod agent_plugin {
@@ -8,6 +10,7 @@ pub mod agent_plugin {
         world: "agent-host:plugin/agent-plugin",
         pub_export_macro: true,
         export_macro_name: "export_agent_plugin",
+        additional_derives: [PartialEq, Eq],
         generate_all,
     });
 }
@@ -36,6 +39,7 @@ pub mod trigger_plugin {
         world: "agent-host:plugin/trigger-plugin",
         pub_export_macro: true,
         export_macro_name: "export_trigger_plugin",
+        additional_derives: [PartialEq, Eq],
         with: {
             "agent-host:plugin/types@0.2.0":
                 crate::bindings::agent_plugin::agent_host::plugin::types,
@@ -53,6 +57,11 @@ pub mod connector_plugin {
         world: "agent-host:plugin/connector-plugin",
         pub_export_macro: true,
         export_macro_name: "export_connector_plugin",
+        additional_derives: [PartialEq, Eq],
+        additional_type_attributes: {
+            "agent-host:plugin/connector@0.2.0/batch": [#[derive(Default)]],
+            "agent-host:plugin/connector@0.2.0/delivery": [#[derive(Default)]],
+        },
         with: {
             "agent-host:plugin/types@0.2.0":
                 crate::bindings::agent_plugin::agent_host::plugin::types,

@@ -1,27 +1,15 @@
 //! Connectors: the trait of the `connector-plugin` world and the macro that exports it.
 
-mod incoming;
-mod outgoing;
-
-pub use self::incoming::{
-    Attachment, Batch, Delivery, Incoming, Moved, Quotation, QuotationKind, Said, Undelivered,
+pub use crate::bindings::connector_plugin::exports::agent_host::plugin::connector::{
+    Attachment, Batch, Choice, Delivery, Incoming, Intake, Moved, Quotation, QuotationKind, Said,
+    Undelivered,
 };
-pub use self::outgoing::{Body, Choice, OutgoingMessage};
 
 use crate::http::{HttpError, Response};
 use crate::tool::schema_of;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-/// The way in which the host gets at incoming messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intake {
-    /// The service calls the host; [`Connector::receive`] reads the call.
-    Webhook,
-    /// The host calls [`Connector::poll`] over and over.
-    Polling,
-}
 
 /// The facts that the host knows of a connector component.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +61,75 @@ impl ConnectorDescription {
         self.configuration = schema_of::<C>();
         self
     }
+}
+
+impl Incoming {
+    /// Creates a message of a chat with its sender alone, without files. The other fields are
+    /// empty: `Incoming { sent_ms, ..Incoming::new(…) }` sets those that the service gives, and
+    /// goes on compiling when there are more.
+    pub fn new(
+        id: impl Into<String>,
+        sender: impl Into<String>,
+        chat: impl Into<String>,
+        said: Said,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            sender: sender.into(),
+            sender_name: None,
+            group: None,
+            chat: chat.into(),
+            said,
+            quotations: Vec::new(),
+            attachments: Vec::new(),
+            sent_ms: 0,
+            acknowledge: None,
+            overheard: false,
+            replies_to: None,
+        }
+    }
+}
+
+/// The content to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Text in Markdown (CommonMark), within the text limit. The component translates it into what
+    /// the service shows.
+    Text(String),
+    /// A question with choices, as many as there may be buttons.
+    Question {
+        /// The question, in Markdown.
+        text: String,
+        /// The choices.
+        choices: Vec<Choice>,
+    },
+    /// Shows that somebody is typing. Lost without harm.
+    Typing,
+    /// Another text for a message that was sent before. One that changes nothing succeeds: where
+    /// the answer to the last edit of a reply was lost, the host makes it again. An edit that is
+    /// rejected means that the message is gone, and the host sends the text as a message of its own
+    /// unless an edit before may have been made.
+    Edit {
+        /// The service's id of it.
+        id: String,
+        /// The text, in Markdown.
+        text: String,
+    },
+    /// Tells the service that a message was taken: the handle of
+    /// [`Incoming::acknowledge`](crate::Incoming::acknowledge). It comes soon after the
+    /// message is stored, once or not at all, and is stopped after 5 seconds. Lost without harm.
+    Acknowledgement(String),
+}
+
+/// One outgoing message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutgoingMessage {
+    /// The chat that it goes to, as [`Incoming::chat`](crate::Incoming::chat) said.
+    pub chat: String,
+    /// The content of it.
+    pub body: Body,
+    /// The same for every attempt.
+    pub idempotency_key: String,
 }
 
 /// The reason why the service could not be used. An operator is told it, and so is the user whose
@@ -167,11 +224,15 @@ pub trait Connector {
     /// It makes no sense.
     fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError>;
 
-    /// Asks the service for news, and does nothing else to it.
+    /// Asks the service for news, and does nothing else to it. The default is for a connector whose
+    /// description does not have [`Intake::Polling`].
     ///
     /// # Errors
     /// The service could not be asked.
-    fn poll(&self, configuration: &Value, cursor: Option<&str>) -> Result<Batch, ConnectorError>;
+    fn poll(&self, _configuration: &Value, _cursor: Option<&str>) -> Result<Batch, ConnectorError> {
+        let none = format!("{} is not polled: it calls", self.describe().id);
+        Err(ConnectorError::Rejected(none))
+    }
 
     /// Delivers one message and returns the service's id of it; empty where there is none, as of
     /// [`Body::Typing`] and [`Body::Acknowledgement`].
@@ -231,7 +292,7 @@ macro_rules! export_connector {
                     configuration: ::std::string::String,
                     delivery: $crate::wire::WireDelivery,
                 ) -> $crate::wire::WireBatch {
-                    $crate::wire::receive(&$connector, &configuration, delivery)
+                    $crate::wire::receive(&$connector, &configuration, &delivery)
                 }
                 fn poll(
                     configuration: ::std::string::String,

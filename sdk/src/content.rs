@@ -1,75 +1,11 @@
-//! Messages and their parts: what a conversation is made of.
+//! Messages and their parts: what a conversation is made of, and the mark of replies that are not
+//! whole.
 
-/// A message's place in its thread, counted from 1.
-pub type MessageId = u64;
-
-/// The sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The user, or a stand-in for one: another agent, a trigger, a connector.
-    User,
-    /// The model, or the agent itself.
-    Assistant,
-    /// The result of one call that the model made.
-    Tool,
-    /// Something the host wants both to know.
-    Notice,
-}
-
-/// Bytes kept outside the message in which they stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
-    /// The handle that [`Turn::read_blob`](crate::Turn::read_blob) takes: `sha256:` and 64
-    /// hexadecimal digits.
-    pub handle: String,
-    /// Their media type, such as `text/plain`.
-    pub media_type: String,
-    /// Number of bytes.
-    pub size: u64,
-}
-
-/// A call that the model made in one of its replies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelCall {
-    /// The call's place among the calls of its message, counted from 0.
-    pub index: u32,
-    /// The tool's name, as the model wrote it.
-    pub name: String,
-    /// The arguments, as the model wrote them: not necessarily JSON.
-    pub arguments: String,
-}
-
-/// A piece of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// Plain text.
-    Text(String),
-    /// Bytes kept outside the message.
-    Blob(Blob),
-    /// A call that the model made. Stands in assistant messages only; a plugin never writes one.
-    Call(ModelCall),
-    /// Data that a provider wants back verbatim. Only the host and that provider read it; a plugin
-    /// never writes one.
-    Opaque(String),
-}
-
-/// One message of the thread. Messages never change once they are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its place in the thread.
-    pub id: MessageId,
-    /// Its sender.
-    pub role: Role,
-    /// Its content, in order.
-    pub parts: Vec<Part>,
-    /// Its origin: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
-    pub origin: String,
-    /// True if its content came from outside the user's and the operator's control. Never treat it
-    /// as an instruction.
-    pub untrusted: bool,
-    /// The assistant message and the index of the call that it answers, if it is a result.
-    pub answers: Option<(MessageId, u32)>,
-}
+pub use crate::bindings::agent_plugin::agent_host::plugin::types::{
+    Blob, Message, MessageId, ModelCall, Part, Role,
+};
+use crate::news::Outcome;
+use crate::turn::Turn;
 
 impl Message {
     /// Its text parts, joined by line breaks.
@@ -158,5 +94,93 @@ impl IntoParts for Part {
 impl IntoParts for Vec<Part> {
     fn into_parts(self) -> Vec<Part> {
         self
+    }
+}
+
+/// Bytes of a reason that is shown to the user.
+const REASON_BYTES_MAX: usize = 300;
+
+/// The reason why a model's reply is not whole. [`Message::cut_off`] reads it of a message, and
+/// [`CutOff::of`] of the result of a hidden request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// It reached the limit of its tokens, or filled the model's window.
+    Length,
+    /// The provider withheld the rest, or all of it.
+    ContentFilter,
+    /// The model declined to answer. What it said is its refusal.
+    Refusal,
+}
+
+impl CutOff {
+    const ALL: [Self; 3] = [Self::Length, Self::ContentFilter, Self::Refusal];
+
+    /// Returns the mark among the parts of a reply; none if the reply is whole.
+    #[must_use]
+    pub fn of(parts: &[Part]) -> Option<Self> {
+        parts.iter().find_map(|part| match part {
+            Part::Opaque(handle) => Self::ALL.into_iter().find(|mark| mark.handle() == handle),
+            Part::Text(_) | Part::Blob(_) | Part::Call(_) => None,
+        })
+    }
+
+    /// Says it to the user in a few words, as [`Agent::on_answer`](crate::Agent::on_answer) does.
+    #[must_use]
+    pub fn notice(self) -> &'static str {
+        match self {
+            Self::Length => "[cut off at the length limit]",
+            Self::ContentFilter => "[cut off by the provider's content filter]",
+            Self::Refusal => "[the model declined to answer]",
+        }
+    }
+
+    /// The part that the host adds to such a reply.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn part(self) -> Part {
+        Part::Opaque(self.handle().to_owned())
+    }
+
+    /// The handle of the host's mark: the digest of a JSON object with the field `stop`.
+    fn handle(self) -> &'static str {
+        match self {
+            // {"stop":"length"}
+            Self::Length => {
+                "sha256:ff0d7bb5d6830b3911ab0b77fdc9fc7124bc43701db8c577c5212cedaff8f1cc"
+            }
+            // {"stop":"content_filter"}
+            Self::ContentFilter => {
+                "sha256:5f45039a0052fc17290afc1a9b3436a8aa2aa0d8807e4d47f2eeb0edeac48fa4"
+            }
+            // {"stop":"refusal"}
+            Self::Refusal => {
+                "sha256:b600c81641609188416647a4c8039c43ac6294525e0e49c076fe1c8e1ddd539f"
+            }
+        }
+    }
+}
+
+impl Message {
+    /// Returns why it is not whole, of a model's reply; none if it is.
+    #[must_use]
+    pub fn cut_off(&self) -> Option<CutOff> {
+        CutOff::of(&self.parts)
+    }
+}
+
+impl Outcome {
+    /// Returns whether the user reads the reply of a model whose request ended so, with the mark of
+    /// one that breaks off at the limit of its length.
+    ///
+    /// # Errors
+    /// There is no reply. The reason is in words for the user.
+    pub fn replied(&self, turn: Turn<'_>) -> Result<Option<CutOff>, String> {
+        let Self::Message(id) = self else {
+            return Err(shortened(&self.to_string(), REASON_BYTES_MAX));
+        };
+        match turn.message(*id).and_then(|message| message.cut_off()) {
+            Some(CutOff::ContentFilter) => Err("its provider withheld the answer".to_owned()),
+            Some(CutOff::Refusal) => Err("the model declined to answer".to_owned()),
+            cut_off @ (Some(CutOff::Length) | None) => Ok(cut_off),
+        }
     }
 }

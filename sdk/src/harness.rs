@@ -12,7 +12,6 @@
 mod bench;
 mod buckets;
 mod conversation;
-mod declared;
 mod exchange;
 mod firings;
 mod folders;
@@ -20,7 +19,6 @@ mod http;
 mod performer;
 mod rules;
 mod scene;
-mod script;
 
 pub use self::bench::Bench;
 pub(crate) use self::buckets::Opened;
@@ -32,8 +30,8 @@ pub(crate) use self::folders::granted_folder;
 pub use self::folders::{GrantedFolder, grant_folder};
 pub(crate) use self::http::answer;
 pub use self::http::{HttpServer, serve_http};
+pub use self::performer::Reply;
 pub use self::scene::Scene;
-pub use self::script::Reply;
 
 use crate::log::Level;
 use std::cell::RefCell;

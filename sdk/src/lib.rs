@@ -3,12 +3,9 @@
 mod agent;
 #[doc(hidden)]
 pub mod bindings;
-mod calls;
 mod client;
 mod connector;
 mod content;
-mod cut_off;
-mod folder;
 #[cfg(not(target_family = "wasm"))]
 pub mod harness;
 pub mod http;
@@ -25,8 +22,7 @@ mod turn;
 #[doc(hidden)]
 pub mod wire;
 
-pub use crate::agent::{Agent, Description};
-pub use crate::calls::Calls;
+pub use crate::agent::{Agent, Calls, Description};
 pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::connector::{
     Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery,
@@ -34,10 +30,8 @@ pub use crate::connector::{
     configured,
 };
 pub use crate::content::{
-    Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
+    Blob, CutOff, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
 };
-pub use crate::cut_off::CutOff;
-pub use crate::folder::folder;
 pub use crate::news::{Failure, News, Outcome, Settlement};
 pub use crate::operation::{
     Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work,
@@ -45,7 +39,7 @@ pub use crate::operation::{
 pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
 pub use crate::tool::{
     ArtifactItem, ArtifactItems, CallContext, EffectClass, IntoProgress, Json, Progress, Tool,
-    ToolDefinition, ToolError, Tools, call_by_name, schema_of,
+    ToolDefinition, ToolError, Tools, call_by_name, folder, schema_of,
 };
 pub use crate::trigger::{
     ChangeKind, Due, FileChange, FileChanges, FireContext, Firing, Heartbeat, HostEvent, Occasion,

@@ -1,5 +1,7 @@
 //! News: what happened since an agent's last step.
 
+pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::Failure;
+
 use crate::content::{MessageId, Part, text_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -78,18 +80,6 @@ impl fmt::Display for Outcome {
             Self::Unknown => f.write_str("the call was cut off, and nobody can tell what it did"),
         }
     }
-}
-
-/// The reason that an operation failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// A stable code, such as `model-unavailable`, `invalid-arguments`, `invalid-reply`,
-    /// `not-found`, `limit-reached`, `tool-failed`, `trapped`.
-    pub code: String,
-    /// The explanation for people and models.
-    pub message: String,
-    /// True if the same operation may succeed when it is repeated.
-    pub retryable: bool,
 }
 
 impl fmt::Display for Failure {

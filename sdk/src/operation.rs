@@ -1,7 +1,12 @@
 //! Operations: pieces of work that take time or leave the host, as an agent asks for them.
 
+pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::{
+    Audience, Context, Dispatch, Toolset,
+};
+
 use crate::client::ClientAction;
 use crate::content::{IntoParts, MessageId, Part};
+use crate::turn::Turn;
 use serde_json::Value;
 
 /// One piece of work under a name.
@@ -118,36 +123,6 @@ impl Operation {
     }
 }
 
-/// The messages that a model sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Context {
-    /// The whole thread, from its newest compaction on.
-    Whole,
-    /// The messages from this one on.
-    Since(MessageId),
-}
-
-/// The tools that a model may call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Toolset {
-    /// All that the agent may use.
-    All,
-    /// These of them. A name that the agent may not use fails the operation.
-    Named(Vec<String>),
-    /// None.
-    None,
-}
-
-/// The audience of a model's reply while it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    /// The user: tokens stream to the clients, and the reply enters the thread.
-    User,
-    /// No audience: nothing streams, and the reply does not enter the thread; the outcome carries
-    /// it.
-    Hidden,
-}
-
 /// A call of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
@@ -186,6 +161,21 @@ impl ModelRequest {
             reply_schema: None,
             audience: Audience::User,
         }
+    }
+
+    /// A request for work of the agent's own: under the definition's prompt and then these words,
+    /// and without tools. What stands last is what a weak model follows.
+    #[must_use]
+    pub fn for_task<const N: usize>(turn: Turn<'_>, words: [&str; N]) -> Self {
+        let prompt = Some(turn.prompt()).filter(|prompt| !prompt.trim().is_empty());
+        let words = words.into_iter().map(str::to_owned);
+        Self::new(prompt.into_iter().chain(words).collect()).with_tools(Toolset::None)
+    }
+
+    /// Shows nothing of the thread.
+    #[must_use]
+    pub fn without_thread(self, turn: Turn<'_>) -> Self {
+        self.since(turn.head().unwrap_or_default() + 1)
     }
 
     /// Offers these tools to the model.
@@ -231,21 +221,6 @@ impl ModelRequest {
         self.audience = Audience::Hidden;
         self
     }
-}
-
-/// Work handed to another agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// A peer's id.
-    pub target: String,
-    /// The message to the peer.
-    pub content: Vec<Part>,
-    /// True if the agent does not wait: the operation settles at once, and the reply comes later as
-    /// a message of its own.
-    pub detached: bool,
-    /// The peer's time limit, in milliseconds. After it the outcome is `TimedOut` and the peer's
-    /// turn is cancelled.
-    pub timeout_ms: Option<u64>,
 }
 
 impl Dispatch {

@@ -1,20 +1,13 @@
 //! The result of a step: one decision, the effects that are stored with it, and a memo for the next
 //! step.
 
+pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::Until;
+
 use crate::content::{IntoParts, Part};
 use crate::operation::Operation;
 use crate::turn::Memo;
 use serde_json::Value;
 use std::error::Error;
-
-/// The condition for the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// One operation has settled.
-    Any,
-    /// All open operations have settled.
-    All,
-}
 
 /// Start these, stop those, and step me again.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +68,13 @@ pub enum Effect {
         /// The message that the agent then gets.
         content: String,
     },
+}
+
+impl Effect {
+    /// Show this to the user.
+    pub fn say(content: impl IntoParts) -> Self {
+        Self::Say(content.into_parts())
+    }
 }
 
 /// One exercise, question or exchange of a structured session, for its record.
@@ -200,7 +200,7 @@ impl Step {
     /// Shows this to the user.
     #[must_use]
     pub fn say(self, content: impl IntoParts) -> Self {
-        self.with(Effect::Say(content.into_parts()))
+        self.with(Effect::say(content))
     }
 
     /// Replaces the session's state.

@@ -1,24 +1,15 @@
 //! Tools: the trait of the `tool-plugin` world and the macro that exports it.
 
+pub use crate::bindings::agent_plugin::agent_host::plugin::types::EffectClass;
 use crate::client::ClientAction;
 use crate::content::Part;
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-
-/// The effect of running a tool again, which decides what the host may do after a crash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EffectClass {
-    /// Changes nothing. May run any number of times, at the same time as others.
-    ReadOnly,
-    /// Running it again with the same idempotency key is the same as running it once.
-    Idempotent,
-    /// Runs at most once. When the host cannot tell whether it ran, the outcome is unknown and it
-    /// is not run again.
-    NonIdempotent,
-}
+use std::path::PathBuf;
 
 /// One tool as the host and models see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -424,6 +415,24 @@ macro_rules! export_tools {
             offers_tools(&$tools);
         };
     };
+}
+
+/// Returns the path of a granted folder, by its mount point: `at` in the grant, such as `/notes`.
+///
+/// In a component that is the mount point itself. In a native test it is the temporary folder that
+/// the test granted with [`harness::grant_folder`](crate::harness::grant_folder). What a call that
+/// fails wrote to a folder stays there, unlike what it wrote to a bucket.
+///
+/// # Panics
+/// In a native test alone: when the test granted no such folder, or the tool of the call declares
+/// neither `files.read` nor `files.write`. In a component, [`std::fs`] fails below a path that is
+/// not granted.
+#[must_use]
+pub fn folder(at: &str) -> PathBuf {
+    #[cfg(target_family = "wasm")]
+    return PathBuf::from(at);
+    #[cfg(not(target_family = "wasm"))]
+    crate::harness::granted_folder(at)
 }
 
 #[cfg(test)]

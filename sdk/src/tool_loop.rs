@@ -8,7 +8,7 @@
 //! An agent that starts operations itself gives them other keys.
 
 use crate::agent::Agent;
-use crate::calls::Verdict;
+use crate::agent::Verdict;
 use crate::content::{Message, MessageId, ModelCall};
 use crate::news::{News, Outcome, Settlement};
 use crate::operation::{Operation, Toolset};

@@ -1,16 +1,108 @@
 //! Triggers: the trait of the `trigger-plugin` world and the macro that exports it.
 
-mod occasion;
-
-pub use self::occasion::{
-    ChangeKind, Due, FileChange, FileChanges, Heartbeat, HostEvent, Occasion, OccasionKind,
-    WebhookCall,
+pub use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger::{
+    ChangeKind, Due, FileChange, Files as FileChanges, Heartbeat, State as TriggerState,
 };
 
 use crate::tool::schema_of;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+/// A kind of occasions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OccasionKind {
+    /// Times of a schedule.
+    Clock,
+    /// Heartbeats.
+    Heartbeat,
+    /// Webhook calls.
+    Webhook,
+    /// Files that changed.
+    Files,
+    /// Events of the host.
+    Events,
+}
+
+impl OccasionKind {
+    /// Its word, as the host knows it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Heartbeat => "heartbeat",
+            Self::Webhook => "webhook",
+            Self::Files => "files",
+            Self::Events => "events",
+        }
+    }
+}
+
+/// The event for which a trigger is fired.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Occasion {
+    /// A time of its schedule has come.
+    Due(Due),
+    /// A heartbeat is due.
+    Heartbeat(Heartbeat),
+    /// An authenticated webhook call.
+    Webhook(WebhookCall),
+    /// Files below a granted folder changed.
+    Files(FileChanges),
+    /// An event of the host.
+    Event(HostEvent),
+}
+
+impl Occasion {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> OccasionKind {
+        match self {
+            Self::Due(_) => OccasionKind::Clock,
+            Self::Heartbeat(_) => OccasionKind::Heartbeat,
+            Self::Webhook(_) => OccasionKind::Webhook,
+            Self::Files(_) => OccasionKind::Files,
+            Self::Event(_) => OccasionKind::Events,
+        }
+    }
+}
+
+/// A webhook call after the host verified it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WebhookCall {
+    /// The sender's own id of it, under which it is taken once within seven days.
+    pub delivery_id: String,
+    /// The rest of its path.
+    pub path: String,
+    /// Headers without credentials, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The query, decoded, without credentials.
+    pub query: Vec<(String, String)>,
+    /// The body: JSON when it was JSON, otherwise a JSON string. The data of a CloudEvent.
+    pub payload: Value,
+}
+
+impl WebhookCall {
+    /// The value of a header, by its name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// An event of the host that the operator lets the trigger hear.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostEvent {
+    /// Its type, such as `session.completed`.
+    pub name: String,
+    /// Its id, the same whenever it is told.
+    pub id: String,
+    /// Time at which it happened, in milliseconds since the Unix epoch.
+    pub time_ms: u64,
+    /// The facts that it tells.
+    pub data: Value,
+}
 
 /// The facts that the host knows of a trigger component.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,15 +173,6 @@ impl FireContext {
         serde_json::from_value(self.configuration.clone())
             .map_err(|error| TriggerError::Rejected(format!("`configuration`: {error}")))
     }
-}
-
-/// The state that a trigger keeps from one firing to the next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriggerState {
-    /// The version of its layout.
-    pub format: u32,
-    /// Its content: 64 KiB at most.
-    pub bytes: Vec<u8>,
 }
 
 /// A message for an agent.
@@ -230,7 +313,7 @@ macro_rules! export_trigger {
                     state: ::std::option::Option<$crate::wire::WireTriggerState>,
                     occasion: $crate::wire::WireOccasion,
                 ) -> $crate::wire::WireFiring {
-                    $crate::wire::fire_trigger(&$trigger, context, state, occasion)
+                    $crate::wire::fire_trigger(&$trigger, context, state.as_ref(), occasion)
                 }
             }
             $crate::bindings::trigger_plugin::export_trigger_plugin!(

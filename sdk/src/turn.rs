@@ -1,33 +1,13 @@
 //! The input of a step: the turn, frozen for the length of the step.
 
+pub use crate::bindings::agent_plugin::agent_host::plugin::turn::{LimitsLeft, Memo, Peer};
+
 use crate::content::{Message, MessageId};
 use crate::tool::ToolDefinition;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-
-/// An agent that this one may dispatch to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    /// The id for [`Dispatch::target`](crate::Dispatch::target).
-    pub id: String,
-    /// Its display name.
-    pub name: String,
-    /// Its purpose.
-    pub description: String,
-}
-
-/// An agent's own data between the steps of one turn. It ends with the turn; session state outlives
-/// it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memo {
-    /// The version of the bytes' layout. A version of the agent that does not list it in its
-    /// description is never given it.
-    pub format: u32,
-    /// The data; 64 KiB at most.
-    pub bytes: Vec<u8>,
-}
 
 impl Memo {
     /// A memo of something as JSON.
@@ -49,17 +29,6 @@ impl Memo {
             source,
         })
     }
-}
-
-/// The budget that is left to this turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitsLeft {
-    /// Further steps, this one not counted.
-    pub steps: u32,
-    /// Further tool calls.
-    pub tool_calls: u32,
-    /// Further tokens, of prompts and replies together.
-    pub tokens: u64,
 }
 
 /// A structured session that has ended.
@@ -274,6 +243,20 @@ impl<'a> Turn<'a> {
         read(self.view.shared_preferences(), "shared preferences")
     }
 
+    /// The preferences, as [`Turn::preferences`] has them. Anyone may write there, so what cannot be
+    /// read counts as not there: it is left aside with a warning in the log.
+    #[must_use]
+    pub fn remembered<T: DeserializeOwned + Default>(&self) -> T {
+        readable(self.preferences(), "of the user")
+    }
+
+    /// The preferences that hold for all users, as [`Turn::shared_preferences`] has them. What
+    /// cannot be read is left aside with a warning in the log.
+    #[must_use]
+    pub fn remembered_for_all<T: DeserializeOwned + Default>(&self) -> T {
+        readable(self.shared_preferences(), "for everybody")
+    }
+
     /// The state that this session's last turn, or this turn, left with
     /// [`Step::keep`](crate::Step::keep); the default of `T` at first.
     ///
@@ -326,6 +309,24 @@ impl<'a> Turn<'a> {
     pub fn memo(&self) -> Option<Memo> {
         self.view.memo()
     }
+
+    /// The same, as [`Memo::json`] wrote it; the default of `T` at the first step.
+    ///
+    /// # Errors
+    /// The bytes are not that.
+    pub fn read_memo<T: DeserializeOwned + Default>(&self) -> Result<T, Unreadable> {
+        self.memo()
+            .map_or_else(|| Ok(T::default()), |memo| memo.read())
+    }
+}
+
+fn readable<T: Default>(preferences: Result<T, Unreadable>, whose: &str) -> T {
+    preferences.unwrap_or_else(|error| {
+        crate::log::warn(&format!(
+            "what is remembered {whose} is left aside: {error}"
+        ));
+        T::default()
+    })
 }
 
 fn read<T: DeserializeOwned + Default>(value: Value, what: &'static str) -> Result<T, Unreadable> {

@@ -7,7 +7,6 @@
 mod agent;
 mod connector;
 mod content;
-mod decision;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 mod tools;

@@ -140,13 +140,13 @@ impl World {
     pub fn open_as(&self, definition: &str, session_type: Option<&str>) -> Boxed<'_, SessionId> {
         self.opened(NewSession {
             session_type: session_type.map(str::to_owned),
-            ..new_session(&UserId::local(), definition)
+            ..NewSession::of(target(definition), UserId::local())
         })
     }
 
     /// Opens a chat of a user's with their own agent of a definition.
     pub fn open_for(&self, user: &UserId, definition: &str) -> Boxed<'_, SessionId> {
-        self.opened(new_session(user, definition))
+        self.opened(NewSession::of(target(definition), user.clone()))
     }
 
     fn opened(&self, new: NewSession) -> Boxed<'_, SessionId> {
@@ -493,21 +493,6 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
                 .map(|name| (*name).to_owned())
                 .collect(),
         ))
-}
-
-/// A chat of a user's with their own agent of a definition.
-fn new_session(user: &UserId, definition: &str) -> NewSession {
-    NewSession {
-        ids: broker::SessionIds::default(),
-        target: target(definition),
-        session_type: None,
-        config: None,
-        time_limit_s: None,
-        idempotency_key: None,
-        name: None,
-        model: None,
-        user: user.clone(),
-    }
 }
 
 /// An agent by its definition.

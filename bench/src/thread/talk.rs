@@ -2,19 +2,15 @@
 
 use super::{Conversation, WORDS};
 use crate::view::{NOON, basis};
-use domain::authority::Permissions;
-use domain::basis::{Basis, ResolvedConfigDigests};
+use domain::basis::Basis;
 use domain::definition::DefinitionId;
-use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, InputAccepted, RunEnded, RunStarted, RunStepped, TurnCommitted};
 use domain::id::{InputId, RunId, Stream, TurnId};
-use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Part, Role};
 use domain::operation::CallUsage;
 use domain::step::Decision;
 use domain::turn::{TurnEnd, TurnNode, TurnPlace, jumps_over};
-use domain::user::UserId;
 use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
 
@@ -180,44 +176,18 @@ impl Conversation {
         parent: Option<&TurnNode>,
     ) -> RunStarted {
         RunStarted {
-            compacts: None,
-            compacted: None,
-            hints: Vec::new(),
-            sections: None,
-            overrides: None,
-            session_config: None,
-            session_expires_at: None,
-            run,
-            session: self.session,
-            agent: self.agent,
-            definition: DefinitionId("assistant".to_owned()),
-            session_type: "chat".to_owned(),
-            component: Digest::of(b"component"),
-            resolved_config: ResolvedConfigDigests::all_of(Digest::of(EMPTY_STATE)),
-            configuration: Digest::of(b"configuration"),
-            persona: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),
             revision: parent.map_or(0, |parent| parent.depth),
-            session_state: Digest::of(EMPTY_STATE),
             claimed: vec![input],
-            permissions: Permissions::default(),
-            collected: false,
-            overflow: None,
-            limits: TurnLimits::default(),
-            accounts: Default::default(),
-            deadline: None,
-            reply_to: None,
-            depth: 0,
-            spawn_depth: 0,
-            hops: 0,
-            priority: Priority::default(),
-            denies: Default::default(),
-            untrusted: false,
-            user_id: UserId::local(),
-            model: None,
-            generation: domain::sampling::GenerationSettings::default(),
-            time: NOON,
+            ..RunStarted::of(
+                run,
+                self.session,
+                self.agent,
+                DefinitionId("assistant".to_owned()),
+                Digest::of(b"component"),
+                NOON,
+            )
         }
     }
 

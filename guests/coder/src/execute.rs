@@ -4,8 +4,9 @@
 //! cannot be carried out, such as one in a language that is not installed, fails. Of long output
 //! the reply has the beginning and the end.
 
-use crate::task::{ExecuteCode, REPLY_BYTES_MAX, Work, need_tools, reply, text_from};
+use crate::task::{REPLY_BYTES_MAX, need_tools, text_from};
 use agent_host_sdk::{Failure, Operation, Outcome, Settlement, Step, Turn};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The tool's name.
@@ -40,6 +41,15 @@ const NO_DEPTH: &str = "call stack exhausted";
 /// up before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
 
+/// The parameters of `execute_code`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExecuteCode {
+    code: String,
+    language: Option<String>,
+    timeout: Option<u64>,
+}
+
 pub(crate) fn begin(
     turn: Turn<'_>,
     asked: ExecuteCode,
@@ -62,7 +72,7 @@ pub(crate) fn begin(
     if let Some(time_ms) = time_ms.filter(|time_ms| *time_ms <= TIMEOUT_MS_MAX) {
         start.push(Operation::timer_ms("time", time_ms));
     }
-    Ok(Work::Execute.kept_by(Step::start(start).until_any()))
+    Ok(Step::start(start).until_any())
 }
 
 /// Returns the milliseconds that a call asks for its program: those of the task, within the time
@@ -78,7 +88,7 @@ fn program_ms(asked_ms: Option<u64>, call_ms: Option<u64>) -> Option<u64> {
     }
 }
 
-pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, String> {
+pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Value, String> {
     let Some(settlement) = settled.iter().find(|one| one.key == RUN) else {
         // The time is up; the call is cancelled with the end of this turn.
         return Ok(stopped(
@@ -91,7 +101,7 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
             let text = text_from(turn, settlement)?;
             let result: Value = serde_json::from_str(&text)
                 .map_err(|error| format!("the program's result cannot be read: {error}"))?;
-            Ok(reply(&fitted(&result)))
+            Ok(fitted(&result))
         }
         Outcome::TimedOut => Ok(stopped(
             "timed-out",
@@ -206,11 +216,11 @@ fn without_middle(text: &str, edge: usize) -> Option<String> {
 }
 
 /// The result of a program that the host stopped. What it printed went with it.
-fn stopped(status: &str, message: &str) -> Step {
-    reply(&json!({
+fn stopped(status: &str, message: &str) -> Value {
+    json!({
         "status": status,
         "stdout": "",
         "stderr": "",
         "error": { "name": "Stopped", "message": message },
-    }))
+    })
 }

@@ -1,6 +1,6 @@
 //! Results of the file tools, read back into data.
 
-use crate::languages::Language;
+use crate::symbols::Language;
 
 /// A file of a listing.
 #[derive(Debug, PartialEq, Eq)]

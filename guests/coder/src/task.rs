@@ -1,17 +1,7 @@
-//! Tasks: the operations with their parameters, and the work that they begin.
+//! What the operations have in common: results of tools, requests to a model, the room of a reply.
 
-use crate::analyze::{self, Analysis};
-use crate::execute;
-use crate::generate::{self, Generation};
-use crate::review::{self, Review};
-use agent_host_sdk::{Blob, ModelRequest, Outcome, Part, Settlement, Step, Toolset, Turn, text_of};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use agent_host_sdk::{Blob, ModelRequest, Outcome, Part, Settlement, Turn, text_of};
 
-/// The operations with their parameters, for errors.
-const OPERATIONS: &str = "analyze_code(path, patterns?), generate_code(spec, language?, \
-                          framework?), review_code(diff, guidelines?), execute_code(code, \
-                          language?, timeout?)";
 /// Tokens that a turn must have left for a model to be asked.
 pub(crate) const MODEL_TOKENS_MIN: u64 = 2_000;
 
@@ -23,101 +13,6 @@ pub(crate) const REPLY_BYTES_MAX: usize = 28 << 10;
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 /// Bytes that are read from a blob at once.
 const BLOB_PIECE_BYTES: u32 = 1 << 20;
-
-/// A task.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "operation", content = "parameters")]
-pub(crate) enum Task {
-    #[serde(rename = "analyze_code")]
-    Analyze(AnalyzeCode),
-    #[serde(rename = "generate_code")]
-    Generate(GenerateCode),
-    #[serde(rename = "review_code")]
-    Review(ReviewCode),
-    #[serde(rename = "execute_code")]
-    Execute(ExecuteCode),
-}
-
-/// The parameters of `analyze_code`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AnalyzeCode {
-    pub(crate) path: String,
-    pub(crate) patterns: Option<Vec<String>>,
-}
-
-/// The parameters of `generate_code`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GenerateCode {
-    pub(crate) spec: String,
-    pub(crate) language: Option<String>,
-    pub(crate) framework: Option<String>,
-}
-
-/// The parameters of `review_code`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ReviewCode {
-    pub(crate) diff: String,
-    pub(crate) guidelines: Option<String>,
-}
-
-/// The parameters of `execute_code`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ExecuteCode {
-    pub(crate) code: String,
-    pub(crate) language: Option<String>,
-    pub(crate) timeout: Option<u64>,
-}
-
-/// The work under way, as the session's state keeps it.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Work {
-    #[default]
-    None,
-    Analyze(Box<Analysis>),
-    Generate(Generation),
-    Review(Box<Review>),
-    Execute,
-}
-
-impl Work {
-    /// The step that goes on with it.
-    pub(crate) fn kept_by(&self, step: Step) -> Step {
-        step.keep(json!(self))
-    }
-}
-
-/// Reads a task, and the milliseconds after which whoever delegated gives it up, if it says so.
-///
-/// # Errors
-/// What is wrong with it, with what a task is.
-pub(crate) fn read_task(text: &str) -> Result<(Task, Option<u64>), String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        format!("this is not a task, which is {{\"operation\": …, \"parameters\": {{…}}}}: {error}")
-    })?;
-    let timeout_ms = value.get("timeoutMs").and_then(Value::as_u64);
-    let task = serde_json::from_value(value).map_err(|error| {
-        format!("the task cannot be carried out: {error}. Supported: {OPERATIONS}")
-    })?;
-    Ok((task, timeout_ms))
-}
-
-/// Begins a task.
-///
-/// # Errors
-/// The parameter that makes no sense, or the tool that is missing.
-pub(crate) fn begin(turn: Turn<'_>, task: Task, timeout_ms: Option<u64>) -> Result<Step, String> {
-    match task {
-        Task::Analyze(asked) => analyze::begin(turn, asked),
-        Task::Generate(asked) => generate::begin(turn, &asked),
-        Task::Review(asked) => review::begin(turn, &asked),
-        Task::Execute(asked) => execute::begin(turn, asked, timeout_ms),
-    }
-}
 
 /// Returns an error if the agent may not use one of these tools.
 pub(crate) fn need_tools(turn: Turn<'_>, names: &[&str]) -> Result<(), String> {
@@ -171,19 +66,8 @@ fn text_of_blob(turn: Turn<'_>, blob: &Blob) -> Result<String, String> {
 
 /// A hidden request that shows the model nothing but these words and this data.
 pub(crate) fn hidden_request(turn: Turn<'_>, rules: &str, data: String) -> ModelRequest {
-    let mut system = vec![rules.to_owned()];
-    let prompt = turn.prompt();
-    if !prompt.trim().is_empty() {
-        system.insert(0, prompt);
-    }
-    ModelRequest::new(system)
-        .with_tools(Toolset::None)
-        .since(turn.head().unwrap_or_default() + 1)
+    ModelRequest::for_task(turn, [rules])
+        .without_thread(turn)
         .with_also(data)
         .hidden()
-}
-
-/// The reply of a task: its result as JSON.
-pub(crate) fn reply(result: &Value) -> Step {
-    Work::None.kept_by(Step::reply(result.to_string()))
 }

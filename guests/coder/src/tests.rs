@@ -1,6 +1,5 @@
 //! The coder and its tasks.
 
-mod languages;
 mod limits;
 mod refused;
 
@@ -323,7 +322,7 @@ fn a_crash_says_whether_it_was_for_want_of_memory_or_of_depth() {
             "the tool crashed: empty poll list",
         ),
     ] {
-        let work = json!(crate::task::Work::Execute);
+        let work = json!(crate::Work::Execute);
         let scene = Scene::new().said("a task").state(work);
         let settlement = Settlement {
             key: "run".to_owned(),

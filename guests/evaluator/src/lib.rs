@@ -10,9 +10,7 @@
 mod attempt;
 mod exam;
 mod finish;
-mod judge;
 mod memory;
-mod order;
 mod session;
 
 use crate::exam::Exam;

@@ -4,9 +4,8 @@
 //! An exam is known by its digest: another one of the same title is another exam.
 
 use crate::exam::Exam;
-use agent_host_sdk::{Turn, log};
+use agent_host_sdk::Turn;
 use questions::rounded;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -70,10 +69,10 @@ impl Memory {
     /// Looks at the preferences, and at the user's own sessions before this one. The sessions
     /// cannot be altered, so there are never fewer attempts, nor a lower best, than they say.
     pub(crate) fn of(turn: Turn<'_>, exam: &Exam) -> Self {
-        let Kept { mut exams } = readable(turn.preferences());
+        let Kept { mut exams } = turn.remembered();
         let Shared {
             exam_results: taken,
-        } = readable(turn.shared_preferences());
+        } = turn.remembered_for_all();
         let history = turn.own_history();
         let past: Vec<Option<f64>> = history
             .iter()
@@ -207,12 +206,4 @@ impl Memory {
 
 fn best_of(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::max)
-}
-
-/// Returns the remembered value, or the default where this agent did not write it.
-fn readable<T: DeserializeOwned + Default>(remembered: Result<T, agent_host_sdk::Unreadable>) -> T {
-    remembered.unwrap_or_else(|error| {
-        log::warn(&format!("what is remembered is left aside: {error}"));
-        T::default()
-    })
 }

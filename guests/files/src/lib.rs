@@ -8,7 +8,6 @@ mod delete;
 mod disk;
 mod folders;
 mod glob;
-mod lines;
 mod list;
 mod read;
 mod search;

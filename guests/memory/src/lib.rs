@@ -8,8 +8,8 @@
 mod judge;
 
 use agent_host_sdk::{
-    Agent, Description, Memo, MessageId, ModelRequest, Operation, Outcome, Settlement, Step,
-    Toolset, Turn, export_agent, log, text_of,
+    Agent, Description, Memo, MessageId, ModelRequest, Operation, Outcome, Settlement, Step, Turn,
+    export_agent, log, text_of,
 };
 use judge::{is_asked, is_known, looks_secret};
 use serde::{Deserialize, Serialize};
@@ -103,10 +103,7 @@ impl Agent for Memory {
 
 /// The request for what to keep of a message and those after it.
 fn request(turn: Turn<'_>, first: MessageId) -> ModelRequest {
-    let mut system = vec![turn.prompt(), READ.to_owned()];
-    system.retain(|block| !block.is_empty());
-    ModelRequest::new(system)
-        .with_tools(Toolset::None)
+    ModelRequest::for_task(turn, [READ])
         .since(first)
         .hidden()
         .replying_with(schema())

@@ -4,13 +4,12 @@
 //! Their writers are trusted with nothing but being asked and read: nothing of a question, and
 //! nothing of an answer, becomes a part of a system prompt.
 
-mod judge;
 mod question;
 mod score;
 
-pub use crate::judge::{JUDGE_TOKENS_MAX, Judgement, judgement_schema, read_judgement};
 pub use crate::question::{Question, Widget};
 pub use crate::score::Solution;
+pub use crate::score::{JUDGE_TOKENS_MAX, Judgement, judgement_schema, read_judgement};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

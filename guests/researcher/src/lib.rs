@@ -6,7 +6,6 @@
 //! alone. Models see what strangers wrote between fences, and never decide what counts as a source:
 //! numbers are given to what was read, and every number of a report is held against them.
 
-mod budget;
 mod memory;
 mod notes;
 mod prompts;

@@ -8,7 +8,7 @@ use crate::notes::{Noted, Plan};
 use crate::report::Draft;
 use crate::settings::Settings;
 use crate::task::{Format, Task};
-use agent_host_sdk::{ModelRequest, Toolset, Turn, fenced};
+use agent_host_sdk::{ModelRequest, Turn, fenced};
 use serde_json::Value;
 
 /// Tokens of questions and of notes, with room for a model that thinks first.
@@ -106,11 +106,7 @@ impl Prompts<'_> {
     }
 
     fn request(&self, task: &str, words: String, schema: Value) -> ModelRequest {
-        // A weak model repeats the words that stand last: those are the task.
-        let mut system = vec![self.turn.prompt(), DATA.to_owned(), task.to_owned()];
-        system.retain(|block| !block.is_empty());
-        let request = ModelRequest::new(system)
-            .with_tools(Toolset::None)
+        let request = ModelRequest::for_task(self.turn, [DATA, task])
             .since(self.after)
             .with_also(words)
             .hidden()

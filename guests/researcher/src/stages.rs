@@ -1,11 +1,11 @@
 //! The stages of a task: plan, search, read, note, and again where something is open; then the
 //! report. A stage is begun only if the turn has enough left to end with a report after it.
 
-use crate::budget::Begins;
 use crate::memory::{Doing, Research, Stage};
 use crate::notes::{NOTES_MAX, Noted, Plan, Question};
 use crate::prompts::Prompts;
 use crate::report::{Draft, reasons, written};
+use crate::session::Begins;
 use crate::session::Desk;
 use crate::sources::{HITS_MAX, PAGE_CHARS, Page, Place, Source, State};
 use crate::sources::{fetched, found_files, hits, one_line, read_blob, text};

@@ -75,12 +75,6 @@ impl Connector for Slack {
         incoming::read(&configured(configuration)?, &delivery.body)
     }
 
-    fn poll(&self, _: &Value, _: Option<&str>) -> Result<Batch, ConnectorError> {
-        Err(ConnectorError::Rejected(
-            "Slack is not polled: it calls".to_owned(),
-        ))
-    }
-
     fn send(
         &self,
         configuration: &Value,

@@ -1,10 +1,10 @@
-//! Updates of Telegram, as messages for the host.
+//! Updates of Telegram, as messages for the host: words as Markdown that says the same, and those of
+//! others, passed on or replied to, as quotations.
 
-use crate::quotations::{forwarded, own_words, quoted, replied_to_bot, title};
-use crate::words::{covered, items};
 use crate::{kinds, sending};
-use agent_host_sdk::{Attachment, Incoming, Moved, Said};
+use agent_host_sdk::{Attachment, Incoming, Moved, Quotation, QuotationKind, Said};
 use serde_json::Value;
+use std::cmp::Reverse;
 
 /// Files of one message that are taken.
 const ATTACHMENTS_MAX: usize = 10;
@@ -253,4 +253,243 @@ fn attachment(file: &Value, usual_name: &str, usual_type: &str) -> Option<Attach
         handle: text("file_id")?.to_owned(),
         size: file.get("file_size").and_then(Value::as_u64),
     })
+}
+
+/// The message that is replied to, or the part of it that is quoted.
+pub(crate) fn quoted(message: &Value) -> Option<Quotation> {
+    let replied = message.get("reply_to_message").filter(|it| is_said(it));
+    let elsewhere = message.get("external_reply");
+    let author = match (replied, elsewhere) {
+        (Some(replied), _) => author(replied),
+        (None, Some(elsewhere)) => of_origin(&elsewhere["origin"]),
+        (None, None) => None,
+    };
+    let part = message
+        .get("quote")
+        .and_then(|quote| Some(marked(quote["text"].as_str()?, &quote["entities"])));
+    let text = part
+        .or_else(|| replied.map(words))
+        .or_else(|| elsewhere.map(words))
+        .or_else(|| message.get("reply_to_story").map(|_| "[story]".to_owned()))
+        .filter(|text| !text.is_empty())?;
+    Some(Quotation {
+        kind: QuotationKind::Quoted,
+        author,
+        text,
+    })
+}
+
+/// The id of the message of a bot that is replied to: whether it is its own, the host knows.
+pub(crate) fn replied_to_bot(message: &Value) -> Option<String> {
+    let replied = message
+        .get("reply_to_message")
+        .filter(|it| is_said(it) && it["from"]["is_bot"] == true)?;
+    replied["message_id"].as_i64().map(|id| id.to_string())
+}
+
+/// The words of a message that was passed on; none if it was not.
+pub(crate) fn forwarded(message: &Value) -> Option<Quotation> {
+    Some(Quotation {
+        kind: QuotationKind::Forwarded,
+        author: passed_on_from(message)?,
+        text: words(message),
+    })
+}
+
+/// Returns the author of a message that was passed on, as far as that is told; none if it was not.
+fn passed_on_from(message: &Value) -> Option<Option<String>> {
+    if let Some(origin) = message.get("forward_origin") {
+        return Some(of_origin(origin));
+    }
+    // Older servers tell the origin so.
+    if let Some(from) = message.get("forward_from") {
+        return Some(name(from));
+    }
+    if let Some(chat) = message.get("forward_from_chat") {
+        return Some(title(chat));
+    }
+    if let Some(hidden) = message.get("forward_sender_name") {
+        return Some(hidden.as_str().map(str::to_owned));
+    }
+    if message.get("forward_date").is_some() {
+        return Some(None);
+    }
+    message.get("via_bot").map(name)
+}
+
+fn of_origin(origin: &Value) -> Option<String> {
+    match origin["type"].as_str()? {
+        "user" => name(&origin["sender_user"]),
+        "hidden_user" => origin["sender_user_name"].as_str().map(str::to_owned),
+        "chat" => title(&origin["sender_chat"]),
+        "channel" => title(&origin["chat"]),
+        _ => None,
+    }
+}
+
+fn author(message: &Value) -> Option<String> {
+    passed_on_from(message)
+        .flatten()
+        .or_else(|| title(message.get("sender_chat")?))
+        .or_else(|| name(message.get("from")?))
+}
+
+/// The name of a chat.
+pub(crate) fn title(chat: &Value) -> Option<String> {
+    let title = chat["title"].as_str().map(str::to_owned);
+    title.or_else(|| name(chat))
+}
+
+/// All that a message says, in words.
+fn words(message: &Value) -> String {
+    let parts = [
+        own_words(message),
+        kinds::in_words(message),
+        kinds::files_in_words(message),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => kinds::unread(message).unwrap_or_default(),
+        false => parts.join("\n"),
+    }
+}
+
+/// The text of a message, or the one beside its files.
+pub(crate) fn own_words(message: &Value) -> Option<String> {
+    let said = |text: &str, marks: &str| {
+        let text = message.get(text)?.as_str()?;
+        (!text.is_empty()).then(|| marked(text, &message[marks]))
+    };
+    said("text", "entities").or_else(|| said("caption", "caption_entities"))
+}
+
+/// Returns true if somebody said a message. Whatever is said in a topic replies to the making of
+/// it.
+fn is_said(message: &Value) -> bool {
+    message.get("forum_topic_created").is_none()
+}
+
+/// The beginning of each line that is quoted.
+const QUOTE: &str = "> ";
+/// The end of a line, in UTF-16.
+const LINE_END: u16 = b'\n' as u16;
+
+/// Something that a mark puts into the words.
+struct Added {
+    /// The place, in UTF-16 units.
+    at: usize,
+    /// The order of what is put at one place: ends before beginnings, inner ends before outer ones.
+    order: (bool, Reverse<usize>, i64),
+    text: String,
+    /// True if it stands on a line of its own.
+    on_own_line: bool,
+}
+
+/// The values of a list; none of what is no list.
+pub(crate) fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A text with what its marks add to it. Marks that change no words, such as bold ones, and marks
+/// that do not lie within the text add nothing.
+pub(crate) fn marked(text: &str, marks: &Value) -> String {
+    let units = text.encode_utf16().count();
+    let mut added: Vec<Added> = (0_i64..)
+        .zip(items(marks))
+        .filter_map(|(number, mark)| of_mark(text, units, number, mark))
+        .flatten()
+        .collect();
+    added.sort_by_key(|it| (it.at, it.order));
+    let mut added = added.into_iter().peekable();
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for char in text.chars() {
+        while let Some(next) = added.next_if(|next| next.at <= at) {
+            put(&mut shown, &next, char);
+        }
+        shown.push(char);
+        at += char.len_utf16();
+    }
+    for rest in added {
+        put(&mut shown, &rest, '\n');
+    }
+    shown
+}
+
+/// The additions of a mark at its beginning, at its end and between; none for one without any.
+fn of_mark(text: &str, units: usize, number: i64, mark: &Value) -> Option<Vec<Added>> {
+    let unit = |key: &str| usize::try_from(mark[key].as_u64()?).ok();
+    let start = unit("offset")?;
+    let length = unit("length").filter(|length| *length > 0)?;
+    let end = start.checked_add(length).filter(|end| *end <= units)?;
+    let kind = mark["type"].as_str()?;
+    let (open, close) = match kind {
+        "text_link" => {
+            let url = mark["url"].as_str()?;
+            // A link that says where it leads says so once.
+            if covered(text, start, end) == url {
+                return None;
+            }
+            ("[".to_owned(), format!("]({})", target(url)))
+        }
+        "text_mention" => {
+            let id = mark["user"]["id"].as_i64()?;
+            ("[".to_owned(), format!("](tg://user?id={id})"))
+        }
+        "code" => ("`".to_owned(), "`".to_owned()),
+        "pre" => {
+            let language = mark["language"].as_str().unwrap_or_default();
+            (format!("```{language}\n"), "\n```".to_owned())
+        }
+        "strikethrough" => ("~~".to_owned(), "~~".to_owned()),
+        "blockquote" | "expandable_blockquote" => (QUOTE.to_owned(), String::new()),
+        _ => return None,
+    };
+    let is_quote = open == QUOTE;
+    let on_own_line = is_quote || kind == "pre";
+    let begins = |at: usize, text: String| Added {
+        at,
+        order: (true, Reverse(end), number),
+        text,
+        on_own_line,
+    };
+    let inside = covered(text, start, end);
+    let ends_of_lines = (start..).zip(inside.encode_utf16());
+    let lines = ends_of_lines.filter(|(at, unit)| is_quote && *unit == LINE_END && at + 1 < end);
+    let begin = std::iter::once(begins(start, open))
+        .chain(lines.map(|(at, _)| begins(at + 1, QUOTE.to_owned())));
+    let finish = Added {
+        at: end,
+        order: (false, Reverse(start), -number),
+        text: close,
+        on_own_line,
+    };
+    Some(begin.chain([finish]).collect())
+}
+
+/// Puts something into the words, before a character.
+fn put(shown: &mut String, added: &Added, before: char) {
+    let begins = added.order.0;
+    if added.on_own_line && begins && !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+    shown.push_str(&added.text);
+    if added.on_own_line && !begins && before != '\n' {
+        shown.push('\n');
+    }
+}
+
+/// The part of a text between two UTF-16 units.
+pub(crate) fn covered(text: &str, start: usize, end: usize) -> String {
+    let units: Vec<u16> = text.encode_utf16().take(end).skip(start).collect();
+    String::from_utf16_lossy(&units)
+}
+
+/// A URL as the target of a link, which ends at no sign of its own.
+pub(crate) fn target(url: &str) -> String {
+    if url.contains(['(', ')', ' ']) {
+        format!("<{url}>")
+    } else {
+        url.to_owned()
+    }
 }

@@ -1,6 +1,6 @@
 //! Kinds of messages beside words and files, in words.
 
-use crate::words::{items, target};
+use crate::incoming::{items, target};
 use serde_json::Value;
 
 /// Words for what a message is that nobody here can read.

@@ -8,9 +8,7 @@
 mod api;
 mod incoming;
 mod kinds;
-mod quotations;
 mod sending;
-mod words;
 
 use crate::api::Api;
 use agent_host_sdk::{

@@ -1,7 +1,7 @@
 //! Messages of the host, as Telegram takes them.
 
 use crate::api::{Api, Refused};
-use crate::words::items;
+use crate::incoming::items;
 use agent_host_sdk::{Body, Choice, ConnectorError, OutgoingMessage};
 use serde_json::{Value, json};
 

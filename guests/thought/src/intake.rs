@@ -3,15 +3,11 @@
 
 use crate::dialogue::{Doing, Notes};
 use crate::session::Session;
-use agent_host_sdk::{
-    Answer, CutOff, Effect, Item, MessageId, Outcome, Role, Settlement, Turn, log, shortened,
-};
+use agent_host_sdk::{Answer, Effect, Item, MessageId, Outcome, Role, Settlement, log, shortened};
 use serde_json::{Value, json};
 
 /// Bytes of a question and of an answer on the record.
 const RECORDED_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a reason that is shown to the user.
-const REASON_BYTES_MAX: usize = 300;
 /// The messages with which a user ends the dialogue.
 const ENDINGS: [&str; 14] = [
     "stop",
@@ -55,14 +51,13 @@ impl Session<'_> {
     pub(crate) fn settle(&mut self, settlement: &Settlement) {
         match self.open.remove(&settlement.key) {
             Some(Doing::Opening) => {
-                if let Some(reason) = no_message(self.turn, &settlement.outcome) {
+                if let Err(reason) = self.heard(&settlement.outcome) {
                     log::warn(&format!("the first question could not be asked: {reason}"));
                     let topic = self.config.topic.clone().unwrap_or_default();
                     self.say(format!(
                         "You want to think about \"{topic}\". What makes it matter to you now?"
                     ));
                 }
-                self.admit_length(&settlement.outcome);
             }
             Some(Doing::Asking(words)) => self.take_question(&words, &settlement.outcome),
             Some(Doing::Noting) => match settlement.reply::<Notes>() {
@@ -87,13 +82,12 @@ impl Session<'_> {
     }
 
     fn take_question(&mut self, words: &[MessageId], outcome: &Outcome) {
-        if let Some(reason) = no_message(self.turn, outcome) {
+        if let Err(reason) = self.heard(outcome) {
             return self.say(format!(
                 "I cannot think along just now ({reason}). What you said is kept; say something \
                  when you want to go on."
             ));
         }
-        self.admit_length(outcome);
         self.dialogue.exchanges += 1;
         let asked = words.first().and_then(|first| self.question_before(*first));
         let said = self.texts_of(words).join("\n");
@@ -107,13 +101,12 @@ impl Session<'_> {
         self.dialogue.offer = exchanges.is_multiple_of(self.config.offer_every);
     }
 
-    /// Says that what the model said ends at the limit of its length.
-    fn admit_length(&mut self, outcome: &Outcome) {
-        if let Outcome::Message(id) = outcome
-            && cut_off(self.turn, *id) == Some(CutOff::Length)
-        {
-            self.say(CutOff::Length.notice());
+    /// Says so where what the model said ends at the limit of its length.
+    fn heard(&mut self, outcome: &Outcome) -> Result<(), String> {
+        if let Some(cut_off) = outcome.replied(self.turn)? {
+            self.say(cut_off.notice());
         }
+        Ok(())
     }
 
     fn take_rating(&mut self, settlement: &Settlement) {
@@ -150,21 +143,4 @@ impl Session<'_> {
             .trim_matches(|letter: char| letter.is_whitespace() || letter.is_ascii_punctuation());
         ENDINGS.contains(&words)
     }
-}
-
-/// Returns the reason that there is no reply of the model's to the user; none when there is one.
-fn no_message(turn: Turn<'_>, outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Message(id) => match cut_off(turn, *id)? {
-            CutOff::Length => None,
-            CutOff::ContentFilter => Some("its provider withheld the answer".to_owned()),
-            CutOff::Refusal => Some("the model declined to answer".to_owned()),
-        },
-        outcome => Some(shortened(&outcome.to_string(), REASON_BYTES_MAX)),
-    }
-}
-
-/// Returns the reason why a reply of the model's is not whole; none when it is.
-fn cut_off(turn: Turn<'_>, message: MessageId) -> Option<CutOff> {
-    turn.message(message)?.cut_off()
 }

@@ -4,14 +4,13 @@
 //! the user ends it. A model asks the questions, and now and then notes what was found; the notes
 //! are the session's state.
 
-mod config;
 mod dialogue;
 mod intake;
 mod memory;
 mod prompts;
 mod session;
 
-use crate::config::Config;
+use crate::dialogue::Config;
 use crate::session::Session;
 use agent_host_sdk::{Agent, Description, News, Step, Turn, export_agent};
 

@@ -2,7 +2,7 @@
 //! were pursued.
 
 use crate::dialogue::Dialogue;
-use agent_host_sdk::{Turn, fenced, log, shortened};
+use agent_host_sdk::{Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -55,12 +55,7 @@ impl Pursued {
 impl Memory {
     /// Looks at the preferences, and where they say nothing at the last dialogue of the user's own.
     pub(crate) fn of(turn: Turn<'_>) -> Self {
-        let mut memory: Self = turn.preferences().unwrap_or_else(|error| {
-            log::warn(&format!(
-                "what is remembered of the user is left aside: {error}"
-            ));
-            Self::default()
-        });
+        let mut memory: Self = turn.remembered();
         if memory.themes.is_empty() {
             let topic_of = |summary: &Value| Some(summary.get("topic")?.as_str()?.to_owned());
             let mut sessions = turn.own_history().into_iter();
@@ -79,12 +74,7 @@ impl Memory {
         for note in memory.themes.iter_mut().chain(&mut memory.open_questions) {
             *note = shortened(note, NOTE_BYTES_MAX);
         }
-        let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
-            log::warn(&format!(
-                "what is remembered for everybody is left aside: {error}"
-            ));
-            Shared::default()
-        });
+        let shared: Shared = turn.remembered_for_all();
         let pursued = shared.pursued.into_iter().take(PURSUED_MAX);
         memory.pursued = pursued.map(Pursued::bounded).collect();
         memory

@@ -5,7 +5,7 @@
 
 use crate::dialogue::{Dialogue, Notes};
 use crate::memory::Memory;
-use agent_host_sdk::{ModelRequest, Toolset, Turn, fenced};
+use agent_host_sdk::{ModelRequest, Turn, fenced};
 
 /// Tokens of notes, with room for a model that thinks first.
 const NOTES_TOKENS_MAX: u32 = 4_000;
@@ -38,7 +38,7 @@ pub(crate) struct Prompts<'a> {
 impl Prompts<'_> {
     /// Asks the first question about a topic, for the user to see.
     pub(crate) fn open(&self) -> ModelRequest {
-        self.request(SOCRATIC).with_also(format!(
+        ModelRequest::for_task(self.turn, [SOCRATIC]).with_also(format!(
             "{}Now ask me your first question about the topic.",
             self.noted()
         ))
@@ -46,23 +46,17 @@ impl Prompts<'_> {
 
     /// Asks the next question, for the user to see.
     pub(crate) fn ask(&self) -> ModelRequest {
-        self.request(SOCRATIC)
+        ModelRequest::for_task(self.turn, [SOCRATIC])
             .with_also(format!("{}Now ask me your next question.", self.noted()))
     }
 
     /// Notes what was found.
     pub(crate) fn note(&self) -> ModelRequest {
-        self.request(NOTE)
+        ModelRequest::for_task(self.turn, [NOTE])
             .with_also(format!("{}Now write the notes.", self.noted()))
             .hidden()
             .replying_with(Notes::schema())
             .with_max_tokens(NOTES_TOKENS_MAX)
-    }
-
-    fn request(&self, task: &str) -> ModelRequest {
-        let mut system = vec![self.turn.prompt(), task.to_owned()];
-        system.retain(|block| !block.is_empty());
-        ModelRequest::new(system).with_tools(Toolset::None)
     }
 
     /// The topic, the notes so far and what is remembered.

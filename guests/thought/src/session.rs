@@ -1,12 +1,11 @@
 //! One step of a dialogue: what has happened is taken in, then it goes on or ends.
 
-use crate::config::Config;
+use crate::dialogue::Config;
 use crate::dialogue::{Dialogue, Doing, MEMO_FORMAT, Open};
 use crate::memory::Memory;
 use crate::prompts::Prompts;
 use agent_host_sdk::{
-    ClientAction, Effect, Memo, News, Operation, Part, Role, Step, Turn, Unreadable, Work,
-    shortened,
+    ClientAction, Effect, Memo, News, Operation, Role, Step, Turn, Unreadable, Work, shortened,
 };
 use serde_json::json;
 
@@ -38,19 +37,13 @@ impl<'a> Session<'a> {
     /// Another version of the agent left it.
     pub(crate) fn resume(turn: Turn<'a>, config: Config) -> Result<Self, Unreadable> {
         let dialogue: Dialogue = turn.state()?;
-        let open = turn
-            .memo()
-            .as_ref()
-            .map(Memo::read)
-            .transpose()?
-            .unwrap_or_default();
         let memory = Memory::of(turn);
         Ok(Self {
             turn,
             config,
             memory,
             dialogue,
-            open,
+            open: turn.read_memo()?,
             effects: Vec::new(),
             start: Vec::new(),
             cancel: Vec::new(),
@@ -229,7 +222,6 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects
-            .push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects.push(Effect::say(words.into()));
     }
 }

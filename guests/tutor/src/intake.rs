@@ -4,7 +4,7 @@
 use crate::course::{Doing, Judged};
 use crate::session::{Session, WRITE_ATTEMPTS_MAX};
 use crate::written;
-use agent_host_sdk::{Answer, CutOff, MessageId, Outcome, Settlement, Turn, log, shortened};
+use agent_host_sdk::{Answer, MessageId, Outcome, Settlement, log, shortened};
 use questions::read_judgement;
 use serde_json::Value;
 
@@ -52,12 +52,11 @@ impl Session<'_> {
             Some(Doing::Asking) => self.take_answer(settlement),
             Some(Doing::Judging) => self.take_judgement(settlement),
             Some(Doing::Answering) => {
-                if let Some(reason) = no_message(self.turn, &settlement.outcome) {
+                if let Err(reason) = self.heard(&settlement.outcome) {
                     self.say(format!(
                         "I cannot answer that just now ({reason}). Let us go on with the lesson."
                     ));
                 }
-                self.admit_length(&settlement.outcome);
             }
             None => {
                 let key = &settlement.key;
@@ -89,24 +88,22 @@ impl Session<'_> {
 
     /// A part that a model could not explain is shown as it is.
     fn take_teaching(&mut self, outcome: &Outcome) {
-        if let Some(reason) = no_message(self.turn, outcome) {
+        if let Err(reason) = self.heard(outcome) {
             let part = self.parts.get(self.course.taught);
             let part = part.cloned().unwrap_or_default();
             self.say(format!(
                 "I cannot explain this just now ({reason}). Here is the material itself:\n\n{part}"
             ));
         }
-        self.admit_length(outcome);
         self.course.taught += 1;
     }
 
-    /// Says that what the model said ends at the limit of its length.
-    fn admit_length(&mut self, outcome: &Outcome) {
-        if let Outcome::Message(id) = outcome
-            && cut_off(self.turn, *id) == Some(CutOff::Length)
-        {
-            self.say(CutOff::Length.notice());
+    /// Says so where what the model said ends at the limit of its length.
+    fn heard(&mut self, outcome: &Outcome) -> Result<(), String> {
+        if let Some(cut_off) = outcome.replied(self.turn)? {
+            self.say(cut_off.notice());
         }
+        Ok(())
     }
 
     fn take_answer(&mut self, settlement: &Settlement) {
@@ -138,21 +135,4 @@ impl Session<'_> {
             Err(reason) => self.leave_unjudged(judged, &shortened(&reason, REASON_BYTES_MAX)),
         }
     }
-}
-
-/// Returns the reason that there is no reply of the model's to the student; none when there is one.
-fn no_message(turn: Turn<'_>, outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Message(id) => match cut_off(turn, *id)? {
-            CutOff::Length => None,
-            CutOff::ContentFilter => Some("its provider withheld the answer".to_owned()),
-            CutOff::Refusal => Some("the model declined to answer".to_owned()),
-        },
-        outcome => Some(shortened(&outcome.to_string(), REASON_BYTES_MAX)),
-    }
-}
-
-/// Returns the reason why a reply of the model's is not whole; none when it is.
-fn cut_off(turn: Turn<'_>, message: MessageId) -> Option<CutOff> {
-    turn.message(message)?.cut_off()
 }

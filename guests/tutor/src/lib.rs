@@ -12,7 +12,6 @@ mod evaluate;
 mod finish;
 mod intake;
 mod lesson;
-mod material;
 mod memory;
 mod prompts;
 mod session;

@@ -4,7 +4,7 @@
 //! The two are never mixed: no user hears that they have learned what another user has.
 
 use crate::lesson::Lesson;
-use agent_host_sdk::{Turn, fenced, log, shortened};
+use agent_host_sdk::{Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -87,12 +87,7 @@ impl Memory {
     /// Looks at the preferences, at what the session was opened with, and at the user's own
     /// sessions before this one.
     pub(crate) fn of(turn: Turn<'_>, lesson: &Lesson) -> Self {
-        let mut kept: Kept = turn.preferences().unwrap_or_else(|error| {
-            log::warn(&format!(
-                "what is remembered of the user is left aside: {error}"
-            ));
-            Kept::default()
-        });
+        let mut kept: Kept = turn.remembered();
         let config: Value = turn.session_config().unwrap_or_default();
         let wish = |name: &str| {
             let wish = config.get(name).and_then(Value::as_str);
@@ -110,12 +105,7 @@ impl Memory {
             let weak = weak.filter_map(|objective| objective.as_str().map(str::to_owned));
             (summary["score"].as_f64(), weak.collect())
         });
-        let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
-            log::warn(&format!(
-                "what is remembered for everybody is left aside: {error}"
-            ));
-            Shared::default()
-        });
+        let shared: Shared = turn.remembered_for_all();
         let taught = shared.taught.into_iter().take(TAUGHT_MAX);
         let mut taught: Vec<Taught> = taught.map(Taught::bounded).collect();
         // The present lesson comes first, so that a model sees it however many others there are.

@@ -6,7 +6,7 @@
 use crate::lesson::Lesson;
 use crate::memory::Memory;
 use crate::written;
-use agent_host_sdk::{MessageId, ModelRequest, Toolset, Turn, fenced, shortened};
+use agent_host_sdk::{MessageId, ModelRequest, Turn, fenced, shortened};
 use questions::{JUDGE_TOKENS_MAX, Question, judgement_schema};
 use serde_json::Value;
 
@@ -60,7 +60,9 @@ impl Prompts<'_> {
             self.about(),
             fenced(text)
         );
-        self.request(TEACH).since(self.nothing()).with_also(also)
+        self.request(TEACH)
+            .without_thread(self.turn)
+            .with_also(also)
     }
 
     /// Writes the questions to all parts.
@@ -70,7 +72,7 @@ impl Prompts<'_> {
             also.push_str(&format!("\n\nPart {number}:\n{}", fenced(part)));
         }
         self.request(WRITE)
-            .since(self.nothing())
+            .without_thread(self.turn)
             .with_also(also)
             .hidden()
             .replying_with(written::schema(self.parts.len()))
@@ -85,7 +87,7 @@ impl Prompts<'_> {
     ) -> ModelRequest {
         let also = format!("{}\n\n{}", self.context(part), question.for_judge(response));
         self.request(JUDGE)
-            .since(self.nothing())
+            .without_thread(self.turn)
             .with_also(also)
             .hidden()
             .replying_with(judgement_schema())
@@ -110,14 +112,7 @@ impl Prompts<'_> {
     }
 
     fn request(&self, task: &str) -> ModelRequest {
-        let mut system = vec![self.turn.prompt(), ROLE.to_owned(), task.to_owned()];
-        system.retain(|block| !block.is_empty());
-        ModelRequest::new(system).with_tools(Toolset::None)
-    }
-
-    /// The message after the thread's last: a request from there on shows nothing of the thread.
-    fn nothing(&self) -> MessageId {
-        self.turn.head().unwrap_or_default() + 1
+        ModelRequest::for_task(self.turn, [ROLE, task])
     }
 
     fn about(&self) -> String {

@@ -4,7 +4,7 @@ use crate::course::{Course, Doing, MEMO_FORMAT, Open};
 use crate::lesson::Lesson;
 use crate::memory::Memory;
 use crate::prompts::Prompts;
-use agent_host_sdk::{Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable};
+use agent_host_sdk::{Effect, Memo, ModelRequest, News, Operation, Step, Turn, Unreadable};
 use questions::Question;
 use serde_json::json;
 
@@ -53,12 +53,6 @@ impl<'a> Session<'a> {
         if course.began_ms == 0 {
             course.began_ms = turn.now_ms();
         }
-        let memo = turn.memo();
-        let open = memo
-            .as_ref()
-            .map(Memo::read)
-            .transpose()?
-            .unwrap_or_default();
         let memory = Memory::of(turn, &lesson);
         let parts = lesson.parts();
         Ok(Self {
@@ -67,8 +61,8 @@ impl<'a> Session<'a> {
             parts,
             memory,
             course,
-            open,
-            is_under_way: memo.is_some(),
+            open: turn.read_memo()?,
+            is_under_way: turn.memo().is_some(),
             effects: Vec::new(),
             start: Vec::new(),
         })
@@ -208,8 +202,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {
-        self.effects
-            .push(Effect::Say(vec![Part::Text(words.into())]));
+        self.effects.push(Effect::say(words.into()));
     }
 
     /// Returns the number of questions, repetitions not counted.

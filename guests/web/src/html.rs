@@ -1,15 +1,13 @@
 //! HTML as markdown: parsed as browsers do, and said with headings, paragraphs, lists, links, code
 //! and tables.
 
-mod feed;
 mod parse;
 mod render;
-mod table;
-mod tree;
 mod visible;
 mod writer;
 
-use self::tree::{Content, NodeId, Tree, Visit};
+use self::parse::{Content, Node, Tree};
+use ego_tree::iter::Edge;
 use url::Url;
 
 /// Characters of a title.
@@ -41,35 +39,42 @@ pub(crate) struct Page {
 
 /// Reads a page that came from `url`. When its `main` element has enough text, only that is read.
 pub(crate) fn page(source: String, url: &Url) -> Page {
-    let tree = parse::parse(source);
-    let base = tree
-        .find(Tree::ROOT, "base")
-        .and_then(|base| url.join(tree.attribute(base, "href")?).ok());
+    let (tree, whole) = parse::parse(source);
+    let base = element(&tree, |node| node.value().name() == Some("base"))
+        .and_then(|base| url.join(base.value().attribute("href")?).ok());
     let base = base.as_ref().unwrap_or(url);
-    let title = tree
-        .find(Tree::ROOT, "title")
-        .map(|title| on_one_line(&tree.text_of(title)))
+    let title = element(&tree, |node| node.value().name() == Some("title"))
+        .map(|title| on_one_line(&visible::text_of(title)))
         .filter(|title| !title.is_empty());
-    let main = main_of(&tree).map(|main| render::markdown(&tree, main, base));
+    let main = main_of(&tree).map(|main| render::markdown(main, base));
     let text = main.filter(|text| text.chars().nth(MAIN_CHARS_MIN - 1).is_some());
-    let text = text.unwrap_or_else(|| render::markdown(&tree, Tree::ROOT, base));
+    let text = text.unwrap_or_else(|| render::markdown(tree.root(), base));
+    let next = element(&tree, is_refresh).and_then(|meta| meta.value().attribute("content"));
     Page {
         title,
         text,
-        whole: !tree.is_cut,
-        next: next(&tree).and_then(|content| refreshed(content, base)),
+        whole,
+        next: next.and_then(|content| refreshed(content, base)),
     }
 }
 
-/// Returns what a `meta` element says that stands for the header `refresh`.
-fn next(tree: &Tree) -> Option<&str> {
-    let is_refresh = |id: &NodeId| {
-        let stands_for = tree.attribute(*id, "http-equiv");
-        tree.name(*id) == Some("meta")
-            && stands_for.is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"))
-    };
-    let found = tree.below(Tree::ROOT).find(is_refresh)?;
-    tree.attribute(found, "content")
+/// All nodes of a page that are such, without what a template keeps for later.
+fn nodes<'a>(tree: &'a Tree, is_such: impl Fn(Node<'a>) -> bool) -> impl Iterator<Item = Node<'a>> {
+    let is_template = |node: Node<'_>| node.value().name() == Some("template");
+    tree.root()
+        .descendants()
+        .filter(move |node| is_such(*node) && !node.ancestors().any(is_template))
+}
+
+fn element<'a>(tree: &'a Tree, is_such: impl Fn(Node<'a>) -> bool) -> Option<Node<'a>> {
+    nodes(tree, is_such).next()
+}
+
+/// Returns true for a `meta` element that stands for the header `refresh`.
+fn is_refresh(node: Node<'_>) -> bool {
+    let stands_for = node.value().attribute("http-equiv");
+    node.value().name() == Some("meta")
+        && stands_for.is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"))
 }
 
 /// The page behind a header `refresh`, such as `0; url=/new`. None for a page that waits long
@@ -98,35 +103,35 @@ pub(crate) fn refreshed(content: &str, base: &Url) -> Option<Url> {
 /// The text of a piece of HTML, as a reader sees it: without tags, with characters in place of
 /// entities, and without what is not shown.
 pub(crate) fn plain_text(source: String) -> String {
-    let tree = parse::parse(source);
+    let (tree, _) = parse::parse(source);
     let mut text = String::new();
-    tree.walk(Tree::ROOT, |visit| {
-        let id = match visit {
-            Visit::Enter(id) if visible::is_hidden(&tree, id) => return false,
-            Visit::Enter(id) => {
-                if let Some(Content::Text(piece)) = tree.node(id).map(|node| &node.content) {
-                    text.push_str(piece);
-                }
-                id
-            }
-            Visit::Leave(id) => id,
+    parse::walk(tree.root(), |edge| {
+        let node = match edge {
+            Edge::Open(node) if visible::is_hidden(node) => return false,
+            Edge::Open(node) | Edge::Close(node) => node,
         };
-        let is_apart = |name: &str| !WITHIN_LINES.contains(&name);
-        if tree.name(id).is_some_and(is_apart) {
-            text.push(' ');
+        match node.value() {
+            Content::Text(piece) if edge == Edge::Open(node) => text.push_str(piece),
+            content => {
+                let is_apart = |name: &str| !WITHIN_LINES.contains(&name);
+                if content.name().is_some_and(is_apart) {
+                    text.push(' ');
+                }
+            }
         }
         true
     });
     text
 }
 
-fn main_of(tree: &Tree) -> Option<NodeId> {
-    let is_main =
-        |id: &NodeId| tree.name(*id) == Some("main") || tree.attribute(*id, "role") == Some("main");
-    let mut mains = tree
-        .below(Tree::ROOT)
-        .filter(is_main)
-        .filter(|id| !visible::is_hidden(tree, *id));
+/// The only `main` element of a page.
+fn main_of(tree: &Tree) -> Option<Node<'_>> {
+    let is_main = |node: Node<'_>| {
+        let content = node.value();
+        (content.name() == Some("main") || content.attribute("role") == Some("main"))
+            && !visible::is_hidden(node)
+    };
+    let mut mains = nodes(tree, is_main);
     mains.next().filter(|_| mains.next().is_none())
 }
 

@@ -17,12 +17,9 @@ mod network;
 mod request;
 mod search;
 mod send;
-mod settings;
-
-pub use crate::network::{Answer, Network, Request, Unanswered};
 
 use crate::network::Granted;
-use crate::settings::Settings;
+pub use crate::network::{Answer, Network, Request, Unanswered};
 use agent_host_sdk::{Tool, Tools, export_tools};
 use std::rc::Rc;
 
@@ -111,6 +108,38 @@ impl Tools for Web {
 }
 
 export_tools!(Web::granted());
+
+/// The source of settings.
+#[derive(Debug, Clone)]
+pub(crate) enum Settings {
+    /// The variables of the component's `environment`.
+    Granted,
+    /// These, for a test.
+    Given(Vec<(String, String)>),
+}
+
+impl Settings {
+    /// The value of a setting, without spaces around it; none when it is missing or empty.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        let value = match self {
+            Self::Granted => granted(name),
+            Self::Given(settings) => settings
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|(_, value)| value.clone()),
+        };
+        let value = value?.trim().to_owned();
+        (!value.is_empty()).then_some(value)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a guest sees no variables but those that its grant gives it"
+)]
+fn granted(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
 
 #[cfg(test)]
 mod tests;

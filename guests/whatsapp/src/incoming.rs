@@ -1,9 +1,10 @@
-//! Calls of WhatsApp, as messages for the host.
+//! Calls of WhatsApp, as messages for the host. Of a reply it says which message it is to, and not
+//! what that says; kinds of messages beside words and files are told in words.
 
-use crate::kinds::{form, in_words, unread};
-use crate::quotations::{forwarded, is_forwarded, quoted, replied_to};
 use crate::{Configuration, GROUP};
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Moved, Said, Undelivered};
+use agent_host_sdk::{
+    Attachment, Batch, ConnectorError, Incoming, Moved, Quotation, QuotationKind, Said, Undelivered,
+};
 use serde_json::Value;
 
 /// Kinds of messages that are files.
@@ -170,4 +171,136 @@ fn attachment(kind: &str, content: &Value) -> Option<Attachment> {
         handle: content["id"].as_str()?.to_owned(),
         size: None,
     })
+}
+
+/// Returns true if a message was passed on. It then says nothing of its sender's own.
+pub(crate) fn is_forwarded(message: &Value) -> bool {
+    let context = &message["context"];
+    context["forwarded"] == true || context["frequently_forwarded"] == true
+}
+
+/// The words of a message that was passed on. WhatsApp tells nobody who wrote them.
+pub(crate) fn forwarded(text: String) -> Quotation {
+    Quotation {
+        kind: QuotationKind::Forwarded,
+        author: None,
+        text,
+    }
+}
+
+/// The id of the message that is replied to, or reacted to.
+pub(crate) fn replied_to(message: &Value) -> Option<&str> {
+    let reaction = &message["reaction"]["message_id"];
+    message["context"]["id"].as_str().or(reaction.as_str())
+}
+
+/// Returns the things from which a message was written: a product, or an advertisement.
+pub(crate) fn quoted(message: &Value) -> Vec<Quotation> {
+    let context = &message["context"];
+    let said = |value: &Value| {
+        value
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let quoted = |author: Option<String>, text: String| Quotation {
+        kind: QuotationKind::Quoted,
+        author,
+        text,
+    };
+    let product = said(&context["referred_product"]["product_retailer_id"])
+        .map(|id| quoted(None, format!("[the product {id}]")));
+    let referral = &message["referral"];
+    let advertisement: Vec<String> = ["headline", "body", "source_url"]
+        .iter()
+        .filter_map(|key| said(&referral[*key]))
+        .collect();
+    let advertisement = (!advertisement.is_empty())
+        .then(|| quoted(Some("advertisement".to_owned()), advertisement.join("\n")));
+    [product, advertisement].into_iter().flatten().collect()
+}
+
+/// The words for a kind that is told without its content.
+const UNREAD: &str = "[a message of a kind that WhatsApp does not pass on]";
+
+/// The words for a message that is neither a text, nor a button, nor a file.
+pub(crate) fn in_words(kind: &str, content: &Value) -> Said {
+    match kind {
+        "location" => Said::Text(location(content)),
+        "contacts" => Said::Text(contacts(content)),
+        "order" => Said::Text(order(content)),
+        REACTION => Said::Aside(reaction(content)),
+        "request_welcome" => Said::Aside("[opened the chat]".to_owned()),
+        "revoke" => Said::Aside("[took a message back]".to_owned()),
+        _ => unread(),
+    }
+}
+
+/// The words for a message that is told without its content.
+pub(crate) fn unread() -> Said {
+    Said::Aside(UNREAD.to_owned())
+}
+
+/// The words for an answer in a form of WhatsApp's own; none if it is a button of a question.
+pub(crate) fn form(content: &Value) -> Option<Said> {
+    let kind = content["type"].as_str()?;
+    if matches!(kind, "button_reply" | "list_reply") {
+        return None;
+    }
+    let filled = content[kind]["response_json"].as_str();
+    Some(match filled {
+        Some(filled) => Said::Text(format!("[form {filled}]")),
+        None => unread(),
+    })
+}
+
+fn location(location: &Value) -> String {
+    let place = format!("{}, {}", location["latitude"], location["longitude"]);
+    let told: Vec<&str> = ["name", "address"]
+        .iter()
+        .filter_map(|key| location[*key].as_str())
+        .collect();
+    match told.is_empty() {
+        true => format!("[location {place}]"),
+        false => format!("[location {place}: {}]", told.join(", ")),
+    }
+}
+
+fn contacts(contacts: &Value) -> String {
+    let contact = |contact: &Value| {
+        let name = contact["name"]["formatted_name"].as_str();
+        let reached = [("phones", "phone"), ("emails", "email")];
+        let reached = reached.iter().flat_map(|(list, key)| {
+            let one = |it: &Value| it[*key].as_str().map(str::to_owned);
+            items(&contact[*list]).iter().filter_map(one)
+        });
+        let told: Vec<String> = name.map(str::to_owned).into_iter().chain(reached).collect();
+        format!("[contact {}]", told.join(", "))
+    };
+    let contacts: Vec<String> = items(contacts).iter().map(contact).collect();
+    contacts.join("\n")
+}
+
+fn reaction(reaction: &Value) -> String {
+    match reaction["emoji"].as_str().filter(|emoji| !emoji.is_empty()) {
+        Some(emoji) => format!("[reaction {emoji}]"),
+        None => "[reaction taken back]".to_owned(),
+    }
+}
+
+fn order(order: &Value) -> String {
+    let item = |item: &Value| {
+        let product = item["product_retailer_id"].as_str().unwrap_or_default();
+        let currency = item["currency"].as_str().unwrap_or_default();
+        format!(
+            "{} of {product} at {} {currency}",
+            item["quantity"], item["item_price"]
+        )
+    };
+    let items: Vec<String> = items(&order["product_items"]).iter().map(item).collect();
+    let order_shown = format!("[order of {}]", items.join("; "));
+    match order["text"].as_str().filter(|text| !text.is_empty()) {
+        Some(text) => format!("{text}\n{order_shown}"),
+        None => order_shown,
+    }
 }

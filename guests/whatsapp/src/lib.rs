@@ -7,8 +7,6 @@
 
 mod api;
 mod incoming;
-mod kinds;
-mod quotations;
 mod sending;
 
 use crate::api::Api;
@@ -87,12 +85,6 @@ impl Connector for WhatsApp {
 
     fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
         incoming::read(&configured(configuration)?, &delivery.body)
-    }
-
-    fn poll(&self, _: &Value, _: Option<&str>) -> Result<Batch, ConnectorError> {
-        Err(ConnectorError::Rejected(
-            "WhatsApp is not polled: it calls".to_owned(),
-        ))
     }
 
     fn send(

@@ -2,49 +2,41 @@
 
 mod agents;
 mod chat;
-mod component;
-mod connector;
+mod config;
+mod edge;
 mod lifetime;
 mod local;
-mod memory;
-mod program;
-mod prompt;
+mod plugin;
+mod record;
 mod scopes;
 mod serve;
 mod session;
-mod task;
-mod telemetry;
+mod store;
 #[cfg(test)]
 mod tests;
-mod trigger;
-mod usage;
 
 use crate::failure::{Exit, Failure};
-pub(crate) use agents::Agents;
+pub(crate) use agents::{Agents, Memory, Prompt, Task};
 pub(crate) use chat::Chat;
-pub(crate) use component::{Component, Suggest};
-pub(crate) use connector::Connector;
-pub(crate) use lifetime::Lifetime;
-pub(crate) use local::{Completions, Doctor, Man};
-pub(crate) use memory::Memory;
-pub(crate) use program::{CONFINE_COMMAND, ConfineProgram, KEEP_COMMAND};
-pub(crate) use prompt::Prompt;
+pub(crate) use config::{Component, Config, Grants, Key, Model, Suggest, Token};
+pub(crate) use edge::{Connector, Trigger};
+pub(crate) use local::{Clock, Completions, Doctor, Init, Man};
+#[cfg(test)]
+pub(crate) use plugin::STAMP_HELP;
+pub(crate) use plugin::{Kind, Language, New, Plugin, Stamp, Test};
+pub(crate) use record::{Audit, Events, Telemetry, Usage, UsageKey};
 pub(crate) use scopes::{describe, parse};
-pub(crate) use serve::{Dev, Serve};
-pub(crate) use session::Session;
-pub(crate) use task::Task;
-pub(crate) use telemetry::Telemetry;
-pub(crate) use trigger::Trigger;
-pub(crate) use usage::{Usage, UsageKey};
+pub(crate) use serve::{
+    COMPILE_COMMAND, CONFINE_COMMAND, CompileComponent, ConfineProgram, Dev, KEEP_COMMAND, Serve,
+};
+pub(crate) use session::{DeadLetter, Session};
+pub(crate) use store::{Backup, Restore, Verify};
 
 use anyhow::anyhow;
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// The command that compiles a component.
-pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -112,12 +104,12 @@ pub(crate) enum Command {
         Examples:\n  agent-host new tool word-count\n  agent-host new agent poet --lang python\n  \
         agent-host new trigger questions\n  agent-host new connector pager"
     )]
-    New(crate::new::New),
+    New(New),
     /// Write a first configuration
-    Init(crate::init::Init),
+    Init(Init),
     /// Test a plugin of your own, and write its manifest into it, without a host
     #[command(subcommand)]
-    Plugin(crate::plugin::Plugin),
+    Plugin(Plugin),
     /// Talk with an agent of a running host
     #[command(after_help = chat::HELP)]
     Chat(Chat),
@@ -259,285 +251,6 @@ pub(crate) enum Command {
     /// Confine this process and become a program: what `keep-program` starts
     #[command(name = CONFINE_COMMAND, hide = true)]
     ConfineProgram(ConfineProgram),
-}
-
-/// Commands about events.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Events {
-    /// Print events; without `--after` the last ones
-    #[command(
-        after_help = "Examples:\n  agent-host events tail --follow\n  agent-host events tail \
-                      --after 0 --json > events.jsonl"
-    )]
-    Tail {
-        /// Only events after this position
-        #[arg(long, value_name = "POSITION")]
-        after: Option<u64>,
-        /// Go on as events happen
-        #[arg(long, short)]
-        follow: bool,
-        /// Only about this session
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
-        /// Only about this agent, a UUID
-        #[arg(long, value_name = "ID")]
-        agent: Option<String>,
-        /// Number of last events
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            conflicts_with = "after"
-        )]
-        last: u64,
-    },
-}
-
-/// Commands about models.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Model {
-    /// List the models by alias: provider, name there, window, and the state last seen
-    List,
-    /// Ask every provider for its list of models, which costs nothing, and fail if one does not
-    /// answer or does not list a model of the configuration
-    #[command(
-        after_help = "No model is called: `doctor --ask-models` does that.\n\n\
-                            Exit codes:\n  0 all are there   1 one is not"
-    )]
-    Check,
-}
-
-/// Filters for lines of the ledger.
-#[derive(Debug, Args)]
-pub(crate) struct Audit {
-    /// Only what comes after this position
-    #[arg(long, default_value_t = 0, value_name = "POSITION")]
-    pub(crate) after: u64,
-    /// Go on as decisions are recorded
-    #[arg(long, short)]
-    pub(crate) follow: bool,
-    /// Only of this agent, a UUID, or of all agents of an `agentId`; `trigger:NAME` and
-    /// `connector:NAME` for those
-    #[arg(long, value_name = "ID")]
-    pub(crate) agent: Option<String>,
-    /// Only of this session
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Only of this run
-    #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
-    /// Only of turns that act for this user, and of readings by them
-    #[arg(long, value_name = "USER")]
-    pub(crate) user: Option<String>,
-    /// Only of this component, by its name in the configuration
-    #[arg(long, value_name = "NAME")]
-    pub(crate) component: Option<String>,
-    /// Only of this tool
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// Only about this capability, such as `files.write`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) capability: Option<String>,
-    /// Only `granted`, `refused` or `limited`, or the outcome of a request, such as `done`
-    #[arg(long, value_name = "WORD")]
-    pub(crate) verdict: Option<String>,
-}
-
-/// Commands about grants.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Grants {
-    /// Show each list that decides whether an agent may call a tool, the rule, and the call's
-    /// bounds; or what a trigger or a connector may do
-    #[command(
-        after_help = "Examples:\n  agent-host grants explain reading-list reading_list_delete\n  \
-                      agent-host grants explain --connector telegram"
-    )]
-    Explain {
-        /// An `agentId` of the configuration
-        #[arg(required_unless_present_any = ["trigger", "connector"], requires = "tool")]
-        agent: Option<String>,
-        /// A tool
-        tool: Option<String>,
-        /// A trigger of the configuration instead
-        #[arg(long, value_name = "NAME", conflicts_with = "agent")]
-        trigger: Option<String>,
-        /// A connector of the configuration instead
-        #[arg(long, value_name = "NAME", conflicts_with_all = ["agent", "trigger"])]
-        connector: Option<String>,
-    },
-    /// Show in what the configuration's agents, lists, code and grants differ from the running
-    /// host's, or from another configuration's
-    #[command(
-        after_help = "Examples:\n  agent-host grants diff                        # what a restart \
-                      would change\n  \
-        agent-host grants diff --against old.toml"
-    )]
-    Diff {
-        /// A config file to compare with, instead of the running host
-        #[arg(long, value_name = "FILE")]
-        against: Option<PathBuf>,
-    },
-}
-
-/// The destination of a backup.
-#[derive(Debug, Args)]
-pub(crate) struct Backup {
-    /// A file that is not there yet
-    pub(crate) file: PathBuf,
-}
-
-/// Options for checking the stored data.
-#[derive(Debug, Args)]
-pub(crate) struct Verify {
-    /// Do the same as `rebuild` first
-    #[arg(long)]
-    pub(crate) rebuild: bool,
-}
-
-/// The backup to restore, and its destination.
-#[derive(Debug, Args)]
-pub(crate) struct Restore {
-    /// The backup
-    pub(crate) file: PathBuf,
-    /// A folder that is empty or not there yet
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data: PathBuf,
-}
-
-/// Commands about the clock.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Clock {
-    /// Show the host's time, and how far the wall clock is from it
-    Show,
-    /// Confirm that the wall clock is right. After a jump ahead, the host follows it at once
-    /// instead of after an hour. If it is behind the host's time, credentials expire by it from
-    /// then on
-    Confirm,
-}
-
-/// Commands about dead letters.
-#[derive(Debug, Subcommand)]
-pub(crate) enum DeadLetter {
-    /// List them, the newest first
-    List,
-    /// Show one: the reason, the origin and the message
-    Show {
-        /// Its input id
-        id: String,
-    },
-    /// Queue one again
-    Requeue {
-        /// Its input id
-        id: String,
-        /// Also if a turn had begun with it: what the turn did may be done again
-        #[arg(long)]
-        repeat: bool,
-    },
-    /// Drop one for good, after whatever it asked for was done or is wanted no more
-    Drop {
-        /// Its input id
-        id: String,
-        /// The reason, for the record
-        #[arg(long)]
-        reason: Option<String>,
-    },
-}
-
-/// Commands about the configuration.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Print its JSON Schema
-    Schema,
-    /// Check it: keys, folders, files, models, and that every component loads
-    #[command(
-        after_help = "While a host runs with this file, its own environment counts, and not that \
-                      of the caller: it says which variables and secrets it has. Warnings do not \
-                      fail the check; with --strict they do (exit code 2)."
-    )]
-    Check {
-        /// Fail on warnings too
-        #[arg(long)]
-        strict: bool,
-    },
-    /// Show what the file would change of the configuration that a running host has in force, and
-    /// what would be left behind
-    #[command(
-        after_help = "Nothing is put in force. With `server.reload = \"manual\"` a saved file waits \
-                      for `config apply`; otherwise the host takes it up at once, and there is \
-                      nothing to show.\n\nExit codes:\n  0 it could be applied   3 it would be refused"
-    )]
-    Diff,
-    /// Have a running host put the file in force, on record with who asked
-    #[command(after_help = "If anything in it is wrong, all of it is refused (exit code 3).")]
-    Apply,
-}
-
-/// Commands about API keys.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Key {
-    /// Issue a key. It is printed only once; the host keeps only its hash
-    #[command(
-        after_help = "Examples:\n  agent-host key create --user alice --scopes read,write \
-                      --expires 90d --name laptop\n  \
-        KEY=$(agent-host key create --scopes read --quiet)"
-    )]
-    Create {
-        /// The user that the key is for; the caller by default
-        #[arg(long, value_name = "USER")]
-        user: Option<String>,
-        /// The scopes that it may be used for: any of read, write, keys and admin
-        #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
-        scopes: Vec<String>,
-        /// The time for which it is valid: a number with s, m, h or d
-        #[arg(long, value_name = "TIME", default_value = "90d")]
-        expires: Lifetime,
-        /// Its name
-        #[arg(long, value_name = "NAME")]
-        name: Option<String>,
-    },
-    /// List keys, also those that have ended
-    List {
-        /// This user's
-        #[arg(long, value_name = "USER", conflicts_with = "all")]
-        user: Option<String>,
-        /// All users'
-        #[arg(long)]
-        all: bool,
-    },
-    /// Revoke a key at once and permanently
-    Revoke {
-        /// Its id: the part between the underscores
-        id: String,
-        /// The reason, for the record
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-    },
-}
-
-/// Commands about the token.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Print it
-    #[command(
-        after_help = "Example:\n  curl -H \"authorization: Bearer $(agent-host token show)\" \
-                      http://127.0.0.1:7777/api/agents"
-    )]
-    Show,
-}
-
-/// Limits for compiling a component.
-#[derive(Debug, Args)]
-pub(crate) struct CompileComponent {
-    /// The process that must be its parent; with any other, nothing is compiled
-    #[arg(long, value_name = "PID")]
-    pub(crate) parent: Option<u32>,
-    /// Bytes of address space
-    #[arg(long, default_value_t = runtime::CompileLimits::default().memory_bytes_max, value_name = "BYTES")]
-    pub(crate) memory_bytes_max: u64,
-    /// Seconds of CPU time, on all threads together
-    #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
-    pub(crate) cpu_s_max: u64,
 }
 
 /// Returns whether a command line asks for JSON, even if the rest of it is invalid.

@@ -376,6 +376,17 @@ pub(crate) fn parameters<'a>(named: impl IntoIterator<Item = (&'a str, Option<St
     named.into_iter().filter_map(parameter).collect()
 }
 
+/// A path with these parameters alone.
+pub(crate) fn query<'a>(
+    path: &str,
+    named: impl IntoIterator<Item = (&'a str, Option<String>)>,
+) -> String {
+    match parameters(named).strip_prefix('&') {
+        Some(parameters) => format!("{path}?{parameters}"),
+        None => path.to_owned(),
+    }
+}
+
 /// A segment of a path, with everything escaped that is not plain.
 pub(crate) fn segment(text: &str) -> String {
     text.bytes()

@@ -4,7 +4,6 @@ mod agents;
 mod audit;
 mod chat;
 mod clock;
-mod compile;
 mod component;
 mod config;
 mod connector;
@@ -18,7 +17,7 @@ mod local;
 mod memory;
 mod model;
 mod pending;
-mod program;
+mod process;
 mod prompt;
 mod rebuild;
 mod reload;
@@ -27,17 +26,16 @@ mod status;
 mod store;
 mod task;
 mod telemetry;
-mod token;
 mod trigger;
 mod usage;
 
-pub(crate) use compile::compile;
 pub(crate) use component::{Place, review, wanted};
 pub(crate) use config::warnings_of_code;
 pub(crate) use grants::{Change, changes};
-pub(crate) use program::{confine_program, keep_program};
+pub(crate) use process::{compile, confine_program, keep_program};
 
 use crate::cli::{Cli, Command, Serve};
+use crate::client::Client;
 use crate::config::locations::CONFIG_FILE;
 use crate::config::{Config, Loaded, load, locate};
 use crate::dev::dev;
@@ -58,64 +56,66 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         command,
         ..
     } = cli;
-    let load = || -> Result<Loaded, Failure> {
-        Ok(Loaded {
-            trusts_address: trust_address,
-            ..configuration(config.as_deref(), data.as_deref())?
-        })
-    };
+    let load = || configuration(config.as_deref(), data.as_deref(), trust_address);
     let load_data = || match &data {
         // All that they need is in the folder.
         Some(data) if locate(config.as_deref()).is_err() => of_data_folder(data),
         Some(_) | None => load(),
     };
+    let client = || Client::new(&load()?);
     if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
         log::begin(log::QUIET);
     }
-    match command {
-        Command::Serve(what) => serve_file(&what, config.as_deref(), load, terminal).await,
+    let answer = match command {
+        // These go on, and print what happens.
+        Command::Serve(what) => {
+            return serve_file(&what, config.as_deref(), load, terminal).await;
+        }
         Command::Dev(options) => {
             let loaded = load()?;
             let redaction = log::begin(&loaded.config.server.log);
-            Box::pin(dev(loaded, &options, terminal, &redaction)).await
+            return Box::pin(dev(loaded, &options, terminal, &redaction)).await;
         }
-        Command::New(what) => crate::new::run(&what, terminal),
-        Command::Init(what) => crate::init::run(&what, terminal),
-        Command::Plugin(what) => crate::plugin::run(what, terminal).await,
-        Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
-        Command::Component(what) => component::run(what, load, terminal).await,
-        Command::Session(what) => session::run(&load()?, what, terminal).await,
-        Command::Memory(what) => memory::run(&load()?, what, terminal).await,
-        Command::Prompt(what) => prompt::run(&load()?, what, terminal).await,
-        Command::Events(what) => events::run(&load()?, what, terminal).await,
-        Command::Telemetry(what) => telemetry::watch(&load()?, what, terminal).await,
-        Command::Audit(what) => audit::run(&load()?, what, terminal).await,
-        Command::Model(what) => model::run(&load()?, what, terminal).await,
-        Command::Usage(what) => usage::run(&load()?, what, terminal).await,
-        Command::Grants(what) => grants::run(&load()?, what, terminal).await,
-        Command::Verify(options) => store::verify(&load_data()?, &options, terminal).await,
-        Command::Rebuild => rebuild::rebuild(&load_data()?, terminal).await,
-        Command::Vacuum => store::vacuum(&load_data()?, terminal).await,
-        Command::Backup(what) => store::back_up(&load_data()?, &what.file, terminal).await,
-        Command::Restore(what) => store::restore(&what, terminal).await,
-        Command::Task(what) => task::run(&load()?, what, terminal).await,
-        Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
-        Command::Import { file } => import::run(&load()?, &file, terminal).await,
-        Command::Clock(what) => clock::run(&load()?, &what, terminal).await,
-        Command::Config(what) => config::run(&what, load, terminal).await,
-        Command::Reload => reload::run(&load()?, terminal).await,
-        Command::Key(what) => key::run(&load()?, what, terminal).await,
-        Command::Agents(what) => agents::run(&load()?, what, terminal).await,
-        Command::Trigger(what) => trigger::run(&load()?, what, terminal).await,
-        Command::Connector(what) => connector::run(&load()?, what, terminal).await,
-        Command::Token(_) => token::show(&load()?, terminal),
-        Command::Status => status::run(&load()?, terminal).await,
-        Command::Doctor(options) => doctor::run(&options, load, terminal).await,
-        Command::Completions(what) => local::completions(&what, terminal),
-        Command::Man(what) => local::man(&what, terminal),
+        Command::Chat(options) => return chat::chat(&load()?, options, terminal).await,
+        Command::Events(what) => return events::run(&client()?, what, terminal).await,
+        Command::Telemetry(what) => return telemetry::watch(&client()?, what, terminal).await,
+        Command::Audit(what) => return audit::run(&client()?, what, terminal).await,
         // Done before anything else is, so that it is limited from its beginning.
-        Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => Ok(()),
-    }
+        Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => {
+            return Ok(());
+        }
+        Command::New(what) => crate::new::run(&what)?,
+        Command::Init(what) => crate::init::run(&what)?,
+        Command::Plugin(what) => crate::plugin::run(what).await?,
+        Command::Component(what) => component::run(what, load).await?,
+        Command::Session(what) => session::run(&load()?, what).await?,
+        Command::Memory(what) => memory::run(&client()?, what).await?,
+        Command::Prompt(what) => prompt::run(&client()?, what).await?,
+        Command::Model(what) => model::run(&client()?, what).await?,
+        Command::Usage(what) => usage::run(&client()?, what).await?,
+        Command::Grants(what) => grants::run(&load()?, what).await?,
+        Command::Verify(options) => store::verify(&load_data()?, &options, terminal).await?,
+        Command::Rebuild => rebuild::rebuild(&load_data()?, terminal).await?,
+        Command::Vacuum => store::vacuum(&load_data()?).await?,
+        Command::Backup(what) => store::back_up(&load_data()?, &what.file).await?,
+        Command::Restore(what) => store::restore(&what).await?,
+        Command::Task(what) => task::run(&client()?, what).await?,
+        Command::DeadLetter(what) => dead_letter::run(&client()?, what).await?,
+        Command::Import { file } => import::run(&load()?, &file).await?,
+        Command::Clock(what) => clock::run(&client()?, &what).await?,
+        Command::Config(what) => config::run(&what, load, terminal).await?,
+        Command::Reload => reload::run(&client()?).await?,
+        Command::Key(what) => key::run(&client()?, what).await?,
+        Command::Agents(what) => agents::run(&client()?, what).await?,
+        Command::Trigger(what) => trigger::run(&load()?, what).await?,
+        Command::Connector(what) => connector::run(&client()?, what).await?,
+        Command::Token(_) => key::token(&load()?)?,
+        Command::Status => status::run(&client()?).await?,
+        Command::Doctor(options) => doctor::run(&options, load).await?,
+        Command::Completions(what) => local::completions(&what),
+        Command::Man(what) => local::man(&what)?,
+    };
+    terminal.answer(answer)
 }
 
 /// Runs the host, with the log that its configuration asks for.
@@ -152,9 +152,13 @@ fn of_data_folder(data: &Path) -> Result<Loaded, Failure> {
     })
 }
 
-/// Reads the configuration of a file, for the data folder that the command line names if it names
-/// one.
-fn configuration(named: Option<&Path>, data: Option<&Path>) -> Result<Loaded, Failure> {
+/// Reads the configuration of a file, with what else the command line says: the data folder, if it
+/// names one, and whether it trusts the host's address.
+fn configuration(
+    named: Option<&Path>,
+    data: Option<&Path>,
+    trusts_address: bool,
+) -> Result<Loaded, Failure> {
     let file = locate(named).map_err(|error| {
         Failure::new(Exit::Usage, error).advise(invocation::command_with(
             "examples/demo/agent-host.toml",
@@ -169,5 +173,6 @@ fn configuration(named: Option<&Path>, data: Option<&Path>) -> Result<Loaded, Fa
     )
     .map_err(|error| Failure::new(Exit::Usage, error))?;
     loaded.data = data.map(std::path::absolute).transpose()?;
+    loaded.trusts_address = trusts_address;
     Ok(loaded)
 }

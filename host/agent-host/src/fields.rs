@@ -25,3 +25,12 @@ pub(crate) fn list<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
 pub(crate) fn is_true(document: &Value, pointer: &str) -> bool {
     document.pointer(pointer).and_then(Value::as_bool) == Some(true)
 }
+
+/// Returns a value as a line shows it: a text without its quotation marks, nothing for null.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

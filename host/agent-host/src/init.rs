@@ -1,11 +1,11 @@
 //! `init`: a first configuration, with a comment on each key.
 
+use crate::answer::Answer;
+use crate::cli::Init;
 use crate::config::locations::{CONFIG_FILE, SYSTEM_CONFIG, config_folders};
 use crate::failure::{Exit, Failure};
 use crate::invocation;
-use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
-use clap::Args;
 use serde_json::json;
 use std::fs;
 use std::io::Write;
@@ -20,27 +20,11 @@ const SCRIPT_FILE: &str = "script.toml";
 /// The folder of a system service's data.
 const SYSTEM_STATE: &str = "/var/lib/agent-host";
 
-/// The configuration to write.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Writes config.toml and script.toml, and overwrites nothing. The host then answers \
-                  from the script; comments say how to name a real model.\n\nExamples:\n  agent-host \
-                  init                        # for yourself\n  agent-host init --dir \
-                  ./my-host        # with its data in it\n  sudo agent-host init --dir \
-                  /etc/agent-host   # for the system's service"
-)]
-pub(crate) struct Init {
-    /// The folder, made if it is not there; by default the one in which this program looks for its
-    /// configuration
-    #[arg(long, value_name = "FOLDER")]
-    dir: Option<PathBuf>,
-}
-
 /// Writes a first configuration.
 ///
 /// # Errors
 /// There is one already, or it cannot be written.
-pub(crate) fn run(init: &Init, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
     let standard = config_folders();
     let folder = match &init.dir {
         Some(folder) => std::path::absolute(folder)
@@ -58,13 +42,10 @@ pub(crate) fn run(init: &Init, terminal: Terminal) -> Result<(), Failure> {
     let file = folder.join(CONFIG_FILE);
     let next = ["config check", "serve", "chat"].map(|words| invocation::command_for(&file, words));
     let files = [CONFIG_FILE, SCRIPT_FILE].map(|name| folder.join(name).display().to_string());
-    terminal.result(&json!({ "files": files, "next": next }), || {
-        files.iter().map(|file| format!("wrote {file}")).collect()
-    });
-    terminal.notice("next:");
-    next.iter()
-        .for_each(|command| terminal.notice(&format!("  {command}")));
-    Ok(())
+    let lines = files.iter().map(|file| format!("wrote {file}"));
+    let answer = Answer::new(json!({ "files": files, "next": next }), lines);
+    let commands = next.iter().map(|command| format!("  {command}"));
+    Ok(answer.notice(["next:"]).notice(commands))
 }
 
 /// Returns the lines about the data folder. Where the configuration is found without being named,

@@ -2,6 +2,7 @@
 
 use crate::config::document::Loaded;
 use crate::config::locations::locate;
+use crate::terminal::quoted;
 use std::path::Path;
 
 /// A command of this program, called as it was called now, for the host of a configuration and of
@@ -43,17 +44,6 @@ fn line(called: Option<&Path>, config: Option<&Path>, words: &str) -> String {
         .map(|file| format!(" --config {}", quoted(file)))
         .unwrap_or_default();
     format!("{called} {words}{config}")
-}
-
-/// A path as a shell takes it.
-pub(crate) fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! - `cli.rs`, `cli/`: the command line and its help texts
 //! - `command.rs`, `command/`: the commands, one file each; `command/component/` and
 //!   `command/grants/` explain grants, `command/chat/` is the conversation in a terminal
+//! - `answer.rs`: the answer of a command, for people and for programs
 //! - `client.rs`: the client of a running host; `fields.rs`: fields of what it answers
 //! - `config.rs`, `config/`: the configuration, one file a subject. The whole of it is in
 //!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits
@@ -25,6 +26,7 @@
 //! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
 //!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
 
+mod answer;
 mod cli;
 mod client;
 mod command;

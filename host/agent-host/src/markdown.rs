@@ -1,5 +1,9 @@
 //! Markdown for a terminal, rendered while it streams in: every line that is given out is final.
 //!
+//! `pulldown-cmark` says where each block begins, so that it is known which lines no further text
+//! changes. Renderers such as `termimad` do not: they take a whole text, a line of it as a
+//! paragraph, and lose what is no markup to CommonMark, such as the asterisk of `2 * 3`.
+//!
 //! ## Where things are
 //!
 //! - `markdown/styled.rs`: styled text: spans, lines, wrapping

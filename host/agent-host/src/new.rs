@@ -15,11 +15,12 @@ mod project;
 #[cfg(test)]
 mod tests;
 
+use crate::answer::Answer;
+use crate::cli::{Kind, Language, New};
 use crate::failure::{Exit, Failure};
-use crate::invocation::quoted;
-use crate::terminal::Terminal;
+use crate::terminal::quoted;
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use project::{Project, ProjectFile};
 use serde_json::json;
 use std::fs;
@@ -30,48 +31,8 @@ use std::path::{Path, PathBuf};
 /// The permissions of a file that is run.
 const EXECUTABLE: u32 = 0o755;
 
-/// The project to make.
-#[derive(Debug, Args)]
-pub(crate) struct New {
-    /// The kind of plugin
-    #[arg(value_enum)]
-    kind: Kind,
-    /// The project's name, and its folder's: 1 to 64 of a-z, 0-9, - and _, a letter first
-    name: String,
-    /// The language
-    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::Rust)]
-    lang: Language,
-}
-
-/// The kinds of plugins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Decides what happens next in a conversation
-    Agent,
-    /// Offers tools that agents call
-    Tool,
-    /// Speaks to agents when something happens: a time, a webhook call, files, events; in Rust
-    Trigger,
-    /// Lets people at a messaging service talk with agents; in Rust
-    Connector,
-}
-
-/// The languages that a project can be in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Language {
-    /// With the SDK; tested with `cargo test`
-    Rust,
-    /// With componentize-py
-    Python,
-    /// With componentize-qjs for tools and componentize-js for agents
-    #[value(alias = "javascript")]
-    Js,
-    /// With clang, and bindings that are generated already
-    C,
-}
-
 /// Makes a project in the current folder.
-pub(crate) fn run(new: &New, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(new: &New) -> Result<Answer, Failure> {
     let New { kind, name, lang } = new;
     if let Some(fault) = name::fault(name) {
         return Err(Failure::new(Exit::Usage, anyhow!("{fault}"))
@@ -88,16 +49,13 @@ pub(crate) fn run(new: &New, terminal: Terminal) -> Result<(), Failure> {
         .map_or_else(|| "agent-host".to_owned(), quoted);
     let next = project.next(&host);
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    terminal.result(
-        &json!({ "folder": name, "files": paths, "next": next }),
-        || vec![format!("made {name}/ with {} files", files.len())],
-    );
-    terminal.notice("next:");
-    for command in &next {
-        terminal.notice(&format!("  {command}"));
-    }
-    terminal.notice("README.md there has the rest");
-    Ok(())
+    let line = format!("made {name}/ with {} files", files.len());
+    let document = json!({ "folder": name, "files": paths, "next": next });
+    let commands = next.iter().map(|command| format!("  {command}"));
+    Ok(Answer::line(document, line)
+        .notice(["next:"])
+        .notice(commands)
+        .notice(["README.md there has the rest"]))
 }
 
 /// Returns the failure of a kind of plugin that has no template in the language.

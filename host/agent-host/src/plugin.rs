@@ -35,16 +35,16 @@ mod stderr;
 mod tools;
 mod view;
 
+use crate::answer::Answer;
+use crate::cli::{Plugin, Test};
 use crate::command::{Place, wanted};
 use crate::config::{ComponentConfig, LimitsConfig};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{Reach, start_runtime};
-use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use broker::{Catalogue, Entry};
 use call::Kit;
-use clap::{Args, Subcommand};
 use domain::grant::{Grant, GuestLimits};
 use domain::operation::CallUsage;
 use finding::{Finding, Severity, count, summary};
@@ -53,7 +53,7 @@ use runtime::{Component, Described, LoadError, Runtime};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tools::Tested;
@@ -61,66 +61,19 @@ use tools::Tested;
 /// The part of a limit, in percent, from which on a component is told that it comes close.
 const CLOSE_PERCENT: u64 = 80;
 
-/// Commands about plugins that are being written.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Plugin {
-    /// Test a component as a host would load and call it, and print what is wrong, where, and the
-    /// fix
-    #[command(
-        after_help = "Takes no host and no configuration. A tool is called with arguments that fit \
-                      its schema and with some that do not; an agent is stepped through short \
-                      scripted conversations, each step twice; a trigger hears an occasion of \
-                      every kind that it lists, twice; a connector is called while its service \
-                      is out of reach. A call gets a temporary folder, \
-                      buckets that last as long as it does, and no network: its requests are \
-                      refused. Exits with 1 on errors.\n\n\
-        Examples:\n  agent-host plugin test target/wasm32-wasip2/release/word_count.wasm\n  \
-        agent-host plugin test word-count.wasm --cases cases.toml --strict\n\n\
-        A file with calls, in TOML or JSON:\n  [[case]]\n  tool = \"read_note\"\n  \
-        arguments = { path = \"a.txt\" }\n  \
-        files = { \"a.txt\" = \"hello\" }        # in the folder, before the call\n  \
-        folder = \"/workspace\"                # where the tool finds it; this by default\n  \
-        buckets = { notes = { key = \"value\" } }\n  answers = [true]                     # to \
-        questions of the tool\n  expect.outcome = \"done\"              # or asks, \
-        invalid-arguments, not-found, denied, failed, retry-later\n  \
-        expect.contains = [\"hello\"]          # or text = all of it\n  \
-        expect.json = { words = 2 }          # a part of the result\n  \
-        expect.files = { \"b.txt\" = \"...\" }   # in the folder, after the call\n  \
-        expect.buckets = { notes = {} }      # all that these buckets hold after the call"
-    )]
-    Test(Test),
-    /// Write a manifest into a component: its version and authors, and the grants that it would
-    /// like
-    #[command(after_help = stamp::HELP)]
-    Stamp(stamp::Stamp),
-}
-
-/// The component to test.
-#[derive(Debug, Args)]
-pub(crate) struct Test {
-    /// The component's file
-    file: PathBuf,
-    /// Sample calls of its tools, with what is expected of each
-    #[arg(long, value_name = "FILE")]
-    cases: Option<PathBuf>,
-    /// Exit with 1 on warnings too
-    #[arg(long)]
-    strict: bool,
-}
-
 /// Runs the command.
-pub(crate) async fn run(what: Plugin, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) async fn run(what: Plugin) -> Result<Answer, Failure> {
     match what {
-        Plugin::Test(what) => test(&what, terminal).await,
-        Plugin::Stamp(what) => stamp::run(&what, terminal),
+        Plugin::Test(what) => test(&what).await,
+        Plugin::Stamp(what) => stamp::run(&what),
     }
 }
 
-async fn test(test: &Test, terminal: Terminal) -> Result<(), Failure> {
+async fn test(test: &Test) -> Result<Answer, Failure> {
     let scratch = scratch().context("cannot make a folder for temporary files")?;
     let report = Box::pin(tested(test, scratch.path())).await?;
-    terminal.result(&report.document(), || report.lines());
-    report.verdict(test.strict)
+    let answer = Answer::new(report.document(), report.lines());
+    Ok(answer.failing(report.verdict(test.strict)))
 }
 
 /// Makes a folder for temporary files, its owner's alone. It holds the key of the compile cache, so
@@ -306,14 +259,13 @@ impl Report {
     }
 
     fn document(&self) -> Value {
-        let findings = self.tested.findings.iter().map(Finding::document);
         let runs = self.tested.runs.iter().map(report::Run::document);
         let mut document = json!({
             "file": self.file,
             "wit": self.wit_version(),
             "errors": count(&self.tested.findings, Severity::Error),
             "warnings": count(&self.tested.findings, Severity::Warning),
-            "findings": findings.collect::<Vec<Value>>(),
+            "findings": self.tested.findings,
             "runs": runs.collect::<Vec<Value>>(),
         });
         if let (Some(loaded), Some(fields)) = (&self.loaded, document.as_object_mut()) {
@@ -331,18 +283,15 @@ impl Report {
         })
     }
 
-    /// Fails when something has to be mended.
-    fn verdict(&self, is_strict: bool) -> Result<(), Failure> {
+    /// Returns the failure when something has to be mended.
+    fn verdict(&self, is_strict: bool) -> Option<Failure> {
         let errors = count(&self.tested.findings, Severity::Error);
         let warnings = count(&self.tested.findings, Severity::Warning);
-        if errors == 0 && !(is_strict && warnings > 0) {
-            return Ok(());
-        }
-        let found = summary(&self.tested.findings);
-        Err(Failure::new(
-            Exit::Failed,
-            anyhow!("`{}` has to be mended: {found}", self.file),
-        ))
+        (errors > 0 || is_strict && warnings > 0).then(|| {
+            let found = summary(&self.tested.findings);
+            let error = anyhow!("`{}` has to be mended: {found}", self.file);
+            Failure::new(Exit::Failed, error)
+        })
     }
 }
 

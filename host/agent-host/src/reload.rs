@@ -7,7 +7,6 @@
 //! ## Where things are
 //!
 //! - keeping up with the file, requests and SIGHUP while the host serves: `reload/keep.rs`
-//! - the keys that are read again, and those that need a restart: `reload/keys.rs`
 //! - looks at files, and the files that a configuration names: `reload/watch.rs`, `reload/files.rs`
 //! - the code of the components, loaded or kept: `reload/code.rs`
 //! - what the file would change, and what it leaves behind: `reload/pending.rs`
@@ -19,7 +18,6 @@ mod code;
 mod files;
 mod folders;
 mod keep;
-pub(crate) mod keys;
 pub(crate) mod pending;
 mod refused;
 mod report;
@@ -55,7 +53,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tell::written;
 use watch::Look;
 
 /// A host that is serving.
@@ -303,7 +300,7 @@ impl Reloading {
 
     async fn try_reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         let read = self.read()?;
-        let next = self.beside_the_rest(read.clone());
+        let next = self.beside_the_rest(read.clone())?;
         self.wanted = next.clone();
         self.check_whole(read.clone()).await?;
         self.check_data_folder(&read).await?;
@@ -473,12 +470,13 @@ impl Reloading {
     }
 
     /// Returns the served configuration with the parts of another one that are read again.
-    fn beside_the_rest(&self, read: Loaded) -> Loaded {
+    fn beside_the_rest(&self, read: Loaded) -> Result<Loaded, Refused> {
         let mut next = self.host.loaded.clone();
         next.overlaid = read.overlaid;
         next.written = read.written;
-        next.config = keys::beside_the_rest(read.config, next.config);
-        next
+        let config = config::reloaded(&read.config, &next.config);
+        next.config = config.map_err(|error| Refused::for_good(error.into()))?;
+        Ok(next)
     }
 
     async fn catalogue(
@@ -512,7 +510,7 @@ impl Reloading {
     /// Names the changed keys that are read at a start only. That of a rule file or of the file of
     /// a component stands for what is in it.
     async fn name_what_needs_a_restart(&mut self, read: &Config, other_code: Vec<String>) {
-        let mut changed = keys::read_at_a_start(&json!(self.start.config), &json!(read));
+        let mut changed = config::read_at_a_start(&json!(self.start.config), &json!(read));
         let scripts = digests(scripts(&self.host.loaded)).await;
         let other = scripts
             .into_iter()

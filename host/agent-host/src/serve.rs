@@ -9,7 +9,7 @@ pub(crate) use announcing::warnings;
 pub(crate) use startable::startable;
 
 use crate::cli::{self, COMPILE_COMMAND};
-use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
+use crate::config::{self, Config, Finding, LimitsConfig, Loaded, Severity, out_of_range};
 use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
 use crate::guests;
@@ -438,7 +438,7 @@ pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure
 
 /// Reads the operator's folders of skills.
 pub(crate) fn skill_folders(loaded: &Loaded) -> Result<Vec<SkillFolder>, Failure> {
-    config::skills::folders::read(loaded).map_err(|fault| Failure::new(Exit::Usage, anyhow!(fault)))
+    config::skills::read(loaded).map_err(|fault| Failure::new(Exit::Usage, anyhow!(fault)))
 }
 
 /// A runtime with its cache in a data folder.
@@ -447,7 +447,11 @@ pub(crate) async fn start_runtime(
     data: &Path,
     reach: Reach,
 ) -> Result<Runtime, Failure> {
-    refuse_errors(&limits.check())?;
+    let alone = Config {
+        limits: *limits,
+        ..Config::default()
+    };
+    refuse_errors(&out_of_range(&alone))?;
     let Reach { egress, secrets } = reach;
     let config = runtime::Config {
         egress,

@@ -1,9 +1,11 @@
 //! The only place that prints: results to stdout, everything about them to stderr.
 
+use crate::answer::Answer;
 use crate::failure::Failure;
 use anyhow::anyhow;
 use serde_json::Value;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Columns of a terminal that does not tell its width.
@@ -66,14 +68,36 @@ impl Terminal {
         })
     }
 
-    /// Prints a result: the document with `--json`, otherwise the lines. A line stays one line and
-    /// cannot steer the terminal, whatever its content.
-    pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
-        if self.json {
-            self.line(&document.to_string());
+    /// Prints the answer of a command.
+    ///
+    /// # Errors
+    /// The command fails all the same, for the reason that the answer has.
+    pub(crate) fn answer(self, answer: Answer) -> Result<(), Failure> {
+        if let Some(file) = &answer.file {
+            self.file(file)?;
+        } else if self.json {
+            let documents = answer.documents.iter();
+            documents.for_each(|document| self.line(&document.to_string()));
         } else {
-            lines().iter().for_each(|line| self.line(&one_line(line)));
+            self.lines(&answer.lines);
         }
+        let notices = answer.notices.iter();
+        notices.for_each(|notice| self.notice(notice));
+        answer.failure.map_or(Ok(()), Err)
+    }
+
+    /// Prints something that happens: the document with `--json`, otherwise the lines.
+    pub(crate) fn result(self, document: &Value, lines: impl FnOnce() -> Vec<String>) {
+        match self.json {
+            true => self.line(&document.to_string()),
+            false => self.lines(&lines()),
+        }
+    }
+
+    /// Prints lines for people. A line stays one line and cannot steer the terminal, whatever its
+    /// content.
+    fn lines(self, lines: &[String]) {
+        lines.iter().for_each(|line| self.line(&one_line(line)));
     }
 
     /// One line of a result.
@@ -91,7 +115,7 @@ impl Terminal {
     ///
     /// # Errors
     /// It cannot be written as a whole, and whoever reads it has not left early.
-    pub(crate) fn file(self, bytes: &[u8]) -> io::Result<()> {
+    fn file(self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -172,6 +196,17 @@ pub(crate) fn one_line(text: &str) -> String {
         .replace(['\n', '\u{2028}', '\u{2029}'], " ")
         .trim_end()
         .to_owned()
+}
+
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

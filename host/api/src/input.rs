@@ -248,6 +248,7 @@ pub(crate) struct SessionInPath {
     /// UUID or path of the agent.
     id: String,
     /// UUID of the session.
+    #[param(value_type = SessionId)]
     sid: String,
 }
 

@@ -1,12 +1,8 @@
 //! The description of the API, without its routes.
 
-mod fields;
-pub(crate) mod formats;
 pub(crate) mod free;
 mod headers;
 mod session_config;
-mod trigger_spec;
-pub(crate) mod vocabulary;
 mod widgets;
 
 pub(crate) use headers::announce_deprecation;
@@ -148,16 +144,12 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     describe_configs(document);
 }
 
-/// Returns a description as JSON, with what no route and no type says: the widgets, triggers as the
-/// configuration writes them, the closed lists of words, the forms of ids and times, and the
-/// objects that may have any fields.
+/// Returns a description as JSON, with what no route and no type says: the widgets, and the objects
+/// that may have any fields.
 pub(crate) fn to_json(document: &utoipa::openapi::OpenApi) -> Value {
     // The document is made of text, numbers and lists: it always has a JSON form.
     let mut description = serde_json::to_value(document).unwrap_or_default();
     widgets::add(&mut description);
-    trigger_spec::add(&mut description);
-    vocabulary::add(&mut description);
-    formats::add(&mut description);
     free::add(&mut description);
     description
 }

@@ -17,7 +17,7 @@ mod tests;
 pub(crate) use body::BodyFault;
 pub use connection::Connected;
 pub use limits::{
-    ACCEPT_PAUSE_MS, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S,
+    ACCEPT_PAUSES, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S,
     GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
     LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
 };
@@ -112,7 +112,7 @@ impl Server {
         let addresses = Arc::new(Addresses::default());
         let check_places = Arc::new(Semaphore::new(CHECKS_MAX));
         let silent = Silent::default();
-        let mut pause_ms = ACCEPT_PAUSE_MS.0;
+        let mut failures = 0_u32;
         loop {
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -130,13 +130,14 @@ impl Server {
                     continue;
                 }
                 Err(error) => {
+                    failures = failures.saturating_add(1);
+                    let pause_ms = ACCEPT_PAUSES.pause_ms(failures);
                     tracing::warn!(%error, pause_ms, "accepting a connection failed");
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                    pause_ms = (pause_ms * 2).min(ACCEPT_PAUSE_MS.1);
                     continue;
                 }
             };
-            pause_ms = ACCEPT_PAUSE_MS.0;
+            failures = 0;
             let slot = slots.clone().try_acquire_owned().ok();
             let Some(place) =
                 slot.and_then(|slot| addresses.clone().enter(peer.ip(), slot, &self.limits))

@@ -55,6 +55,7 @@ const CROWDED_RETRY_AFTER_S: u64 = 5;
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamParams {
     /// Only this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// True to include the sessions that `session` began by handing work to other agents. Those
     /// that they began are included too, and so on.

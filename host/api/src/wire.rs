@@ -6,7 +6,6 @@
 //! `sha256:` and hexadecimal digits.
 
 mod active_session;
-mod agent_config;
 mod agent_event;
 mod audit;
 mod component;
@@ -36,6 +35,7 @@ mod tests;
 mod trigger;
 mod trigger_event;
 mod turn;
+mod values;
 mod view;
 
 pub(crate) use audit::{AuditLine, audit};
@@ -59,20 +59,22 @@ pub(crate) use operation::{ClientActionView, client_action};
 pub(crate) use path::{ConnectorView, PathView, connector, path};
 pub(crate) use quarantine::{QuarantinedView, quarantined};
 pub(crate) use queue::{
-    InputView, QueueView, WaitingInputsView, input, queue, waiting_inputs, waits_for,
+    InputView, QueueView, WaitingInputsView, WaitsFor, input, queue, waiting_inputs, waits_for,
 };
 pub(crate) use session::{
-    ItemView, PastSessionView, PendingActionView, UiStateView, control_mode, item, past_session,
-    pending_actions, status, status_or_expired, ui_state,
+    ControlMode, ItemView, PastSessionView, PendingActionView, SessionPhase, UiStateView,
+    control_mode, item, past_session, pending_actions, status, status_or_expired, ui_state,
 };
 pub(crate) use session_event::{SessionEvent, message_accepted, session_events, session_frame};
 pub(crate) use spawned::{Spawned, spawned};
 pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
 pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
-pub(crate) use trigger::{TriggerRunView, TriggerSpecShape, TriggerView, trigger, trigger_run};
+pub(crate) use trigger::{TriggerRunView, TriggerView, trigger, trigger_run};
 pub(crate) use turn::{
     FoundView, PartingView, TreeTurnView, TurnView, found, parting, run_of, tree_turn, turn,
 };
+pub use values::ContentDigest;
+pub(crate) use values::Time;
 pub(crate) use view::{
     AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter,
     dead_letter_detail, session, session_row,

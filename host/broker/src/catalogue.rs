@@ -11,6 +11,7 @@ use domain::grant::{Grant, PatternList};
 use domain::memory;
 use domain::panels;
 use domain::persona::{Persona, PersonaId};
+use domain::session::CHAT;
 use domain::skill::{self, Offer, SkillFolder, SkillSet};
 use domain::talk;
 use domain::tool::ToolDefinition;
@@ -19,9 +20,6 @@ use domain::user::UserId;
 use runtime::Described;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The type of a session that takes no slot.
-pub(crate) const CHAT: &str = "chat";
 
 /// A component under the operator's name for it.
 #[derive(Debug, Clone)]

@@ -94,7 +94,7 @@ mod transcripts;
 mod trees;
 mod turn_report;
 
-pub use address::Address;
+pub use address::{Address, AddressLevel};
 pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use arriving::{Arriving, Isolated};
@@ -247,6 +247,25 @@ pub struct NewSession {
     pub idempotency_key: Option<String>,
     /// The user who begins it.
     pub user: UserId,
+}
+
+impl NewSession {
+    /// Returns the command that begins a session of the agent's first type, with nothing said of
+    /// it.
+    #[must_use]
+    pub fn of(target: Target, user: UserId) -> Self {
+        Self {
+            target,
+            session_type: None,
+            name: None,
+            model: None,
+            config: None,
+            time_limit_s: None,
+            ids: SessionIds::default(),
+            idempotency_key: None,
+            user,
+        }
+    }
 }
 
 /// A command that posts a message in a session.

@@ -48,7 +48,6 @@
 mod abort;
 mod attempt;
 mod attend;
-mod backoff;
 mod bringing_back;
 mod budget;
 mod calls;
@@ -94,6 +93,7 @@ mod stuck;
 mod talk;
 mod ticket;
 mod triggers;
+mod trouble;
 mod unstorable;
 
 pub(crate) use crate::driver::budget::drawn_by_work;
@@ -166,7 +166,7 @@ impl Driver {
             let looked = Box::pin(self.look()).await;
             self.starting = None;
             if looked.is_ok() {
-                self.backoff.end();
+                self.trouble.end();
                 self.unreadable = 0;
             }
             match looked {
@@ -193,12 +193,12 @@ impl Driver {
                     // look again.
                     if matches!(failure, DriverError::Busy) {
                         // A step whose turn has come keeps it until the runtime has room.
-                        self.backoff.begin_keeping(Instant::now());
+                        self.trouble.begin_keeping(Instant::now());
                     } else {
                         // Nobody waits for a place that is not used during a pause.
                         self.ticket = None;
                         self.place = None;
-                        self.backoff.begin(failure.is_overtaken(), Instant::now());
+                        self.trouble.begin(failure.is_overtaken(), Instant::now());
                     }
                 }
             }
@@ -216,7 +216,7 @@ impl Driver {
         let wake = self.mailbox.wake.clone();
         let patience = Instant::now() + self.patience();
         loop {
-            let pause = self.backoff.until();
+            let pause = self.trouble.until();
             tokio::select! {
                 signal = self.inbox.recv() => if let Some(signal) = signal {
                     self.take(signal).await;
@@ -225,12 +225,12 @@ impl Driver {
                 () = called(&mut self.ticket), if pause.is_none() => return,
                 () = placed(&mut self.place), if pause.is_none() => return,
                 () = core.stopping.cancelled() => return,
-                () = tokio::time::sleep_until(pause.unwrap_or(patience)) => return self.backoff.cut_short(),
+                () = tokio::time::sleep_until(pause.unwrap_or(patience)) => return self.trouble.cut_short(),
             }
             while let Ok(signal) = self.inbox.try_recv() {
                 self.take(signal).await;
             }
-            if self.backoff.until().is_none()
+            if self.trouble.until().is_none()
                 || self
                     .phase
                     .driving()

@@ -6,7 +6,7 @@
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
 use crate::panics::caught;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use domain::id::SessionId;
 use domain::isolation::{Found, Suspicions, groups, suspected};
 use std::collections::BTreeSet;
@@ -104,7 +104,7 @@ fn hold(core: &Core, session: SessionId, ends: u32) {
         host was at work on it each time that it ended without being told to");
     core.quarantine.put(Quarantined {
         session,
-        why: Why::Suspected,
+        why: QuarantineCause::Suspected,
         reason: format!(
             "the host was at work on it the last {ends} times that it ended without being told \
              to; it goes on by itself when others like it have gone on, a few at a time"
@@ -121,7 +121,10 @@ pub(crate) async fn resume(core: Arc<Core>, groups: Vec<Vec<SessionId>>) {
         }
         for group in groups {
             for session in &group {
-                if core.quarantine.release_if(*session, Why::Suspected) {
+                if core
+                    .quarantine
+                    .release_if(*session, QuarantineCause::Suspected)
+                {
                     tracing::info!(session.id = %session, beside = group.len() - 1, "a session that \
                         waited after ends of the host goes on");
                     core.wake_in_turn(*session).await;

@@ -89,10 +89,10 @@ pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
-    Address, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below, Broker, By,
-    CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
-    ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey,
-    KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
+    Address, AddressLevel, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below,
+    Broker, By, CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost,
+    Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated,
+    IssuedKey, KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
     PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf,
     QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
     SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
@@ -102,7 +102,7 @@ pub use command::{
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};
 pub use paths::PathSettings;
-pub use quarantine::{Quarantined, Why};
+pub use quarantine::{QuarantineCause, Quarantined};
 pub use refused_late::refused_late;
 pub use restored::AfterRestore;
 pub use serving::Settings;

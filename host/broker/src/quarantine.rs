@@ -10,6 +10,7 @@
 
 use domain::id::SessionId;
 use domain::time::Timestamp;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +20,7 @@ pub struct Quarantined {
     /// The session.
     pub session: SessionId,
     /// The kind of reason.
-    pub why: Why,
+    pub why: QuarantineCause,
     /// The reason, for people.
     pub reason: String,
     /// The time at which it was put there.
@@ -27,26 +28,15 @@ pub struct Quarantined {
 }
 
 /// The kinds of reasons for a quarantine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuarantineCause {
     /// The operator named it at the start of the host.
     Skipped,
     /// The host cannot go on with it.
     Stuck,
     /// The host may have ended over it. It goes on by itself when its turn comes.
     Suspected,
-}
-
-impl Why {
-    /// Returns its name in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Stuck => "stuck",
-            Self::Suspected => "suspected",
-        }
-    }
 }
 
 /// The sessions in quarantine.
@@ -72,7 +62,7 @@ impl Quarantine {
     }
 
     /// Releases a session that is there for this kind of reason. Returns false for any other.
-    pub(crate) fn release_if(&self, session: SessionId, why: Why) -> bool {
+    pub(crate) fn release_if(&self, session: SessionId, why: QuarantineCause) -> bool {
         let mut sessions = self.sessions();
         let is_there = sessions.get(&session).is_some_and(|there| there.why == why);
         is_there && sessions.remove(&session).is_some()

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::driver::{DriverError, load_run};
 use crate::looks::STARTS_MAX;
 use crate::panics::caught;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use crate::refusals::not_quarantined;
 use domain::id::SessionId;
 use domain::run::Run;
@@ -58,7 +58,7 @@ fn leave_unread(core: &Core, session: SessionId) {
         ended the host at {STARTS_MAX} starts");
     core.quarantine.put(Quarantined {
         session,
-        why: Why::Stuck,
+        why: QuarantineCause::Stuck,
         reason: format!(
             "the host ended at {STARTS_MAX} starts while it read this, and was not told to"
         ),

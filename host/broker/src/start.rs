@@ -12,7 +12,7 @@ use crate::engine::Runtime;
 use crate::isolation;
 use crate::paths::PathSettings;
 use crate::purge;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use crate::recovery;
 use crate::refusals::session_unknown;
 use crate::restored::{self, AfterRestore};
@@ -197,7 +197,7 @@ async fn skip(core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
         let reason = "the host was started with `serve --skip` for it".to_owned();
         core.quarantine.put(Quarantined {
             session,
-            why: Why::Skipped,
+            why: QuarantineCause::Skipped,
             reason,
             since: core.now(),
         });

@@ -5,6 +5,7 @@
 
 use crate::core::Core;
 use crate::panics::{caught, end_process};
+use domain::backoff::Backoff;
 use domain::id::SessionId;
 use domain::time::Timestamp;
 use std::collections::HashMap;
@@ -18,11 +19,11 @@ use tokio::time::Instant;
 const SLEEP_MS_MAX: u64 = 10_000;
 /// The shortest sleep after sessions were woken, in milliseconds.
 const ROUND_MS: u64 = 20;
-/// The pause before a session that stays due is woken again, in milliseconds. It doubles each time:
-/// a reminder may wait for a turn to end.
-const AGAIN_MS: u64 = 20;
-/// The longest such pause, in milliseconds.
-const AGAIN_MS_MAX: u64 = 2_000;
+/// Pauses before a session that stays due is woken again: a reminder may wait for a turn to end.
+const AGAIN: Backoff = Backoff {
+    first_ms: 20,
+    most_ms: 2_000,
+};
 /// The pause after the store could not be read or a round panicked, in milliseconds.
 const TROUBLE_MS: u64 = 1_000;
 /// Number of panics in a row after which the process ends: a host without timers only seems to
@@ -118,7 +119,8 @@ struct Again {
     /// The newest time that was due when it was woken last.
     newest: Timestamp,
     at: Instant,
-    pause_ms: u64,
+    /// The number of times that it was woken.
+    times: u32,
 }
 
 impl Woken {
@@ -138,12 +140,11 @@ impl Woken {
                 Some(again) if again.at > now => again,
                 former => {
                     wake.push(*session);
-                    let pause_ms =
-                        former.map_or(AGAIN_MS, |again| (again.pause_ms * 2).min(AGAIN_MS_MAX));
+                    let times = former.map_or(1, |again| again.times.saturating_add(1));
                     Again {
                         newest: *newest,
-                        at: now + Duration::from_millis(pause_ms),
-                        pause_ms,
+                        at: now + Duration::from_millis(AGAIN.pause_ms(times)),
+                        times,
                     }
                 }
             };
@@ -185,7 +186,7 @@ mod tests {
             let second = (ms == 30_000).then(|| due(2, 30_000));
             let now: Vec<DueSession> = std::iter::once(due(1, 0)).chain(second).collect();
             let (wake, again) = woken.take_due(&now, begin + Duration::from_millis(ms));
-            assert!(again.is_some_and(|again| again <= Duration::from_millis(AGAIN_MS_MAX)));
+            assert!(again.is_some_and(|again| again <= Duration::from_millis(AGAIN.most_ms)));
             times += wake
                 .iter()
                 .filter(|session| **session == now[0].session)

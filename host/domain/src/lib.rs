@@ -40,8 +40,8 @@ pub use thread::{
     speaker, spill, thinking, transcript, turn,
 };
 pub use values::{
-    chain, clock, difference, digest, error_code, file, id, json, limits, ranges, refusal, schema,
-    shown, time,
+    backoff, chain, clock, difference, digest, error_code, file, id, json, limits, ranges, refusal,
+    schema, shown, time,
 };
 pub use work::{
     account, approval, basis, budget, connector, delegate, delivery, dispatch, hints, isolation,

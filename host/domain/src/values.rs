@@ -4,6 +4,7 @@
 //!
 //! - ids, and how one follows from another: `id.rs`
 //! - digests and salts, and the hash chain over all events: `digest.rs`, `chain.rs`
+//! - pauses between tries: `backoff.rs`
 //! - differences between two documents, by their keys: `difference.rs`
 //! - points in time, and time on a host whose wall clock may jump: `time.rs`, `clock.rs`, which the
 //!   broker's `clock.rs` reads
@@ -20,6 +21,7 @@
 //! - characters that change what is shown: `shown.rs`
 //! - conversions from and to text, written once: `text.rs`
 
+pub mod backoff;
 pub mod chain;
 pub mod clock;
 pub mod difference;

@@ -5,18 +5,52 @@ use crate::awake::{Instant, timeout_at};
 use crate::error::{EgressError, Phase, Refused, Unreachable};
 use crate::limits::{DIALS_MAX, Limits};
 use crate::record::Trace;
-use crate::request_semaphore::RequestPermit;
-use crate::resolve::Resolve;
+use crate::request::RequestPermit;
 use crate::wire::Stream;
 use domain::egress::{Host, Permit, Scheme, Target};
 use rustls::pki_types::ServerName;
+use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// An answer on its way.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Turns a name into addresses.
+pub trait Resolve: Send + Sync + fmt::Debug {
+    /// Looks up a name. The caller may stop waiting at any time. The permit is to be kept until the
+    /// lookup has really ended, so that abandoned ones count as under way.
+    fn resolve(&self, name: String, request_permit: RequestPermit) -> Resolving;
+}
+
+/// The machine's own resolver, with its hosts file and search list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: String, request_permit: RequestPermit) -> Resolving {
+        Box::pin(async move {
+            // The lookup blocks a thread and cannot be interrupted. The permit stays with it.
+            let lookup = move || {
+                let addresses = (name.as_str(), 0)
+                    .to_socket_addrs()
+                    .map(|found| found.map(|socket| socket.ip()).collect());
+                drop(request_permit);
+                addresses
+            };
+            tokio::task::spawn_blocking(lookup)
+                .await
+                .map_err(io::Error::other)?
+        })
+    }
+}
 
 /// TLS as the host uses it: by ring, trusting the machine's authorities, without tickets that would
 /// tell a server that two connections are from the same machine.
@@ -25,10 +59,7 @@ use tokio_rustls::TlsConnector;
 /// The machine has no certificate authorities installed.
 pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?;
-    Ok(builder.with_platform_verifier()?.with_no_client_auth())
+    Ok(tls()?.with_platform_verifier()?.with_no_client_auth())
 }
 
 /// TLS that trusts no authority, for clients that send nothing but plain HTTP: it needs no
@@ -37,12 +68,14 @@ pub fn system_tls() -> Result<rustls::ClientConfig, rustls::Error> {
 /// # Errors
 /// None on any machine that is known.
 pub fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
+    let trusted = rustls::RootCertStore::empty();
+    Ok(tls()?.with_root_certificates(trusted).with_no_client_auth())
+}
+
+fn tls() -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, rustls::Error>
+{
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?;
-    Ok(builder
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth())
+    rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
 }
 
 /// The end of a request's time, and the time that it had.
@@ -88,7 +121,7 @@ impl Deadline {
 
 /// A connection, and the address that it leads to.
 pub(crate) struct Dialled {
-    pub(crate) stream: Stream,
+    pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: IpAddr,
 }
 
@@ -125,11 +158,14 @@ impl Dial<'_> {
             .within(Phase::Connect, self.limits.connect_ms_max, connecting)
             .await??;
         let stream = match self.target.scheme() {
-            Scheme::Http => Stream::Plain(stream),
+            Scheme::Http => Box::new(stream) as Box<dyn Stream>,
             Scheme::Https => {
-                self.deadline
-                    .within(Phase::Tls, self.limits.connect_ms_max, self.secure(stream))
-                    .await??
+                let securing = self.secure(stream);
+                let secured = self
+                    .deadline
+                    .within(Phase::Tls, self.limits.connect_ms_max, securing)
+                    .await??;
+                Box::new(secured)
             }
         };
         Ok(Dialled { stream, address })
@@ -195,7 +231,7 @@ impl Dial<'_> {
         .into())
     }
 
-    async fn secure(&self, stream: TcpStream) -> Result<Stream, EgressError> {
+    async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, EgressError> {
         let failed = |source| Unreachable::Tls {
             host: self.host(),
             source,
@@ -205,10 +241,7 @@ impl Dial<'_> {
             Host::Name(name) => ServerName::try_from(name.clone())
                 .map_err(|error| failed(io::Error::other(error)))?,
         };
-        let stream = TlsConnector::from(Arc::clone(self.tls))
-            .connect(name, stream)
-            .await
-            .map_err(failed)?;
-        Ok(Stream::Tls(Box::new(stream)))
+        let connector = TlsConnector::from(Arc::clone(self.tls));
+        Ok(connector.connect(name, stream).await.map_err(failed)?)
     }
 }

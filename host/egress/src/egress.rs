@@ -1,22 +1,21 @@
 //! The sequence of gates, once for each hop.
 
 use crate::awake::{Instant, sleep_until};
+use crate::body::Gzip;
 use crate::body::{Body, Open, Response};
-use crate::dial::{Deadline, Dial};
+use crate::dial::{Deadline, Dial, Resolve};
 use crate::error::{EgressError, Refused, TooLarge};
-use crate::exchange::{ExchangeLimits, Link, Unanswered, exchange};
-use crate::gzip::Gzip;
+use crate::exchange::{Link, Unanswered, exchange};
 use crate::headers::{self, After, Encoding};
 use crate::leg::{Head, Leg};
 use crate::limits::Limits;
 use crate::pool::{ConnectionKey, Home, Pool};
 use crate::record::Trace;
 use crate::request::{Caller, Request};
-use crate::request_semaphore::{RequestPermit, RequestSemaphore};
-use crate::resolve::Resolve;
-use crate::wire::Meter;
+use crate::request::{RequestPermit, RequestSemaphore};
+use crate::wire::{ByteBudget, Meter};
 use bytes::Bytes;
-use domain::egress::{EgressGrant, Permit, RequestLimits, Target, TargetError, permit};
+use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};
 use domain::redact::Redactor;
 use http::uri::PathAndQuery;
 use http_body_util::Full;
@@ -50,14 +49,6 @@ struct Passage {
     request_permit: RequestPermit,
 }
 
-/// The known facts about a hop once it is permitted.
-struct Way<'a> {
-    caller: &'a Caller,
-    target: &'a Target,
-    permit: Permit<'a>,
-    deadline: Deadline,
-}
-
 /// The head of an answer, and what is left to read.
 struct Answer {
     head: http::Response<Incoming>,
@@ -65,15 +56,6 @@ struct Answer {
     home: Option<Home>,
     limits: RequestLimits,
     redirects_max: u8,
-}
-
-/// A request whose last hop has the head of an answer.
-struct Answered {
-    target: Target,
-    answer: Answer,
-    passage: Option<Passage>,
-    trace: Trace,
-    redactor: Redactor,
 }
 
 impl Egress {
@@ -169,13 +151,7 @@ impl Egress {
                             headers::check_searchable(head.status, head.headers),
                         )?;
                     }
-                    return self.response(Answered {
-                        target: leg.target,
-                        answer,
-                        passage,
-                        trace,
-                        redactor: caller.redactor,
-                    });
+                    return self.response(leg.target, answer, passage, trace, caller.redactor);
                 }
                 Some(next) => {
                     trace.end("redirected");
@@ -233,17 +209,19 @@ impl Egress {
                 })
             }
         };
-        let way = Way {
-            caller,
+        let dial = Dial {
             target: &leg.target,
-            permit,
+            permit: &permit,
+            resolver: self.resolver.as_ref(),
+            tls: &self.tls,
+            limits: &self.limits,
             deadline: *deadline,
         };
-        let (head, link) = self.ask(&way, request, request_permit, trace).await?;
+        let key = ConnectionKey::new(&caller.component, &leg.target);
+        let asking = self.ask(&dial, &key, request, &caller.budget, request_permit, trace);
+        let (head, link) = asking.await?;
         trace.status(head.status().as_u16());
-        let home = self
-            .pool
-            .home(ConnectionKey::new(&caller.component, &leg.target));
+        let home = self.pool.home(key);
         Ok(Answer {
             head,
             link,
@@ -257,70 +235,51 @@ impl Egress {
     /// one.
     async fn ask(
         &self,
-        way: &Way<'_>,
+        dial: &Dial<'_>,
+        key: &ConnectionKey,
         request: http::Request<Full<Bytes>>,
+        budget: &ByteBudget,
         request_permit: &RequestPermit,
         trace: &mut Trace,
     ) -> Result<(http::Response<Incoming>, Link), EgressError> {
-        let Way {
-            caller,
-            target,
-            permit,
-            deadline,
-        } = way;
         let tally = Arc::clone(trace.tally());
-        let limits = ExchangeLimits {
-            deadline: *deadline,
-            first_byte_ms_max: self.limits.first_byte_ms_max,
-        };
-        let key = ConnectionKey::new(&caller.component, target);
-        while let Some(mut link) = self.pool.take(&key, permit).await {
+        let first_byte_ms_max = self.limits.first_byte_ms_max;
+        while let Some(mut link) = self.pool.take(key, dial.permit).await {
             trace.addresses(&[link.address()]);
             trace.dialled(link.address());
-            link.meter()
-                .pass_on(Arc::clone(&tally), caller.budget.clone());
-            match exchange(&mut link, request.clone(), &tally, limits).await {
+            link.meter().pass_on(Arc::clone(&tally), budget.clone());
+            let request = request.clone();
+            match exchange(&mut link, request, &tally, dial.deadline, first_byte_ms_max).await {
                 Ok(head) => return Ok((head, link)),
                 Err(Unanswered::Unsent(_)) => {}
                 Err(Unanswered::Failed(error)) => return Err(error),
             }
         }
-        let dial = Dial {
-            target,
-            permit,
-            resolver: self.resolver.as_ref(),
-            tls: &self.tls,
-            limits: &self.limits,
-            deadline: *deadline,
-        };
         let dialled = dial.open(request_permit, trace).await?;
-        let mut link = Link::begin(
-            dialled,
-            Meter::new(Arc::clone(&tally), caller.budget.clone()),
-        )
-        .await?;
-        match exchange(&mut link, request, &tally, limits).await {
+        let meter = Meter::new(Arc::clone(&tally), budget.clone());
+        let mut link = Link::begin(dialled, meter).await?;
+        match exchange(&mut link, request, &tally, dial.deadline, first_byte_ms_max).await {
             Ok(head) => Ok((head, link)),
             Err(Unanswered::Unsent(error) | Unanswered::Failed(error)) => Err(error),
         }
     }
 
     /// Makes the response of a request whose last hop has the head of an answer.
-    fn response(&self, answered: Answered) -> Result<Response, EgressError> {
-        let Answered {
-            target,
-            answer:
-                Answer {
-                    head,
-                    link,
-                    home,
-                    limits,
-                    ..
-                },
-            passage,
-            mut trace,
-            redactor,
-        } = answered;
+    fn response(
+        &self,
+        target: Target,
+        answer: Answer,
+        passage: Option<Passage>,
+        mut trace: Trace,
+        redactor: Redactor,
+    ) -> Result<Response, EgressError> {
+        let Answer {
+            head,
+            link,
+            home,
+            limits,
+            ..
+        } = answer;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
         let Some(Passage {

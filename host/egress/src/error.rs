@@ -240,66 +240,55 @@ impl EgressError {
     /// Returns the part of it that the guest learns.
     #[must_use]
     pub fn seen(&self) -> Seen {
-        match self {
-            Self::Refused(Refused::Url(_) | Refused::Header { .. }) => Seen::Invalid,
-            Self::Refused(
-                Refused::Denied(_)
-                | Refused::Barred { .. }
-                | Refused::Location(_)
-                | Refused::Downgrade { .. }
-                | Refused::Carried { .. }
-                | Refused::Redirects { .. },
-            )
-            | Self::BudgetSpent => Seen::Denied,
-            Self::Busy => Seen::Busy,
-            Self::Unreachable(_) => Seen::Unreachable,
-            Self::TimedOut { .. } => Seen::TimedOut,
-            Self::TooLarge(_) => Seen::TooLarge,
-            Self::Broken(_) => Seen::Broken,
-        }
+        self.facts().0
     }
 
     /// Returns its origin.
     #[must_use]
     pub fn cause(&self) -> Cause {
-        match self {
-            Self::Refused(_) => Cause::Rule,
-            Self::BudgetSpent | Self::Busy | Self::TimedOut { .. } | Self::TooLarge(_) => {
-                Cause::Limit
-            }
-            Self::Unreachable(_) | Self::Broken(_) => Cause::Outside,
-        }
+        self.facts().1
     }
 
     /// A stable code for the ledger and the operator.
     #[must_use]
     pub fn code(&self) -> &'static str {
+        self.facts().2
+    }
+
+    fn facts(&self) -> (Seen, Cause, &'static str) {
         match self {
-            Self::Refused(Refused::Url(_)) => "url-refused",
-            Self::Refused(Refused::Header { .. }) => "header-refused",
-            Self::Refused(Refused::Denied(_)) => "not-granted",
-            Self::Refused(Refused::Barred { .. }) => "address-barred",
-            Self::Refused(
-                Refused::Location(_)
-                | Refused::Downgrade { .. }
-                | Refused::Carried { .. }
-                | Refused::Redirects { .. },
-            ) => "redirect-refused",
-            Self::Busy => "busy",
-            Self::BudgetSpent => "budget-spent",
-            Self::Unreachable(Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. }) => {
-                "unresolved"
+            Self::Refused(refused) => {
+                let (seen, code) = match refused {
+                    Refused::Url(_) => (Seen::Invalid, "url-refused"),
+                    Refused::Header { .. } => (Seen::Invalid, "header-refused"),
+                    Refused::Denied(_) => (Seen::Denied, "not-granted"),
+                    Refused::Barred { .. } => (Seen::Denied, "address-barred"),
+                    Refused::Location(_)
+                    | Refused::Downgrade { .. }
+                    | Refused::Carried { .. }
+                    | Refused::Redirects { .. } => (Seen::Denied, "redirect-refused"),
+                };
+                (seen, Cause::Rule, code)
             }
-            Self::Unreachable(Unreachable::Dial { .. }) => "unreachable",
-            Self::Unreachable(Unreachable::Tls { .. }) => "tls-failed",
-            Self::TimedOut { .. } => "timed-out",
-            Self::TooLarge(TooLarge::RequestHead | TooLarge::RequestBody { .. }) => {
-                "request-too-large"
+            Self::Busy => (Seen::Busy, Cause::Limit, "busy"),
+            Self::BudgetSpent => (Seen::Denied, Cause::Limit, "budget-spent"),
+            Self::Unreachable(unreachable) => {
+                let code = match unreachable {
+                    Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. } => "unresolved",
+                    Unreachable::Dial { .. } => "unreachable",
+                    Unreachable::Tls { .. } => "tls-failed",
+                };
+                (Seen::Unreachable, Cause::Outside, code)
             }
-            Self::TooLarge(TooLarge::ResponseHead | TooLarge::ResponseBody { .. }) => {
-                "response-too-large"
+            Self::TimedOut { .. } => (Seen::TimedOut, Cause::Limit, "timed-out"),
+            Self::TooLarge(part) => {
+                let code = match part {
+                    TooLarge::RequestHead | TooLarge::RequestBody { .. } => "request-too-large",
+                    TooLarge::ResponseHead | TooLarge::ResponseBody { .. } => "response-too-large",
+                };
+                (Seen::TooLarge, Cause::Limit, code)
             }
-            Self::Broken(_) => "broken",
+            Self::Broken(_) => (Seen::Broken, Cause::Outside, "broken"),
         }
     }
 

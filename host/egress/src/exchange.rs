@@ -44,15 +44,6 @@ pub(crate) struct Link {
     address: IpAddr,
 }
 
-/// The time limits of one exchange.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExchangeLimits {
-    /// The end of the whole request.
-    pub(crate) deadline: Deadline,
-    /// Milliseconds until the first byte of the answer.
-    pub(crate) first_byte_ms_max: u64,
-}
-
 /// The reason why there is no answer.
 pub(crate) enum Unanswered {
     /// Nothing of the request went out: the connection was closed meanwhile.
@@ -126,7 +117,8 @@ pub(crate) fn failure(error: hyper::Error, tally: &Tally) -> EgressError {
     }
 }
 
-/// Sends a request and waits for the head of its answer.
+/// Sends a request and waits for the head of its answer, whose first byte comes within so many
+/// milliseconds.
 ///
 /// # Errors
 /// The server does not answer in time, or with nonsense, or with too much; or the connection was
@@ -135,24 +127,23 @@ pub(crate) async fn exchange(
     link: &mut Link,
     request: Request,
     tally: &Tally,
-    limits: ExchangeLimits,
+    deadline: Deadline,
+    first_byte_ms_max: u64,
 ) -> Result<http::Response<Incoming>, Unanswered> {
-    let ExchangeLimits {
-        deadline,
-        first_byte_ms_max,
-    } = limits;
     let mut answer = pin!(link.sender.try_send_request(request));
     let head = poll_fn(|cx| {
-        if let Poll::Ready(head) = answer.as_mut().poll(cx) {
-            return Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost))));
+        let mut driven = Ok(());
+        let mut head = answer.as_mut().poll(cx);
+        if head.is_pending() {
+            driven = link.drive(cx);
+            head = answer.as_mut().poll(cx);
         }
-        let driven = link.drive(cx);
-        match answer.as_mut().poll(cx) {
-            Poll::Ready(head) => Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost)))),
-            Poll::Pending => driven.map_or_else(
-                |error| Poll::Ready(Err(Lost::Connection(error))),
-                |()| Poll::Pending,
-            ),
+        match (head, driven) {
+            (Poll::Ready(head), _) => {
+                Poll::Ready(head.map_err(|lost| Lost::Request(Box::new(lost))))
+            }
+            (Poll::Pending, Err(error)) => Poll::Ready(Err(Lost::Connection(error))),
+            (Poll::Pending, Ok(())) => Poll::Pending,
         }
     });
     let head = deadline

@@ -13,39 +13,32 @@
 //! ## Where things are
 //!
 //! - the gates of a hop, in order: `egress.rs`; what is sent on it, and on the next: `leg.rs`
-//! - requests, callers and credentials: `request.rs`; headers: `headers.rs`
-//! - one lookup for a check and a dial: `resolve.rs`, `dial.rs`
-//! - the exchange, the counted wire, the body: `exchange.rs`, `wire.rs`, `body.rs`, `gzip.rs`
+//! - requests, callers, credentials and requests under way: `request.rs`; headers: `headers.rs`
+//! - one lookup for a check and a dial: `dial.rs`
+//! - the exchange, the counted wire with its budget, the body: `exchange.rs`, `wire.rs`, `body.rs`
 //! - connections that are kept: `pool.rs`
-//! - requests under way: `request_semaphore.rs`
-//! - limits and budgets: `limits.rs`, `budget.rs`; time in which the host was awake: `awake.rs`
+//! - limits: `limits.rs`; time in which the host was awake: `awake.rs`
 //! - errors and records: `error.rs`, `record.rs`
 
 pub mod awake;
 mod body;
-mod budget;
 mod dial;
 mod egress;
 mod error;
 mod exchange;
-mod gzip;
 mod headers;
 mod leg;
 mod limits;
 mod pool;
 mod record;
 mod request;
-mod request_semaphore;
-mod resolve;
 mod wire;
 
 pub use body::{Body, Response};
-pub use budget::ByteBudget;
-pub use dial::{no_tls, system_tls};
+pub use dial::{Resolve, Resolving, SystemResolver, no_tls, system_tls};
 pub use egress::Egress;
 pub use error::{Broken, Cause, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
 pub use record::{Record, Records};
-pub use request::{Caller, Credentials, Request};
-pub use request_semaphore::RequestPermit;
-pub use resolve::{Resolve, Resolving, SystemResolver};
+pub use request::{Caller, Credentials, Request, RequestPermit};
+pub use wire::ByteBudget;

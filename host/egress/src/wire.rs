@@ -1,15 +1,13 @@
-//! The wire: counts what passes, and stops it where it is too much.
+//! The wire: counts what passes, and stops it where it is too much or a budget is spent.
 
-use crate::budget::ByteBudget;
 use crate::limits::PRELUDE_BYTES_MAX;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
 /// The count of what has passed on one hop, and the reason for a stop.
 #[derive(Debug, Default)]
@@ -44,12 +42,40 @@ impl Tally {
     }
 }
 
-/// A connection, with or without TLS.
-#[derive(Debug)]
-pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+/// Bytes that may still pass, in both directions together, heads included. Clones share what is
+/// left.
+#[derive(Debug, Clone)]
+pub struct ByteBudget(Arc<AtomicU64>);
+
+impl ByteBudget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn of(bytes: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(bytes)))
+    }
+
+    /// Returns the bytes that are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes what has passed, down to nothing. False if nothing was left before: then it is spent.
+    /// It can be overdrawn by one read or write for each request under way, at most 32 KiB.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                (left > 0).then(|| left.saturating_sub(bytes))
+            });
+        taken.is_ok()
+    }
 }
+
+/// A connection, with or without TLS.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug> Stream for T {}
 
 /// The hop that a connection serves at present, and the budget that pays for what passes.
 #[derive(Debug)]
@@ -111,12 +137,12 @@ impl Account {
 /// A connection that is counted.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: Stream,
+    stream: Box<dyn Stream>,
     meter: Arc<Meter>,
 }
 
 impl Wire {
-    pub(crate) fn new(stream: Stream, meter: Arc<Meter>) -> Self {
+    pub(crate) fn new(stream: Box<dyn Stream>, meter: Arc<Meter>) -> Self {
         Self { stream, meter }
     }
 }
@@ -128,10 +154,7 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        })?;
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         Poll::Ready(
             self.meter
                 .account()
@@ -146,24 +169,15 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        });
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
         Poll::Ready(self.meter.account().sent(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

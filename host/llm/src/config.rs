@@ -8,6 +8,7 @@ use domain::delegate::Presentation;
 use domain::egress::{AddressRange, GrantError};
 use domain::price::PER_MILLION_MAX;
 use domain::ranges::{OutOfRange, out_of_range};
+use domain::words;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -44,8 +45,11 @@ pub struct Config {
 }
 
 /// The API of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, utoipa::ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = ModelProviderKind)]
 pub enum ProviderKind {
     /// OpenAI's own chat completions. The key comes from `OPENAI_API_KEY` unless said otherwise.
     Openai,
@@ -63,6 +67,16 @@ pub enum ProviderKind {
     /// The program `pi` (pi coding agent) of the operating system. Needs `program`.
     PiCli,
 }
+
+words!(ProviderKind {
+    Openai = "openai",
+    OpenaiCompatible = "openai-compatible",
+    Anthropic = "anthropic",
+    Scripted = "scripted",
+    ClaudeCli = "claude-cli",
+    CodexCli = "codex-cli",
+    PiCli = "pi-cli",
+});
 
 /// One provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

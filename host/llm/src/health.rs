@@ -7,6 +7,7 @@
 use crate::failure::{Failure, Reason, Refusal};
 use crate::gate::{lock, millis};
 use egress::awake::Instant;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -27,7 +28,9 @@ pub enum Freshness {
 }
 
 /// The state of a provider, or of one of its models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ModelHealthState)]
 pub enum HealthState {
     /// It answered.
     Up,
@@ -38,16 +41,6 @@ pub enum HealthState {
 }
 
 impl HealthState {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Refusing => "refusing",
-            Self::Down => "down",
-        }
-    }
-
     fn after(failure: &Failure) -> Self {
         match failure {
             // The prompt was at fault, or the host's own limits.
@@ -66,23 +59,14 @@ impl HealthState {
 }
 
 /// The request from which a state is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ModelHealthSource)]
 pub enum SeenBy {
     /// A call of a model.
     Call,
     /// A request for the list of models.
     List,
-}
-
-impl SeenBy {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::List => "list",
-        }
-    }
 }
 
 /// A failure as it is shown: without the words of the provider, which stand in the log, and without

@@ -4,6 +4,7 @@ use crate::config::RetryLimits;
 use crate::delta::DeltaSink;
 use crate::failure::{Failure, Reason, Refusal};
 use crate::incoming::is_of_content;
+use domain::backoff::Backoff;
 use domain::model::Usage;
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::num::NonZeroU64;
@@ -139,6 +140,10 @@ pub(crate) fn next(limits: &RetryLimits, failure: &AttemptError, attempts: u32, 
             }
     );
     let at_once = broken_stream && !wants_rest;
+    let backoff = Backoff {
+        first_ms: limits.base_ms,
+        most_ms: limits.delay_ms_max,
+    };
     Next::Again {
         mode: if broken_stream {
             Mode::Whole
@@ -148,26 +153,9 @@ pub(crate) fn next(limits: &RetryLimits, failure: &AttemptError, attempts: u32, 
         delay_ms: if at_once {
             0
         } else {
-            backoff_ms(limits, attempts, dice).max(asked_ms)
+            backoff.spread_ms(attempts, dice).max(asked_ms)
         },
     }
-}
-
-/// Full jitter: anything from nothing to twice as much with every failure.
-pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 {
-    let doublings = failures.saturating_sub(1).min(32);
-    let ceiling = limits
-        .base_ms
-        .saturating_mul(1_u64 << doublings)
-        .min(limits.delay_ms_max);
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a delay need not be exact"
-    )]
-    let delay = (ceiling as f64 * dice.clamp(0.0, 1.0)) as u64;
-    delay
 }
 
 /// Returns the delay that a `Retry-After` header asks for, in milliseconds. The header has seconds,

@@ -2,6 +2,7 @@
 //! writer.
 
 use rusqlite::{Error, ErrorCode};
+use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -15,7 +16,9 @@ const STALLED_MS: u64 = 10_000;
 const READ_FAILED_MS: u64 = 5_000;
 
 /// State of the writer: tells whether commits are taken at this moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = StoreHealth)]
 pub enum Health {
     /// Commits are taken.
     Well,

@@ -20,6 +20,7 @@ mod touched;
 
 use crate::scratch;
 use crate::sql::Source;
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ pub struct Replaced {
 }
 
 /// Stage of a rebuild.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum RebuildStage {
     /// Events are folded.
     Folding,

@@ -11,13 +11,10 @@ mod console;
 mod endings;
 mod errors;
 mod jobs;
-mod names;
 mod places;
 mod reader;
 mod rendering;
 mod ticks;
-mod timers;
-mod top_level;
 mod world;
 
 use crate::output::{Ending, RunResult, Thrown};
@@ -146,7 +143,7 @@ fn context_of(code: &str, world: &Rc<World>) -> JsResult<Context> {
     limits.set_recursion_limit(CALLS_MAX);
     limits.set_stack_size_limit(STACK_VALUES_MAX);
     console::install(&mut context)?;
-    timers::install(&mut context)?;
+    jobs::install(&mut context)?;
     if EXTRAS.iter().any(|name| code.contains(name)) {
         context.eval(own_source(include_str!("javascript/extras.js")))?;
     }
@@ -192,7 +189,7 @@ fn never_resolved() -> JsError {
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let may_await = code.contains("await");
     if may_await
-        && top_level::reads_await(code)
+        && endings::reads_await(code)
         && let Ok(script) = wrapped(code, world, context)
     {
         return Ok(script);
@@ -204,7 +201,7 @@ fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     if !may_await && !code.contains("return") {
         return Err(error);
     }
-    wrapped(code, world, context).map_err(|_| top_level::error_as_body(code).unwrap_or(error))
+    wrapped(code, world, context).map_err(|_| endings::error_as_body(code).unwrap_or(error))
 }
 
 /// Reads a program as the body of a function.

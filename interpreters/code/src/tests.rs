@@ -2,7 +2,6 @@
 
 mod errors;
 mod time;
-mod top_level;
 
 use crate::{Code, Ending, RunResult};
 use agent_host_sdk::ToolError;

@@ -5,7 +5,7 @@ use crate::connector::{
     Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery, Incoming,
     Intake, OutgoingMessage, Said,
 };
-use crate::harness::declared::declaring;
+use crate::harness::bench::declaring;
 use crate::harness::firings::check_id;
 use serde_json::{Value, json};
 

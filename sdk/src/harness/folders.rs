@@ -1,7 +1,7 @@
 //! Temporary folders in place of granted ones, for native tests: a test has those that it granted,
 //! and no other test sees them.
 
-use crate::harness::declared::require;
+use crate::harness::bench::require;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env::temp_dir;

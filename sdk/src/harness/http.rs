@@ -1,7 +1,7 @@
 //! A server in place of the network, for native tests: it answers the requests of the test that
 //! started it, and of no other.
 
-use crate::harness::declared::require;
+use crate::harness::bench::require;
 use crate::http::{HttpError, Outgoing, Response, secret_in};
 use std::cell::RefCell;
 use std::fmt;

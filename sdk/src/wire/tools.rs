@@ -4,7 +4,7 @@ use crate::bindings::agent_plugin::agent_host::plugin::types::ToolDefinition as 
 use crate::bindings::tool_plugin::exports::agent_host::plugin::tools as wire;
 use crate::log;
 use crate::tool::{CallContext, Progress, ToolError, Tools, call_by_name};
-use crate::wire::content::{action_to_host, definition_to_host, parts_to_host};
+use crate::wire::content::{action_to_host, definition_to_host};
 use crate::wire::json_of_host;
 
 /// The result of `describe`.
@@ -68,7 +68,7 @@ fn context_from_host(context: WireContext) -> CallContext {
 
 fn progress_to_host(progress: Progress) -> wire::Progress {
     match progress {
-        Progress::Done(parts) => wire::Progress::Done(parts_to_host(parts)),
+        Progress::Done(parts) => wire::Progress::Done(parts),
         Progress::Later { after_ms, state } => {
             wire::Progress::Later(wire::Later { after_ms, state })
         }

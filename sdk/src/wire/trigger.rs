@@ -4,8 +4,7 @@ use crate::bindings::agent_plugin::agent_host::plugin::types::Part as WirePart;
 use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger as wire;
 use crate::log;
 use crate::trigger::{
-    ChangeKind, Due, FileChange, FileChanges, FireContext, Firing, Heartbeat, HostEvent, Occasion,
-    Trigger, TriggerError, TriggerMessage, TriggerState, WebhookCall,
+    FireContext, Firing, HostEvent, Occasion, Trigger, TriggerError, TriggerMessage, WebhookCall,
 };
 use crate::wire::json_of_host;
 
@@ -41,7 +40,7 @@ pub fn describe_trigger(trigger: &impl Trigger) -> WireTriggerDescription {
 pub fn fire_trigger(
     trigger: &impl Trigger,
     context: WireFireContext,
-    state: Option<WireTriggerState>,
+    state: Option<&WireTriggerState>,
     occasion: WireOccasion,
 ) -> WireFiring {
     log::send_panics_to_the_host();
@@ -51,11 +50,7 @@ pub fn fire_trigger(
         configuration: json_of_host(&context.configuration),
         message: context.message,
     };
-    let state = state.map(|state| TriggerState {
-        format: state.format,
-        bytes: state.bytes,
-    });
-    match trigger.fire(&context, state.as_ref(), &occasion_from_host(occasion)) {
+    match trigger.fire(&context, state, &occasion_from_host(occasion)) {
         Ok(firing) => Ok(firing_to_host(firing)),
         Err(TriggerError::Rejected(reason)) => Err(wire::TriggerError::Rejected(reason)),
         Err(TriggerError::RetryLater(ms)) => Err(wire::TriggerError::RetryLater(ms)),
@@ -64,10 +59,8 @@ pub fn fire_trigger(
 
 fn occasion_from_host(occasion: WireOccasion) -> Occasion {
     match occasion {
-        wire::Occasion::Due(wire::Due { due_ms, missed }) => Occasion::Due(Due { due_ms, missed }),
-        wire::Occasion::Heartbeat(wire::Heartbeat { due_ms, checklist }) => {
-            Occasion::Heartbeat(Heartbeat { due_ms, checklist })
-        }
+        wire::Occasion::Due(due) => Occasion::Due(due),
+        wire::Occasion::Heartbeat(heartbeat) => Occasion::Heartbeat(heartbeat),
         wire::Occasion::Webhook(call) => Occasion::Webhook(WebhookCall {
             delivery_id: call.delivery_id,
             path: call.path,
@@ -75,11 +68,7 @@ fn occasion_from_host(occasion: WireOccasion) -> Occasion {
             query: call.query,
             payload: json_of_host(&call.payload),
         }),
-        wire::Occasion::Files(files) => Occasion::Files(FileChanges {
-            folder: files.folder,
-            changes: files.changes.into_iter().map(change_from_host).collect(),
-            more: files.more,
-        }),
+        wire::Occasion::Files(files) => Occasion::Files(files),
         wire::Occasion::Event(event) => Occasion::Event(HostEvent {
             name: event.name,
             id: event.id,
@@ -89,29 +78,10 @@ fn occasion_from_host(occasion: WireOccasion) -> Occasion {
     }
 }
 
-fn change_from_host(change: wire::FileChange) -> FileChange {
-    let kind = match change.kind {
-        wire::ChangeKind::Created => ChangeKind::Created,
-        wire::ChangeKind::Changed => ChangeKind::Changed,
-        wire::ChangeKind::Removed => ChangeKind::Removed,
-        wire::ChangeKind::Renamed => ChangeKind::Renamed,
-    };
-    FileChange {
-        kind,
-        path: change.path,
-        was: change.was,
-        size: change.size,
-    }
-}
-
 fn firing_to_host(firing: Firing) -> wire::Firing {
-    let state = firing.state.map(|state| wire::State {
-        format: state.format,
-        bytes: state.bytes,
-    });
     wire::Firing {
         messages: firing.messages.into_iter().map(message_to_host).collect(),
-        state,
+        state: firing.state,
         done: firing.done,
     }
 }

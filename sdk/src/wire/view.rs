@@ -4,7 +4,7 @@ use crate::bindings::agent_plugin::agent_host::plugin::turn as wire;
 use crate::content::{Message, MessageId};
 use crate::tool::ToolDefinition;
 use crate::turn::{LimitsLeft, Memo, Peer, View};
-use crate::wire::content::{definition_from_host, message_from_host};
+use crate::wire::content::definition_from_host;
 use crate::wire::json_of_host;
 use serde_json::Value;
 
@@ -30,16 +30,7 @@ impl View for wire::View {
     }
 
     fn left(&self) -> LimitsLeft {
-        let wire::LimitsLeft {
-            steps,
-            tool_calls,
-            tokens,
-        } = Self::left(self);
-        LimitsLeft {
-            steps,
-            tool_calls,
-            tokens,
-        }
+        Self::left(self)
     }
 
     fn settings(&self) -> Value {
@@ -71,7 +62,7 @@ impl View for wire::View {
     }
 
     fn message(&self, id: MessageId) -> Option<Message> {
-        Self::message(self, id).map(message_from_host)
+        Self::message(self, id)
     }
 
     fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {
@@ -87,19 +78,10 @@ impl View for wire::View {
     }
 
     fn peers(&self) -> Vec<Peer> {
-        let peer = |wire::Peer {
-                        id,
-                        name,
-                        description,
-                    }| Peer {
-            id,
-            name,
-            description,
-        };
-        Self::peers(self).into_iter().map(peer).collect()
+        Self::peers(self)
     }
 
     fn memo(&self) -> Option<Memo> {
-        Self::memo(self).map(|wire::Memo { format, bytes }| Memo { format, bytes })
+        Self::memo(self)
     }
 }

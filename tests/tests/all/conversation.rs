@@ -115,15 +115,8 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     let first = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", first).await;
     let second = broker::NewSession {
-        ids: broker::SessionIds::default(),
-        config: None,
-        idempotency_key: None,
-        time_limit_s: None,
-        target: target("tutor"),
         session_type: Some("learning".into()),
-        name: None,
-        model: None,
-        user: UserId::local(),
+        ..broker::NewSession::of(target("tutor"), UserId::local())
     };
     let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else {
         panic!("it was opened")

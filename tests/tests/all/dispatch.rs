@@ -361,17 +361,7 @@ async fn a_delegation_is_as_urgent_as_it_says_and_what_it_dispatches_itself_too(
 async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
     let world = World::new(Setup::default()).await;
     for user in ["ada", "local"] {
-        let new = NewSession {
-            ids: broker::SessionIds::default(),
-            config: None,
-            idempotency_key: None,
-            time_limit_s: None,
-            target: target("puppet"),
-            session_type: None,
-            name: None,
-            model: None,
-            user: user.parse().unwrap(),
-        };
+        let new = NewSession::of(target("puppet"), user.parse().unwrap());
         let row = world.broker.open_session(new).await.unwrap().row;
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
         let steps = json!({

@@ -265,7 +265,7 @@ async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
     );
     assert_eq!(
         told[1],
-        "b failed agent_not_found: there is no agent `nobody`"
+        "b failed agent-not-found: there is no agent `nobody`"
     );
     assert!(
         told[2].starts_with("c failed invalid-arguments: /path: "),

@@ -497,7 +497,7 @@ async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() 
     assert!(told.contains("\"created\":false"), "{told}");
     assert_eq!(peer.heard(1).await.remove(0).body["sessionId"], "w-1");
     let told = say("w-9").await;
-    assert!(told.contains("agent_session_error"), "{told}");
+    assert!(told.contains("agent-session-error"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -221,25 +221,23 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
         answers: None,
     };
     let accepted = InputAccepted {
-        input: InputId(uuid::Uuid::now_v7()),
-        session,
-        source: Source::Reminder {
-            due,
-            depth: 0,
-            spawn_depth: 0,
-            hops: 0,
-            denies: Denies::default(),
-            permissions: domain::authority::Permissions::default(),
-            accounts: Default::default(),
-            deadline: None,
-        },
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(message),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time: due,
+        ..InputAccepted::of(
+            session,
+            InputId(uuid::Uuid::now_v7()),
+            Source::Reminder {
+                due,
+                depth: 0,
+                spawn_depth: 0,
+                hops: 0,
+                denies: Denies::default(),
+                permissions: domain::authority::Permissions::default(),
+                accounts: Default::default(),
+                deadline: None,
+            },
+            due,
+        )
     };
     NewEvent {
         id: EventId(uuid::Uuid::now_v7()),

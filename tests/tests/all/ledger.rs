@@ -276,17 +276,7 @@ async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itse
         _ => None,
     });
     let target = broker::Target::Agent(spawned.unwrap());
-    let new = broker::NewSession {
-        ids: broker::SessionIds::default(),
-        config: None,
-        idempotency_key: None,
-        time_limit_s: None,
-        target: target.clone(),
-        session_type: None,
-        name: None,
-        model: None,
-        user: UserId::local(),
-    };
+    let new = broker::NewSession::of(target.clone(), UserId::local());
     let session = world.broker.open_session(new).await.unwrap().row.id;
     let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) })
         .to_string();

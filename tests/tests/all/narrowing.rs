@@ -179,17 +179,7 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
     let made = made.unwrap();
     assert!(!made.permissions.permit_capability("files.read"));
     let target = broker::Target::Agent(made.agent);
-    let new = broker::NewSession {
-        ids: broker::SessionIds::default(),
-        target: target.clone(),
-        session_type: None,
-        config: None,
-        time_limit_s: None,
-        idempotency_key: None,
-        name: None,
-        model: None,
-        user: UserId::local(),
-    };
+    let new = broker::NewSession::of(target.clone(), UserId::local());
     let session = world.broker.open_session(new).await.unwrap().row.id;
     world
         .broker

@@ -613,7 +613,7 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
         let said = said.as_str().unwrap();
         assert_eq!(said.contains("heard"), reaches, "{target}: {said}");
         assert_eq!(
-            said.contains("agent_not_accessible"),
+            said.contains("agent-not-accessible"),
             !reaches,
             "{target}: {said}"
         );

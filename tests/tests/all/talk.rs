@@ -190,14 +190,14 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
         ]))
         .await;
     for (key, code) in [
-        ("latest", "agent_session_error"),
-        ("nobody", "agent_not_found"),
-        ("denied", "agent_not_accessible"),
-        ("foreign", "agent_session_error"),
-        ("gone", "agent_session_error"),
-        ("words", "agent_session_error"),
-        ("path", "agent_not_found"),
-        ("caller", "no_caller"),
+        ("latest", "agent-session-error"),
+        ("nobody", "agent-not-found"),
+        ("denied", "agent-not-accessible"),
+        ("foreign", "agent-session-error"),
+        ("gone", "agent-session-error"),
+        ("words", "agent-session-error"),
+        ("path", "agent-not-found"),
+        ("caller", "no-caller"),
     ] {
         assert!(
             outcome(&told_of, key).starts_with(&format!("failed {code}: ")),
@@ -859,7 +859,7 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
         world.idle(accepted.session).await;
         let reply = world.last_reply(accepted.session).await;
         assert!(
-            reply.starts_with("m failed agent_not_accessible"),
+            reply.starts_with("m failed agent-not-accessible"),
             "{named}: {reply}"
         );
     }
@@ -922,7 +922,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         .map(str::to_owned)
         .collect();
     assert!(
-        outcome(&reply, "m").starts_with("failed agent_message_failed: ")
+        outcome(&reply, "m").starts_with("failed agent-message-failed: ")
             && outcome(&reply, "m").contains("archived"),
         "{reply:?}"
     );

@@ -85,16 +85,9 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
         answers: None,
     };
     let accepted = InputAccepted {
-        input: InputId(uuid::Uuid::now_v7()),
-        session,
-        source,
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(message),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time,
+        ..InputAccepted::of(session, InputId(uuid::Uuid::now_v7()), source, time)
     };
     let event = NewEvent {
         id: EventId(uuid::Uuid::now_v7()),

@@ -1,4 +1,5 @@
-//! The rule on tuples: none stands for several bindings, and none gets around the four parameters.
+//! The rule on tuples: none stands for several bindings, and none hides how many parameters a
+//! function has.
 
 use crate::masked::{Masked, behind_bracket, functions, line_at, parts, words};
 use crate::tree::TextFile;

@@ -1,7 +1,7 @@
-//! The rule on circles: no large group of a crate's files in which each reaches every other one by
-//! its imports.
+//! The rule on circles: no large group of a crate's files in which each reaches every other one, by
+//! imports and paths, or by calls of one type's methods that stand in several files.
 
-use crate::masked::{Masked, words};
+use crate::masked::{Masked, behind_bracket, first_word, functions, is_of_word, words};
 use crate::tree::TextFile;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,120 @@ type Graph<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Returns the circles that are too large in any crate of the host, each as its files.
 ///
-/// A file imports from another if a `use` that begins with `crate`, `super` or `self` leads into
-/// it. Tests do not count.
+/// A file imports from another if a `use`, or a path in its code, that begins with `crate`, `super`
+/// or `self` leads into it. Tests do not count.
 #[must_use]
 pub fn large(files: &[TextFile]) -> Vec<Vec<&str>> {
+    let crates = by_crate(files);
+    let circles = crates.values().flat_map(|files| circles(&graph(files)));
+    circles.filter(|circle| circle.len() > CIRCLE_MAX).collect()
+}
+
+/// Returns the sizes of the circles that are too large in the methods of any type, each by its
+/// first file and the type.
+///
+/// A file calls another if a method of the type in it calls one on `self`, or by `Self`, that
+/// stands in the other. Methods are known by their names.
+#[must_use]
+pub fn large_of_methods(files: &[TextFile]) -> BTreeMap<String, usize> {
+    let mut large = BTreeMap::new();
+    for files in by_crate(files).values() {
+        let codes: Vec<(&str, String)> = files
+            .iter()
+            .map(|file| (file.path.as_str(), Masked::new(&file.text).without_tests()))
+            .collect();
+        for (name, blocks) in blocks_of_types(&codes) {
+            let circles = circles(&calls(&blocks));
+            let of_type = circles.iter().filter(|it| it.len() > CIRCLE_MAX);
+            let named =
+                of_type.filter_map(|it| Some((format!("{}: {name}", it.first()?), it.len())));
+            large.extend(named);
+        }
+    }
+    large
+}
+
+/// The blocks of methods, by file.
+type Blocks<'a> = BTreeMap<&'a str, Vec<String>>;
+
+/// Returns the blocks of each type's own methods.
+fn blocks_of_types<'a>(codes: &[(&'a str, String)]) -> BTreeMap<String, Blocks<'a>> {
+    let mut types: BTreeMap<String, Blocks<'a>> = BTreeMap::new();
+    for (path, code) in codes {
+        for at in words(code, "impl") {
+            let opens_a_line = at == 0 || code.get(..at).is_some_and(|it| it.ends_with('\n'));
+            let rest = code.get(at + "impl".len()..).unwrap_or_default();
+            let Some(brace) = rest.find('{').filter(|_| opens_a_line) else {
+                continue;
+            };
+            let header = rest.get(..brace).unwrap_or_default();
+            let name = first_word(behind_generics(header));
+            if name.is_empty() || words(header, "for").next().is_some() {
+                continue;
+            }
+            let start = at + "impl".len() + brace;
+            let block = code
+                .get(start..behind_bracket(code, start))
+                .unwrap_or_default();
+            let blocks = types.entry(name.to_owned()).or_default();
+            blocks.entry(path).or_default().push(block.to_owned());
+        }
+    }
+    types
+}
+
+/// Returns what stands behind the parameters of an `impl`.
+fn behind_generics(header: &str) -> &str {
+    if !header.starts_with('<') {
+        return header;
+    }
+    let mut depth = 0_usize;
+    for (at, c) in header.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if !header.get(..at).unwrap_or_default().ends_with('-') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return header.get(at + 1..).unwrap_or_default();
+        }
+    }
+    header
+}
+
+/// Returns the files that the methods in each file call.
+fn calls<'a>(blocks: &Blocks<'a>) -> Graph<'a> {
+    let mut places: BTreeMap<&str, &'a str> = BTreeMap::new();
+    for (path, blocks) in blocks {
+        for block in blocks {
+            places.extend(functions(block).iter().map(|it| (it.name, *path)));
+        }
+    }
+    let called = |(path, blocks): (&&'a str, &Vec<String>)| {
+        let names = blocks.iter().flat_map(|block| called(block));
+        let targets = names.filter_map(|name| places.get(name).copied());
+        (*path, targets.filter(|target| target != path).collect())
+    };
+    blocks.iter().map(called).collect()
+}
+
+/// Returns the names of the methods that some code calls on `self` or by `Self`.
+fn called(code: &str) -> Vec<&str> {
+    let calls = [("self", "."), ("Self", "::")].into_iter();
+    let names = calls.flat_map(|(word, joint)| {
+        words(code, word).filter_map(move |at| {
+            let rest = code.get(at + word.len()..)?.trim_start();
+            let rest = rest.strip_prefix(joint)?;
+            let name = first_word(rest);
+            let behind = rest.get(name.len()..)?;
+            (behind.starts_with('(') || behind.starts_with("::<")).then_some(name)
+        })
+    });
+    names.collect()
+}
+
+/// Returns the files that are no tests, by the folders of their crates.
+fn by_crate(files: &[TextFile]) -> BTreeMap<&str, Vec<&TextFile>> {
     let mut crates: BTreeMap<&str, Vec<&TextFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.is_only_tests()) {
         if let Some((folder, _)) = divided(&file.path) {
@@ -24,10 +134,6 @@ pub fn large(files: &[TextFile]) -> Vec<Vec<&str>> {
         }
     }
     crates
-        .values()
-        .flat_map(|files| circles(&graph(files)))
-        .filter(|circle| circle.len() > CIRCLE_MAX)
-        .collect()
 }
 
 /// Returns the sizes of circles, each by its first file.
@@ -76,16 +182,39 @@ fn graph<'a>(files: &[&'a TextFile]) -> Graph<'a> {
         .collect()
 }
 
-/// Returns the paths of a file's imports, one for each name.
+/// Returns the paths of a file's imports, one for each name, and those in its code.
 fn imports(code: &str) -> Vec<Vec<&str>> {
     let mut imports = Vec::new();
-    for at in words(code, "use") {
-        let rest = code.get(at + "use".len()..).unwrap_or_default();
-        if let Some((tree, _)) = rest.split_once(';') {
-            leaves(tree, &[], &mut imports);
+    let mut rest = code;
+    while let Some(at) = words(rest, "use").next() {
+        inline(rest.get(..at).unwrap_or_default(), &mut imports);
+        let tree = rest.get(at + "use".len()..).unwrap_or_default();
+        let (tree, behind) = tree.split_once(';').unwrap_or((tree, ""));
+        leaves(tree, &[], &mut imports);
+        rest = behind;
+    }
+    inline(rest, &mut imports);
+    imports
+}
+
+/// Adds the paths in code between imports to a list. The place of a visibility is none.
+fn inline<'a>(code: &'a str, into: &mut Vec<Vec<&'a str>>) {
+    for root in ["crate", "super", "self"] {
+        for at in words(code, root) {
+            let before = code.get(..at).unwrap_or_default().trim_end();
+            let path = code.get(at..).unwrap_or_default();
+            let is_root = !before.ends_with("::") && !before.ends_with("(in");
+            if is_root
+                && path
+                    .get(root.len()..)
+                    .is_some_and(|it| it.starts_with("::"))
+            {
+                let end = path.find(|c: char| c != ':' && !is_of_word(c));
+                let path = path.get(..end.unwrap_or(path.len())).unwrap_or_default();
+                into.push(path.split("::").filter(|it| !it.is_empty()).collect());
+            }
         }
     }
-    imports
 }
 
 /// Adds the paths of an import's tree to a list.
@@ -202,6 +331,38 @@ mod tests {
         assert_eq!(large(&files), Vec::<Vec<&str>>::new());
         let files = ring("#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n// use crate::a;\n");
         assert_eq!(large(&files), Vec::<Vec<&str>>::new());
+    }
+
+    #[test]
+    fn a_path_in_the_code_leads_as_an_import_does_and_a_visibility_does_not() {
+        let files = ring("pub(crate) struct E { a: crate::a::A }");
+        assert_eq!(large(&files).len(), 1);
+        let files = ring("pub(in crate::a) struct E;\n// crate::a::A");
+        assert_eq!(large(&files), Vec::<Vec<&str>>::new());
+    }
+
+    #[test]
+    fn methods_of_one_type_that_call_each_other_over_many_files_are_a_circle() {
+        let of = |last: &str| -> Vec<TextFile> {
+            let call = |name: &str, next: &str| {
+                let text = format!("impl<'a> T<'a> {{ fn {name}(&self) {{ {next} }} }}");
+                file(name, &text)
+            };
+            vec![
+                file("lib", "struct T<'a>;"),
+                call("a", "self.b()"),
+                call("b", "self\n    .c::<u8>()"),
+                call("c", "Self::d(self)"),
+                call("d", "self.e()"),
+                call("e", last),
+            ]
+        };
+        let files = of("self.a()");
+        let circle = ("host/x/src/a.rs: T".to_owned(), 5);
+        assert_eq!(large_of_methods(&files), BTreeMap::from([circle]));
+        for last in ["self.a.a()", "other.a()", "self.f()"] {
+            assert!(large_of_methods(&of(last)).is_empty(), "{last}");
+        }
     }
 
     #[test]

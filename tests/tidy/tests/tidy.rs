@@ -117,6 +117,12 @@ fn no_circle_of_imports_is_large_and_the_list_shrinks() {
 }
 
 #[test]
+fn no_circle_of_the_methods_of_a_type_is_large_and_the_list_shrinks() {
+    let circles = circles::large_of_methods(&rust());
+    none(&budgets::compare(&circles, lists::CIRCLES_OF_METHODS));
+}
+
+#[test]
 fn the_map_has_few_rows_and_each_names_a_folder() {
     none(&map::check(&read("ARCHITECTURE.md"), |folder| {
         root().join(folder).is_dir()

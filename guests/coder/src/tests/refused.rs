@@ -40,7 +40,7 @@ fn what_the_coder_may_not_reach_is_named_with_the_operation() {
 
     let scene = Scene::new()
         .said("a task")
-        .state(json!(crate::task::Work::Execute));
+        .state(json!(crate::Work::Execute));
     let ended = Coder.on_settled(scene.turn(), &[denied("run")]);
     let reason = "`execute_code`: the call is not allowed".to_owned();
     assert_eq!(ended.decision, Decision::Fail(reason));

@@ -2,7 +2,7 @@
 
 use super::{deep, deep_in, failure, has, note, plan, report, synthesis, with_site};
 use crate::Researcher;
-use crate::budget::{Begins, Budget};
+use crate::session::{Begins, Budget};
 use agent_host_sdk::harness::{Conversation, Scene};
 use agent_host_sdk::{Agent as _, Decision, Effect, LimitsLeft, News, Part, Progress, text_of};
 use serde_json::{Value, json};

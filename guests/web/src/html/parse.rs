@@ -1,12 +1,12 @@
 //! The step from source to tree, by html5ever, with a bound on what a page can make it do.
 //!
-//! The parser goes through the elements that are open for most tags, and may make many nodes of
-//! one. A page that is nested without end would cost time by the square of its length. So tags that
-//! would nest too deep are passed over, their text is not, and a page of too many nodes is cut.
-//! The cost of a single tag is bounded where the page is handed over.
+//! The parser goes through the elements that are open for most tags, and compares each attribute of
+//! a tag with all before it. Of a page that is made for that, the sandbox would end the call before
+//! a word was read. So tags that would nest too deep are passed over, their text is not, a tag of
+//! too many attributes loses the rest of them, and a page of too many nodes is cut.
 
-use super::feed::feed;
-use super::tree::{Content, NodeId, Tree};
+use ego_tree::iter::Edge;
+use ego_tree::{NodeId, NodeRef};
 use html5ever::buffer_queue::BufferQueue;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -15,33 +15,20 @@ use html5ever::tokenizer::{
 use html5ever::tree_builder::{
     ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink,
 };
-use html5ever::{Attribute, ExpandedName, LocalName, QualName, TokenizerResult, local_name, ns};
+use html5ever::{Attribute, LocalName, QualName, TokenizerResult, local_name, ns};
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::{Cell, Ref, RefCell};
 
 /// Elements within elements.
-pub(super) const DEPTH_MAX: u32 = 256;
+const DEPTH_MAX: usize = 256;
 /// Nodes of a page.
-pub(super) const NODES_MAX: usize = 150_000;
+const NODES_MAX: usize = 150_000;
+/// Bytes that are handed to the tokenizer at once.
+const PIECE_BYTES: usize = 256;
+/// Words within a tag or a comment after which no more of them are handed over. One attribute is a
+/// word at least.
+const WORDS_MAX: usize = 256;
 
-/// The attributes that are read.
-const ATTRIBUTES: [&str; 14] = [
-    "href",
-    "alt",
-    "hidden",
-    "style",
-    "aria-hidden",
-    "role",
-    "start",
-    "class",
-    "open",
-    "reversed",
-    "value",
-    "type",
-    "http-equiv",
-    "content",
-];
 /// Elements whose content is not markup. They are not passed over, for their text would be shown.
 const RAW: [&str; 9] = [
     "script",
@@ -54,15 +41,71 @@ const RAW: [&str; 9] = [
     "noframes",
     "plaintext",
 ];
-/// Elements whose text is not read.
-const UNREAD: [&str; 6] = [
-    "script", "style", "textarea", "iframe", "noembed", "noframes",
-];
 
-pub(super) fn parse(source: String) -> Tree {
+/// A page. All nodes are in one list, so that neither going through it nor dropping it goes as deep
+/// as the page is nested.
+pub(super) type Tree = ego_tree::Tree<Content>;
+pub(super) type Node<'a> = NodeRef<'a, Content>;
+
+#[derive(Debug)]
+pub(super) enum Content {
+    /// The document, a comment, or what else is not shown.
+    Nothing,
+    Element {
+        name: QualName,
+        attributes: Vec<Attribute>,
+    },
+    Text(StrTendril),
+}
+
+impl Content {
+    /// The name of an HTML element.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Element { name, .. } if name.ns == ns!(html) => Some(&name.local),
+            _ => None,
+        }
+    }
+
+    /// The name of an element of another language within HTML, such as SVG.
+    pub(super) fn foreign_name(&self) -> Option<&str> {
+        match self {
+            Self::Element { name, .. } if name.ns != ns!(html) => Some(&name.local),
+            _ => None,
+        }
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        let Self::Element { attributes, .. } = self else {
+            return None;
+        };
+        let found = attributes.iter().find(|it| &*it.name.local == name)?;
+        Some(&found.value)
+    }
+}
+
+/// Goes through a node and everything below it. What the visitor does not want to enter is neither
+/// entered nor left.
+pub(super) fn walk<'a>(root: Node<'a>, mut visit: impl FnMut(Edge<'a, Content>) -> bool) {
+    let mut passed_over = None;
+    for edge in root.traverse() {
+        match (edge, passed_over) {
+            (Edge::Close(node), Some(id)) if node.id() == id => passed_over = None,
+            (_, Some(_)) => {}
+            (Edge::Open(node), None) => passed_over = (!visit(edge)).then(|| node.id()),
+            (Edge::Close(_), None) => {
+                visit(edge);
+            }
+        }
+    }
+}
+
+/// Returns the tree of a page, and true if that is all of it.
+pub(super) fn parse(source: String) -> (Tree, bool) {
     let sink = Sink {
-        tree: RefCell::new(Tree::new()),
+        tree: RefCell::new(Tree::new(Content::Nothing)),
         depth: Cell::new(0),
+        no_name: RefCell::new(QualName::new(None, ns!(), LocalName::from(""))),
     };
     let opts = TreeBuilderOpts {
         scripting_enabled: false,
@@ -77,24 +120,77 @@ pub(super) fn parse(source: String) -> Tree {
         },
         TokenizerOpts::default(),
     );
-    let queue = BufferQueue::default();
-    feed(&source, |piece| {
-        tokenizer.sink.is_heard.set(false);
-        queue.push_back(piece);
-        while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
-        tokenizer.sink.is_heard.get()
-    });
+    feed(&tokenizer, &source);
     drop(source);
     tokenizer.end();
     let guard = tokenizer.sink;
-    let mut tree = guard.builder.sink.tree.into_inner();
-    tree.is_cut = guard.is_full.get();
-    tree
+    (guard.builder.sink.tree.into_inner(), !guard.is_full.get())
+}
+
+/// Hands over all of a page, piece by piece.
+///
+/// Where a tag begins is the tokenizer's secret, but within one it is silent, as within a comment:
+/// no token comes until the end. So what is silent for too many words loses the rest of them, up to
+/// whatever may be its end. A comment, or a long value in quotes, only becomes shorter by that.
+fn feed(tokenizer: &Tokenizer<Guard>, source: &str) {
+    let queue = BufferQueue::default();
+    let mut left = source;
+    let mut silent_words = 0;
+    let mut dashes = 0;
+    while !left.is_empty() {
+        let is_too_long = silent_words >= WORDS_MAX;
+        let (piece, rest) = left.split_at(end_of_piece(left, is_too_long));
+        left = rest;
+        let handed = if is_too_long {
+            StrTendril::from(ends_in(piece, &mut dashes))
+        } else {
+            StrTendril::from_slice(piece)
+        };
+        tokenizer.sink.is_heard.set(false);
+        queue.push_back(handed);
+        while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
+        silent_words = if tokenizer.sink.is_heard.get() {
+            0
+        } else {
+            silent_words + piece.bytes().filter(|byte| ends_a_word(*byte)).count()
+        };
+    }
+}
+
+/// Returns the end of the next piece. In a tag or comment that is too long, the piece ends at the
+/// next `>`: it may be the end of all of it, and what comes after must not be lost.
+fn end_of_piece(text: &str, is_too_long: bool) -> usize {
+    let end = text.floor_char_boundary(PIECE_BYTES);
+    let tag = text.bytes().take(end).position(|byte| byte == b'>');
+    tag.filter(|_| is_too_long).map_or(end, |at| at + 1)
+}
+
+/// Returns true if an attribute may end here.
+fn ends_a_word(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'"' | b'\''
+    )
+}
+
+/// Returns the characters of a piece that may end a value, a tag or a comment. No two attributes
+/// can be made of the result, since nothing stands between the characters.
+fn ends_in(piece: &str, dashes: &mut usize) -> String {
+    let mut ends = String::new();
+    for letter in piece.chars() {
+        match letter {
+            '>' if *dashes >= 2 => ends.push_str("-->"),
+            '>' | '"' | '\'' => ends.push(letter),
+            _ => {}
+        }
+        *dashes = if letter == '-' { *dashes + 1 } else { 0 };
+    }
+    ends
 }
 
 /// Stands between tokenizer and tree builder.
 struct Guard {
-    builder: TreeBuilder<Handle, Sink>,
+    builder: TreeBuilder<NodeId, Sink>,
     /// Text that the tree builder has not seen. The tokenizer hands out some of it letter by
     /// letter.
     text: RefCell<StrTendril>,
@@ -104,9 +200,9 @@ struct Guard {
 }
 
 impl TokenSink for Guard {
-    type Handle = Handle;
+    type Handle = NodeId;
 
-    fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<Handle> {
+    fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<NodeId> {
         // A mistake is no token: there may be thousands within one tag.
         self.is_heard
             .set(self.is_heard.get() || !matches!(token, Token::ParseError(_)));
@@ -130,7 +226,7 @@ impl TokenSink for Guard {
             let _ = self.builder.process_token(text, line_number);
         }
         let sink = &self.builder.sink;
-        if sink.tree.borrow().nodes.len() >= NODES_MAX {
+        if sink.tree.borrow().values().len() >= NODES_MAX {
             self.is_full.set(true);
         }
         let is_dropped = match &token {
@@ -160,157 +256,144 @@ impl TokenSink for Guard {
     }
 }
 
-/// A node as the tree builder holds it.
-#[derive(Debug, Clone)]
-struct Handle {
-    id: NodeId,
-    name: Rc<QualName>,
-    /// The node that gets the content of a `template` in its place.
-    contents: Option<NodeId>,
-}
-
+/// Builds the tree.
 struct Sink {
     tree: RefCell<Tree>,
-    /// The depth of the node that was placed last.
-    depth: Cell<u32>,
+    /// Nodes above the one that was placed last.
+    depth: Cell<usize>,
+    /// The name of what has none.
+    no_name: RefCell<QualName>,
 }
 
 impl Sink {
-    /// A node that is not shown.
-    fn nothing(&self) -> Handle {
-        nameless(self.tree.borrow_mut().add(Content::Nothing))
-    }
-
     /// Puts a node, or text, at the end of `parent`, or before a sibling in it.
-    fn place(&self, parent: &Handle, sibling: Option<&Handle>, child: NodeOrText<Handle>) {
+    fn place(&self, parent: NodeId, before: Option<NodeId>, child: NodeOrText<NodeId>) {
         let mut tree = self.tree.borrow_mut();
-        let before = sibling.map(|sibling| sibling.id);
+        let Some(mut at) = tree.get_mut(before.unwrap_or(parent)) else {
+            return;
+        };
         let id = match child {
-            NodeOrText::AppendNode(node) => node.id,
-            NodeOrText::AppendText(_) if UNREAD.contains(&&*parent.name.local) => return,
-            NodeOrText::AppendText(text) => match tree.text_before(parent.id, before) {
-                Some(there) => {
+            NodeOrText::AppendNode(id) => id,
+            NodeOrText::AppendText(text) => {
+                let beside = match before {
+                    Some(_) => at.prev_sibling(),
+                    None => at.last_child(),
+                };
+                if let Some(mut beside) = beside
+                    && let Content::Text(there) = beside.value()
+                {
                     there.push_tendril(&text);
                     return;
                 }
-                None => tree.add(Content::Text(text)),
-            },
+                at.tree().orphan(Content::Text(text)).id()
+            }
         };
         match before {
-            Some(sibling) => tree.insert_before(sibling, id),
-            None => tree.append(parent.id, id),
-        }
-        self.depth.set(tree.node(id).map_or(0, |node| node.depth));
+            None => at.append_id(id),
+            Some(_) if at.parent().is_some() => at.insert_id_before(id),
+            Some(_) => return,
+        };
+        let depth = tree.get(id).map_or(0, |node| node.ancestors().count());
+        self.depth.set(depth);
     }
-}
 
-/// A node that is no element.
-fn nameless(id: NodeId) -> Handle {
-    Handle {
-        id,
-        name: Rc::new(QualName::new(None, ns!(), LocalName::from(""))),
-        contents: None,
+    fn add(&self, content: Content) -> NodeId {
+        self.tree.borrow_mut().orphan(content).id()
     }
 }
 
 impl TreeSink for Sink {
-    type Handle = Handle;
+    type Handle = NodeId;
     type Output = ();
-    type ElemName<'a> = ExpandedName<'a>;
+    type ElemName<'a> = Ref<'a, QualName>;
 
     fn finish(self) {}
 
     fn parse_error(&self, _: Cow<'static, str>) {}
 
-    fn get_document(&self) -> Handle {
-        nameless(Tree::ROOT)
+    fn get_document(&self) -> NodeId {
+        self.tree.borrow().root().id()
     }
 
-    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
-        target.name.expanded()
+    fn elem_name<'a>(&'a self, target: &'a NodeId) -> Ref<'a, QualName> {
+        let named = Ref::filter_map(self.tree.borrow(), |tree| {
+            match tree.get(*target)?.value() {
+                Content::Element { name, .. } => Some(name),
+                Content::Nothing | Content::Text(_) => None,
+            }
+        });
+        named.unwrap_or_else(|_| self.no_name.borrow())
     }
 
     fn create_element(
         &self,
         name: QualName,
-        mut attributes: Vec<Attribute>,
-        flags: ElementFlags,
-    ) -> Handle {
-        attributes.retain(|attribute| ATTRIBUTES.contains(&&*attribute.name.local));
-        attributes.shrink_to_fit();
-        let name = Rc::new(name);
-        let mut tree = self.tree.borrow_mut();
-        Handle {
-            id: tree.add(Content::Element {
-                name: Rc::clone(&name),
-                attributes,
-            }),
-            name,
-            contents: flags.template.then(|| tree.add(Content::Nothing)),
-        }
+        attributes: Vec<Attribute>,
+        _: ElementFlags,
+    ) -> NodeId {
+        self.add(Content::Element { name, attributes })
     }
 
-    fn create_comment(&self, _: StrTendril) -> Handle {
-        self.nothing()
+    fn create_comment(&self, _: StrTendril) -> NodeId {
+        self.add(Content::Nothing)
     }
 
-    fn create_pi(&self, _: StrTendril, _: StrTendril) -> Handle {
-        self.nothing()
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> NodeId {
+        self.add(Content::Nothing)
     }
 
-    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
-        self.place(parent, None, child);
+    fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
+        self.place(*parent, None, child);
     }
 
     fn append_based_on_parent_node(
         &self,
-        element: &Handle,
-        previous: &Handle,
-        child: NodeOrText<Handle>,
+        element: &NodeId,
+        previous: &NodeId,
+        child: NodeOrText<NodeId>,
     ) {
-        let parent = self
+        let node = self
             .tree
             .borrow()
-            .node(element.id)
-            .and_then(|node| node.parent);
-        if parent.is_some() {
-            self.append_before_sibling(element, child)
-        } else {
-            self.append(previous, child)
-        }
+            .get(*element)
+            .and_then(|node| node.parent())
+            .is_some();
+        self.place(*previous, node.then_some(*element), child);
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    fn get_template_contents(&self, target: &Handle) -> Handle {
-        nameless(target.contents.unwrap_or(target.id))
+    /// What is in a template stands below it, and is hidden with it.
+    fn get_template_contents(&self, target: &NodeId) -> NodeId {
+        *target
     }
 
-    fn same_node(&self, x: &Handle, y: &Handle) -> bool {
-        x.id == y.id
+    fn same_node(&self, x: &NodeId, y: &NodeId) -> bool {
+        x == y
     }
 
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
-    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
-        // Its parent is a table or what holds one, whose text is read.
-        self.place(&self.get_document(), Some(sibling), child);
+    fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
+        self.place(*sibling, Some(*sibling), child);
     }
 
-    fn add_attrs_if_missing(&self, _: &Handle, _: Vec<Attribute>) {}
+    fn add_attrs_if_missing(&self, _: &NodeId, _: Vec<Attribute>) {}
 
-    fn remove_from_parent(&self, target: &Handle) {
-        self.tree.borrow_mut().detach(target.id);
-    }
-
-    fn reparent_children(&self, node: &Handle, new_parent: &Handle) {
-        let mut tree = self.tree.borrow_mut();
-        while let Some(child) = tree.node(node.id).and_then(|node| node.first) {
-            tree.append(new_parent.id, child);
+    fn remove_from_parent(&self, target: &NodeId) {
+        if let Some(mut node) = self.tree.borrow_mut().get_mut(*target) {
+            node.detach();
         }
     }
 
-    fn is_mathml_annotation_xml_integration_point(&self, handle: &Handle) -> bool {
-        handle.name.ns == ns!(mathml) && handle.name.local == local_name!("annotation-xml")
+    fn reparent_children(&self, node: &NodeId, new_parent: &NodeId) {
+        if let Some(mut parent) = self.tree.borrow_mut().get_mut(*new_parent) {
+            parent.reparent_from_id_append(*node);
+        }
+    }
+
+    fn is_mathml_annotation_xml_integration_point(&self, handle: &NodeId) -> bool {
+        let name = self.elem_name(handle);
+        name.ns == ns!(mathml) && name.local == local_name!("annotation-xml")
     }
 }

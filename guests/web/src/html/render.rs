@@ -1,9 +1,9 @@
 //! The step from tree to markdown.
 
-use super::table;
-use super::tree::{Content, NodeId, Tree, Visit};
-use super::visible::is_hidden;
+use super::parse::{Content, Node, walk};
+use super::visible::{is_hidden, text_of};
 use super::writer::{Gap, Writer};
+use ego_tree::iter::Edge;
 use url::Url;
 
 /// Blocks of their own that need nothing else.
@@ -33,15 +33,32 @@ const BLOCKS: [&str; 21] = [
 /// Characters of a link's target; longer ones are left out.
 const TARGET_CHARS_MAX: usize = 500;
 
+/// Elements that do not fit into a line: a table that has one of them only arranges the page.
+const TOO_LARGE: [&str; 12] = [
+    "table",
+    "ul",
+    "ol",
+    "pre",
+    "blockquote",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "form",
+];
+/// Columns; a table of more is not shown as one.
+const COLUMNS_MAX: usize = 50;
+
 /// Everything that is shown of a node and below it.
-pub(super) fn markdown(tree: &Tree, root: NodeId, base: &Url) -> String {
+pub(super) fn markdown(root: Node<'_>, base: &Url) -> String {
     let mut render = Render {
-        tree,
         base,
         writer: Writer::new(),
         lists: Vec::new(),
     };
-    render.run(root, root);
+    render.run(root);
     render.writer.finish()
 }
 
@@ -54,33 +71,30 @@ enum List {
 }
 
 struct Render<'a> {
-    tree: &'a Tree,
     base: &'a Url,
     writer: Writer,
     lists: Vec<List>,
 }
 
 impl Render<'_> {
-    /// Renders the tree below `root`. The node `shown` is shown even if it says that it is hidden.
-    fn run(&mut self, root: NodeId, shown: NodeId) {
-        let tree = self.tree;
-        tree.walk(root, |visit| match visit {
-            Visit::Enter(id) if id != shown && is_hidden(tree, id) => false,
-            Visit::Enter(id) => self.enter(id),
-            Visit::Leave(id) => {
-                self.leave(id);
+    /// Renders the tree below `root`, which is shown even if it says that it is hidden.
+    fn run(&mut self, root: Node<'_>) {
+        walk(root, |edge| match edge {
+            Edge::Open(node) => (node == root || !is_hidden(node)) && self.enter(node),
+            Edge::Close(node) => {
+                self.leave(node);
                 true
             }
         });
     }
 
     /// Begins an element, or writes a text. Returns true to go on into it.
-    fn enter(&mut self, id: NodeId) -> bool {
-        if let Some(Content::Text(text)) = self.tree.node(id).map(|node| &node.content) {
+    fn enter(&mut self, node: Node<'_>) -> bool {
+        let content = node.value();
+        if let Content::Text(text) = content {
             self.writer.text(text);
-            return true;
         }
-        let Some(name) = self.tree.name(id) else {
+        let Some(name) = content.name() else {
             return true;
         };
         match name {
@@ -95,7 +109,7 @@ impl Render<'_> {
             }
             "ul" => self.begin_list(List::Bullets),
             "ol" => {
-                let start = self.tree.attribute(id, "start");
+                let start = content.attribute("start");
                 let start = start.and_then(|start| start.trim().parse().ok());
                 self.begin_list(List::Numbers(start.unwrap_or(1)));
             }
@@ -110,19 +124,19 @@ impl Render<'_> {
                 self.writer.push_margin("> ", "> ");
             }
             "pre" => {
-                self.preformatted(id);
+                self.preformatted(node);
                 return false;
             }
             "code" | "kbd" | "samp" | "tt" => self.writer.open("`"),
             "a" => self.writer.begin_span(),
-            "img" => self.image(id),
+            "img" => self.image(content),
             "br" => self.writer.break_line(),
             "hr" => {
                 self.writer.gap(Gap::Blank);
                 self.writer.push_word("---");
                 self.writer.gap(Gap::Blank);
             }
-            "table" => return !self.table(id),
+            "table" => return !self.table(node),
             "tr" => self.writer.gap(Gap::Line),
             "td" | "th" => self.writer.gap(Gap::Space),
             "wbr" => {}
@@ -132,8 +146,8 @@ impl Render<'_> {
         true
     }
 
-    fn leave(&mut self, id: NodeId) {
-        let Some(name) = self.tree.name(id) else {
+    fn leave(&mut self, node: Node<'_>) {
+        let Some(name) = node.value().name() else {
             return;
         };
         match name {
@@ -151,7 +165,7 @@ impl Render<'_> {
             }
             "dt" | "tr" => self.writer.gap(Gap::Line),
             "code" | "kbd" | "samp" | "tt" => self.writer.close("`"),
-            "a" => self.link(id),
+            "a" => self.link(node.value()),
             "table" => self.block(),
             _ if BLOCKS.contains(&name) => self.block(),
             _ => {}
@@ -182,30 +196,28 @@ impl Render<'_> {
         }
     }
 
-    fn preformatted(&mut self, id: NodeId) {
-        let text = self.tree.text_of(id);
+    fn preformatted(&mut self, node: Node<'_>) {
+        let text = text_of(node);
         if text.trim().is_empty() {
             return;
         }
-        let class = |id: NodeId| self.tree.attribute(id, "class").unwrap_or_default();
-        let classes = self
-            .tree
-            .children(id)
-            .filter(|child| self.tree.name(*child) == Some("code"))
-            .map(class);
-        let language = std::iter::once(class(id))
-            .chain(classes)
+        let codes = node
+            .children()
+            .filter(|child| child.value().name() == Some("code"));
+        let language = std::iter::once(node)
+            .chain(codes)
+            .filter_map(|node| node.value().attribute("class"))
             .flat_map(str::split_whitespace)
             .find_map(language_of);
         self.writer
             .fenced(text.trim_matches('\n'), language.unwrap_or_default());
     }
 
-    fn link(&mut self, id: NodeId) {
+    fn link(&mut self, link: &Content) {
         let Some(words) = self.writer.end_span() else {
             return;
         };
-        let href = self.tree.attribute(id, "href");
+        let href = link.attribute("href");
         let Some(target) = href.and_then(|href| target_of(href, self.base)) else {
             return;
         };
@@ -221,8 +233,8 @@ impl Render<'_> {
         }
     }
 
-    fn image(&mut self, id: NodeId) {
-        let label = self.tree.attribute(id, "alt").unwrap_or_default().trim();
+    fn image(&mut self, image: &Content) {
+        let label = image.attribute("alt").unwrap_or_default().trim();
         if !label.is_empty() {
             self.writer.text(&format!("[image: {label}]"));
         }
@@ -230,14 +242,14 @@ impl Render<'_> {
 
     /// Writes a table that has rows and columns. Others only arrange a page: their cells are
     /// blocks.
-    fn table(&mut self, id: NodeId) -> bool {
-        let Some(table) = table::parse(self.tree, id) else {
+    fn table(&mut self, node: Node<'_>) -> bool {
+        let Some(table) = Table::read(node) else {
             self.block();
             return false;
         };
         self.writer.gap(Gap::Blank);
         if let Some(caption) = table.caption {
-            self.run(caption, caption);
+            self.run(caption);
         }
         for (index, row) in table.rows.iter().enumerate() {
             self.writer.gap(Gap::Line);
@@ -254,14 +266,49 @@ impl Render<'_> {
     }
 
     /// A cell on one line.
-    fn cell(&self, id: NodeId) -> String {
-        let text = markdown(self.tree, id, self.base);
+    fn cell(&self, node: Node<'_>) -> String {
+        let text = markdown(node, self.base);
         text.lines()
             .map(str::trim)
             .filter(|line| !line.is_empty())
             .collect::<Vec<_>>()
             .join(" ")
             .replace('|', "\\|")
+    }
+}
+
+/// The cells of a table whose rows and columns have a meaning.
+#[derive(Debug)]
+struct Table<'a> {
+    caption: Option<Node<'a>>,
+    rows: Vec<Vec<Node<'a>>>,
+}
+
+impl<'a> Table<'a> {
+    /// The rows of a table of at least two columns.
+    fn read(node: Node<'a>) -> Option<Self> {
+        if matches!(
+            node.value().attribute("role"),
+            Some("presentation" | "none")
+        ) {
+            return None;
+        }
+        let mut table = Self {
+            caption: None,
+            rows: Vec::new(),
+        };
+        for below in node.descendants().skip(1) {
+            match below.value().name() {
+                Some(name) if TOO_LARGE.contains(&name) => return None,
+                Some("caption") => table.caption = table.caption.or(Some(below)),
+                Some("tr") if !is_hidden(below) => table.rows.push(Vec::new()),
+                Some("td" | "th") if !is_hidden(below) => table.rows.last_mut()?.push(below),
+                _ => {}
+            }
+        }
+        table.rows.retain(|row| !row.is_empty());
+        let columns = table.rows.iter().map(Vec::len).max()?;
+        (2..=COLUMNS_MAX).contains(&columns).then_some(table)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parts of a page that are shown to a reader.
 
-use super::tree::{NodeId, Tree};
+use super::parse::{Content, Node, walk};
+use ego_tree::iter::Edge;
 
 /// Elements of which nothing is shown: they act, embed or navigate.
 const UNSHOWN: [&str; 24] = [
@@ -21,12 +22,13 @@ const UNSHOWN_ROLES: [&str; 8] = [
 ];
 
 /// Returns true if an element, with everything in it, is not shown.
-pub(super) fn is_hidden(tree: &Tree, id: NodeId) -> bool {
-    let Some(name) = tree.name(id) else {
+pub(super) fn is_hidden(node: Node<'_>) -> bool {
+    let content = node.value();
+    let Some(name) = content.name() else {
         // The labels of a picture make no sense alone. Formulas are read.
-        return tree.foreign_name(id) == Some("svg");
+        return content.foreign_name() == Some("svg");
     };
-    let attribute = |name: &str| tree.attribute(id, name);
+    let attribute = |name: &str| content.attribute(name);
     UNSHOWN.contains(&name)
         || attribute("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
         || attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
@@ -52,4 +54,21 @@ fn hides(style: &str) -> bool {
                 _ => false,
             }
         })
+}
+
+/// All text that is shown below a node, as it stands.
+pub(super) fn text_of(root: Node<'_>) -> String {
+    let mut text = String::new();
+    walk(root, |edge| {
+        let Edge::Open(node) = edge else {
+            return true;
+        };
+        match node.value() {
+            Content::Text(piece) => text.push_str(piece),
+            Content::Element { name, .. } if &*name.local == "br" => text.push('\n'),
+            Content::Element { .. } | Content::Nothing => {}
+        }
+        node == root || !is_hidden(node)
+    });
+    text
 }

@@ -196,6 +196,7 @@ fn what_acts_navigates_or_is_hidden_is_not_there() {
         "<p style='font-size:0px'>x</p>",
         "<dialog>x</dialog>",
         "<svg><script>x</script><style>x</style></svg>",
+        "<pre><span hidden>x</span><button>x</button><script>x</script></pre>",
         "<script>document.write('</scr' + 'ipt>')<!-- <script> </script>",
     ] {
         assert!(

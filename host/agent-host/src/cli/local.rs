@@ -1,6 +1,6 @@
-//! The commands about this machine and this program.
+//! The commands about this machine and this program: its clock, `init`, `doctor`, completions.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -49,4 +49,31 @@ pub(crate) struct Doctor {
     /// Count warnings as failures
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// The configuration to write.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Writes config.toml and script.toml, and overwrites nothing. The host then answers \
+                  from the script; comments say how to name a real model.\n\nExamples:\n  agent-host \
+                  init                        # for yourself\n  agent-host init --dir \
+                  ./my-host        # with its data in it\n  sudo agent-host init --dir \
+                  /etc/agent-host   # for the system's service"
+)]
+pub(crate) struct Init {
+    /// The folder, made if it is not there; by default the one in which this program looks for its
+    /// configuration
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Commands about the clock.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Clock {
+    /// Show the host's time, and how far the wall clock is from it
+    Show,
+    /// Confirm that the wall clock is right. After a jump ahead, the host follows it at once
+    /// instead of after an hour. If it is behind the host's time, credentials expire by it from
+    /// then on
+    Confirm,
 }

@@ -1,9 +1,17 @@
-//! The options of `serve`, and of `dev`, which serves as well.
+//! The options of `serve` and `dev`, and of the processes that a host starts.
 
 use clap::Args;
 use domain::id::SessionId;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+/// The command that compiles a component.
+pub(crate) const COMPILE_COMMAND: &str = "compile-component";
+/// The command that keeps a program in a model's place.
+pub(crate) const KEEP_COMMAND: &str = "keep-program";
+/// The command that confines itself and becomes such a program.
+pub(crate) const CONFINE_COMMAND: &str = "confine-program";
 
 /// The end of the help of `dev`.
 pub(super) const AFTER_DEV: &str = "Serves as `serve` does. A turn that has begun ends with the code \
@@ -45,4 +53,28 @@ pub(crate) struct Dev {
     /// Look for changed sources in this folder; repeatable; by default in the current folder
     #[arg(long, value_name = "DIR", requires = "build")]
     pub(crate) watch: Vec<PathBuf>,
+}
+
+/// Limits for compiling a component.
+#[derive(Debug, Args)]
+pub(crate) struct CompileComponent {
+    /// The process that must be its parent; with any other, nothing is compiled
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
+    /// Bytes of address space
+    #[arg(long, default_value_t = runtime::CompileLimits::default().memory_bytes_max, value_name = "BYTES")]
+    pub(crate) memory_bytes_max: u64,
+    /// Seconds of CPU time, on all threads together
+    #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
+    pub(crate) cpu_s_max: u64,
+}
+
+/// The confinement of a program, and its command.
+#[derive(Debug, Args)]
+pub(crate) struct ConfineProgram {
+    /// The confinement, as JSON
+    pub(crate) confinement: String,
+    /// The program's file and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! The commands about sessions.
+//! The commands about sessions, and about inputs that could not be processed.
 
 use clap::Subcommand;
 use std::path::PathBuf;
@@ -146,5 +146,33 @@ pub(crate) enum Session {
         /// Withdraw all waiting inputs first
         #[arg(long)]
         waiting: bool,
+    },
+}
+
+/// Commands about dead letters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadLetter {
+    /// List them, the newest first
+    List,
+    /// Show one: the reason, the origin and the message
+    Show {
+        /// Its input id
+        id: String,
+    },
+    /// Queue one again
+    Requeue {
+        /// Its input id
+        id: String,
+        /// Also if a turn had begun with it: what the turn did may be done again
+        #[arg(long)]
+        repeat: bool,
+    },
+    /// Drop one for good, after whatever it asked for was done or is wanted no more
+    Drop {
+        /// Its input id
+        id: String,
+        /// The reason, for the record
+        #[arg(long)]
+        reason: Option<String>,
     },
 }

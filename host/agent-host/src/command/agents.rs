@@ -1,17 +1,15 @@
 //! `agents tree`, `agents definitions`, `agents make`, `agents remove` and `agents sessions`.
 
+use crate::answer::{Answer, Row, table};
 use crate::cli::Agents;
 use crate::client::{Client, parameters, segment};
-use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{is_true, list, number, text};
-use crate::terminal::Terminal;
+use crate::fields::{list, number, text};
 use serde_json::{Value, json};
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
-    match what {
+pub(super) async fn run(client: &Client, what: Agents) -> Result<Answer, Failure> {
+    Ok(match what {
         Agents::Tree { path, depth, kind } => {
             let query = parameters([
                 ("under", path),
@@ -20,13 +18,30 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
             ]);
             let path = format!("/api/paths?limit=200{query}");
             let paths = client.get_all(&path, "/paths").await?;
-            terminal.result(&json!({ "paths": paths }), || tree(&paths));
-            if paths.is_empty() {
-                terminal.notice("there are no agents");
-            }
+            let lines = tree(&paths);
+            let nothing = paths.is_empty().then_some("there are no agents");
+            Answer::new(json!({ "paths": paths }), lines).notice(nothing)
         }
-        Agents::Definitions => definitions(&client, terminal).await?,
-        Agents::Sessions => sessions(&client, terminal).await?,
+        Agents::Definitions => {
+            let listed = client.definitions().await?;
+            let left_out = list(&listed, "/left_out").iter().map(left_out_definition);
+            let left_out = table(left_out);
+            let mut answer = Answer::list(
+                listed,
+                "/definitions",
+                definition,
+                "there are no definitions",
+            );
+            answer.lines.extend(left_out);
+            answer
+        }
+        Agents::Sessions => {
+            let listed = client.get("/api/sessions").await?;
+            let agents = list(&listed, "/agents");
+            let lines: Vec<String> = agents.iter().flat_map(group).collect();
+            let nothing = agents.is_empty().then_some("there are no sessions");
+            Answer::new(listed, lines).notice(nothing)
+        }
         Agents::Make {
             template,
             name,
@@ -34,10 +49,9 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
             prompt,
             tools,
         } => {
-            let lists = if tools.is_empty() {
-                json!({})
-            } else {
-                json!({ "toolAllowlist": tools })
+            let lists = match tools.as_slice() {
+                [] => json!({}),
+                tools => json!({ "toolAllowlist": tools }),
             };
             let new = json!({
                 "template": template,
@@ -46,88 +60,36 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
                 "system_prompt": prompt,
                 "lists": lists,
             });
-            let made = client.post("/api/definitions", &new).await?;
-            terminal.result(&made, || vec![definition(&made)]);
+            Answer::row(client.post("/api/definitions", &new).await?, definition)
         }
         Agents::Remove { definition } => {
             let path = format!("/api/definitions/{}", segment(&definition));
             let removed = client.delete(&path).await?;
-            terminal.result(&removed, || vec![format!("{definition} is gone")]);
+            Answer::line(removed, format!("{definition} is gone"))
         }
-    }
-    Ok(())
+    })
 }
 
-async fn definitions(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let listed = client.definitions().await?;
-    let all = list(&listed, "/definitions");
-    let left_out = list(&listed, "/left_out");
-    terminal.result(&listed, || {
-        let left_out = left_out.iter().map(left_out_definition);
-        all.iter().map(definition).chain(left_out).collect()
-    });
-    if all.is_empty() {
-        terminal.notice("there are no definitions");
-    }
-    Ok(())
+fn definition(it: &Value) -> Row {
+    let counts = "agents {/counts/agents}, sessions {/counts/sessions}";
+    let notes = ["{?/is_template}template", "made by {/made_by}"];
+    Row::of(it, &["{/definition}", "{/display_name}", counts], &notes)
 }
 
-/// One line for a definition that fits no template any more.
-fn left_out_definition(it: &Value) -> String {
-    format!(
-        "{}  {}  left out: {}  made by {}",
-        text(it, "/definition"),
-        text(it, "/display_name"),
-        text(it, "/reason"),
-        text(it, "/made_by"),
-    )
-}
-
-fn definition(it: &Value) -> String {
-    let maker = match text(it, "/made_by") {
-        "" => String::new(),
-        maker => format!("  made by {maker}"),
-    };
-    let template = if is_true(it, "/is_template") {
-        "  template"
-    } else {
-        ""
-    };
-    format!(
-        "{}  {}  agents {}, sessions {}{template}{maker}",
-        text(it, "/definition"),
-        text(it, "/display_name"),
-        number(it, "/counts/agents"),
-        number(it, "/counts/sessions"),
-    )
-}
-
-async fn sessions(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let listed = client.get("/api/sessions").await?;
-    let agents = list(&listed, "/agents");
-    terminal.result(&listed, || agents.iter().flat_map(group).collect());
-    if agents.is_empty() {
-        terminal.notice("there are no sessions");
-    }
-    Ok(())
+/// The row of a definition that fits no template any more.
+fn left_out_definition(it: &Value) -> Row {
+    let cells = ["{/definition}", "{/display_name}", "left out: {/reason}"];
+    Row::of(it, &cells, &["made by {/made_by}"])
 }
 
 /// One line for an agent, and one for each of its sessions below it.
 fn group(agent: &Value) -> Vec<String> {
-    let head = format!("{}  {}", text(agent, "/path"), text(agent, "/label"));
-    let line = |session: &Value| {
-        let pinned = match text(session, "/pinned_at") {
-            "" => "",
-            _ => "  pinned",
-        };
-        format!(
-            "  {}  {}  {}{pinned}",
-            text(session, "/id"),
-            text(session, "/status"),
-            text(session, "/name"),
-        )
+    let head = Row::of(agent, &["{/path}", "{/label}"], &[]).line();
+    let row = |it: &Value| {
+        let notes = ["{/name}", "{?/pinned_at}pinned"];
+        Row::of(it, &["  {/id}", "{/status}"], &notes)
     };
-    let sessions = list(agent, "/sessions").iter().map(line);
+    let sessions = table(list(agent, "/sessions").iter().map(row));
     std::iter::once(head).chain(sessions).collect()
 }
 
@@ -135,9 +97,8 @@ fn group(agent: &Value) -> Vec<String> {
 fn tree(paths: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     let is_root = |entry: &&Value| {
-        !paths
-            .iter()
-            .any(|other| text(other, "/path") == text(entry, "/parent_path"))
+        let parent = text(entry, "/parent_path");
+        !paths.iter().any(|other| text(other, "/path") == parent)
     };
     for root in paths.iter().filter(is_root) {
         branch(root, 0, paths, &mut lines);
@@ -146,32 +107,21 @@ fn tree(paths: &[Value]) -> Vec<String> {
 }
 
 fn branch(entry: &Value, depth: usize, paths: &[Value], lines: &mut Vec<String>) {
-    lines.push(format!("{}{}", "  ".repeat(depth), line(entry)));
+    let work = match (number(entry, "/open_sessions"), number(entry, "/open_runs")) {
+        (0, 0) => None,
+        (sessions, runs) => Some(format!("sessions {sessions}, running {runs}")),
+    };
+    let row = Row::of(
+        entry,
+        &["{/path}", "{/kind}", "{/label}"],
+        &["{/residency}"],
+    );
+    lines.push(format!("{}{}", "  ".repeat(depth), row.note(work).line()));
     let path = text(entry, "/path");
-    for below in paths
-        .iter()
-        .filter(|other| !path.is_empty() && text(other, "/parent_path") == path)
-    {
-        branch(below, depth + 1, paths, lines);
+    let below = paths.iter();
+    for entry in below.filter(|it| !path.is_empty() && text(it, "/parent_path") == path) {
+        branch(entry, depth + 1, paths, lines);
     }
-}
-
-fn line(entry: &Value) -> String {
-    let sessions = number(entry, "/open_sessions");
-    let work = match (sessions, number(entry, "/open_runs")) {
-        (0, 0) => String::new(),
-        (sessions, runs) => format!("  sessions {sessions}, running {runs}"),
-    };
-    let residency = match text(entry, "/residency") {
-        "" => String::new(),
-        residency => format!("  {residency}"),
-    };
-    format!(
-        "{}  {}  {}{residency}{work}",
-        text(entry, "/path"),
-        text(entry, "/kind"),
-        text(entry, "/label")
-    )
 }
 
 #[cfg(test)]

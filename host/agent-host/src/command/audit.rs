@@ -5,7 +5,7 @@ mod tests;
 
 use crate::cli::Audit;
 use crate::client::{Client, Log, code_of, parameters, segment};
-use crate::config::{Loaded, closest};
+use crate::config::closest;
 use crate::failure::Failure;
 use crate::fields::{list, text};
 use crate::terminal::Terminal;
@@ -41,8 +41,7 @@ const EDGE_CALLS: [&str; 5] = [
 ];
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
+pub(super) async fn run(client: &Client, what: Audit, terminal: Terminal) -> Result<(), Failure> {
     let named = [
         ("agent", &what.agent),
         ("component", &what.component),
@@ -53,7 +52,7 @@ pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Res
         .into_iter()
         .filter_map(|(kind, name)| Some((kind, name.as_deref()?)))
         .collect();
-    note_unknown(&client, &named, terminal).await?;
+    note_unknown(client, &named, terminal).await?;
     let filter = parameters([
         ("agent", what.agent),
         ("session", what.session),

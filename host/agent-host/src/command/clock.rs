@@ -1,29 +1,24 @@
 //! `clock show` and `clock confirm`.
 
+use crate::answer::{Answer, details};
 use crate::cli::Clock;
 use crate::client::Client;
-use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{number, text};
-use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: &Clock, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
+pub(super) async fn run(client: &Client, what: &Clock) -> Result<Answer, Failure> {
     let clock = match what {
         Clock::Show => client.get("/api/clock").await?,
         Clock::Confirm => client.post("/api/clock/confirm", &json!({})).await?,
     };
-    terminal.result(&clock, || lines(&clock));
-    Ok(())
+    let lines = lines(&clock);
+    Ok(Answer::new(clock, lines))
 }
 
 fn lines(clock: &Value) -> Vec<String> {
-    let mut lines = vec![
-        format!("host        {}", text(clock, "/now")),
-        format!("wall clock  {}", text(clock, "/wall")),
-    ];
+    let mut lines = details(clock, &[("host", "{/now}"), ("wall clock", "{/wall}")]);
     if clock.get("jump").is_some() {
         lines.push(format!(
             "the wall clock jumped ahead by {} s; the host follows in {} s, or when it is \

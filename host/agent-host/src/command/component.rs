@@ -11,13 +11,13 @@ pub(crate) use check::review;
 pub(crate) use lines::Place;
 pub(super) use lines::{Line, Missing};
 
+use crate::answer::{Answer, Row, table};
 use crate::cli::Component;
 use crate::config::locations::state_dir;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::{Reach, command_runtime, make_private, start_runtime};
-use crate::terminal::Terminal;
 use anyhow::anyhow;
 use api::wire;
 use broker::Entry;
@@ -36,30 +36,24 @@ use tempfile::TempDir;
 pub(super) async fn run(
     what: Component,
     load: impl FnOnce() -> Result<Loaded, Failure>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    match what {
+) -> Result<Answer, Failure> {
+    Ok(match what {
         Component::List => {
             let loaded = load()?;
             let runtime = command_runtime(&loaded, Reach::default()).await?;
             let entries = guests::load_all(&loaded, &runtime).await?;
             let components: Vec<_> = entries.iter().map(wire::component).collect();
-            terminal.result(&json!({ "components": components }), || {
-                entries.iter().map(line).collect()
-            });
+            let document = json!({ "components": components });
+            Answer::new(document, table(entries.iter().map(row)))
         }
-        Component::Suggest(what) => suggest::run(&load()?, &what, terminal).await?,
-        Component::Check { component } => {
-            check::run(&load()?, component.as_deref(), terminal).await?
-        }
+        Component::Suggest(what) => suggest::run(&load()?, &what).await?,
+        Component::Check { component } => check::run(&load()?, component.as_deref()).await?,
         Component::Inspect { component } => {
             let (entry, file, place) = one(&component, load).await?;
-            terminal.result(&json!(wire::component(&entry)), || {
-                inspect(&entry, &file, &place)
-            });
+            let lines = inspect(&entry, &file, &place);
+            Answer::new(json!(wire::component(&entry)), lines)
         }
-    }
-    Ok(())
+    })
 }
 
 /// A component of the configuration, or a file, which gets no grant. Of a file stays what it was
@@ -147,13 +141,10 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
     }
 }
 
-fn line(entry: &Entry) -> String {
-    let what = described::brief(entry.component.describes());
-    format!(
-        "{:<16}  {}  {what}",
-        entry.name,
-        entry.component.digest().short()
-    )
+fn row(entry: &Entry) -> Row {
+    let row = Row::default().cell(&entry.name);
+    let row = row.cell(entry.component.digest().short());
+    row.note([described::brief(entry.component.describes())])
 }
 
 fn inspect(entry: &Entry, file: &Path, place: &Place) -> Vec<String> {
@@ -203,7 +194,7 @@ fn seen(text: &str) -> String {
 }
 
 /// Returns whose a granted folder is, with an example; empty for a folder that all share.
-pub(super) fn whose_folder(folder: &DirectoryGrant) -> String {
+fn whose_folder(folder: &DirectoryGrant) -> String {
     let Some(pattern) = FolderPattern::parse(&folder.path)
         .ok()
         .filter(FolderPattern::is_owned)
@@ -247,7 +238,7 @@ fn folder_lines(grant: &Grant) -> Vec<String> {
 }
 
 /// Returns the contents of a grant, one line each.
-fn granted(grant: &Grant) -> Vec<String> {
+pub(super) fn granted(grant: &Grant) -> Vec<String> {
     let access = |access: Access| enum_text(&json!(access));
     let folders = grant.directories.iter().map(|folder| {
         let bounded = if folder.has_patterns() || folder.has_quota() {

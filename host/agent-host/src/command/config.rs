@@ -2,11 +2,12 @@
 
 use super::pending::{Pending, left_behind_by};
 use super::reload;
+use crate::answer::Answer;
 use crate::cli::Config;
+use crate::client::Client;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
 use crate::config::{
-    Finding, Loaded, Severity, check_with_commands, mute, schema, unfit, unmatched, wanted,
-    without_secret,
+    Finding, Loaded, Severity, about_code, check_with_commands, schema, unfit, without_secret,
 };
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
@@ -21,32 +22,29 @@ pub(super) async fn run(
     what: &Config,
     load: impl FnOnce() -> Result<Loaded, Failure>,
     terminal: Terminal,
-) -> Result<(), Failure> {
+) -> Result<Answer, Failure> {
     match what {
         Config::Schema => {
             let schema = schema();
-            terminal.result(&schema, || {
-                format!("{schema:#}").lines().map(str::to_owned).collect()
-            });
-            Ok(())
+            let lines: Vec<String> = format!("{schema:#}").lines().map(str::to_owned).collect();
+            Ok(Answer::new(schema, lines))
         }
         Config::Check { strict } => {
             let loaded = load()?;
             let running = Pending::of_running(&loaded).await;
-            let warnings = check_all(&loaded, running.as_ref(), terminal).await?;
-            match (*strict, warnings) {
-                (false, _) | (true, 0) => Ok(()),
-                (true, warnings) => Err(Failure::new(
-                    Exit::Usage,
-                    anyhow!("the configuration has {warnings} warnings, and `--strict` takes none"),
-                )),
-            }
+            let (answer, warnings) = check_all(&loaded, running.as_ref(), terminal).await?;
+            let failure = (*strict && warnings > 0).then(|| {
+                let error =
+                    anyhow!("the configuration has {warnings} warnings, and `--strict` takes none");
+                Failure::new(Exit::Usage, error)
+            });
+            Ok(answer.failing(failure))
         }
-        Config::Diff => diff(&load()?, terminal).await,
+        Config::Diff => diff(&load()?).await,
         Config::Apply => {
             let loaded = load()?;
             refuse_other_file(&Pending::ask(&loaded).await?, &loaded)?;
-            reload::run(&loaded, terminal).await
+            reload::run(&Client::new(&loaded)?).await
         }
     }
 }
@@ -67,27 +65,26 @@ fn refuse_other_file(running: &Pending, loaded: &Loaded) -> Result<(), Failure> 
 
 /// Shows what the file would change of what a running host has in force. Another file than that
 /// host's is read and checked here.
-async fn diff(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+async fn diff(loaded: &Loaded) -> Result<Answer, Failure> {
     let running = Pending::ask(loaded).await?;
     let pending = match running.is_of(loaded) {
         true => running,
         false => running.beside(loaded).await?,
     };
-    terminal.result(pending.document(), || pending.lines());
-    match pending.refused() {
-        None => Ok(()),
-        Some(reason) => Err(Failure::new(Exit::Refused, anyhow!("{reason}"))),
-    }
+    let refused = pending.refused().map(|it| anyhow!("{it}"));
+    let refused = refused.map(|error| Failure::new(Exit::Refused, error));
+    let answer = Answer::new(pending.document().clone(), pending.lines());
+    Ok(answer.failing(refused))
 }
 
 /// Checks everything that starting a host would check, except its port and its data. Where a host
 /// runs with the same file, its environment counts, and not the caller's. Returns the number of
-/// warnings.
+/// warnings too.
 async fn check_all(
     loaded: &Loaded,
     running: Option<&Pending>,
     terminal: Terminal,
-) -> Result<usize, Failure> {
+) -> Result<(Answer, usize), Failure> {
     let of_same_file = running.filter(|pending| pending.is_of(loaded));
     let mut findings = match of_same_file {
         Some(pending) => pending.findings(),
@@ -108,34 +105,20 @@ async fn check_all(
     let of_code: Vec<Finding> = of_code.filter(|it| !findings.contains(it)).collect();
     show_warnings(&of_code, terminal);
     findings.extend(of_code);
-    show(loaded, &catalogue, &findings, terminal);
     // What is an error has ended the check before.
-    Ok(findings.len())
+    Ok((in_order(loaded, &catalogue, &findings), findings.len()))
 }
 
 /// Returns the warnings that need the components themselves.
 pub(crate) fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
-    let mut warnings = unmatched(
-        &loaded.config.agents,
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    warnings.extend(mute(
-        &loaded.config.agents,
-        &loaded.config.components,
-        catalogue.entries().map(|entry| &**entry),
-    ));
-    warnings.extend(wanted(
-        &loaded.config.agents,
-        catalogue.entries().map(|entry| &**entry),
-        catalogue.tools().map(|(_, tool)| &**tool),
-    ));
+    let mut warnings = about_code(loaded, catalogue);
     warnings.extend(without_secret(&loaded.config, catalogue));
     warnings.extend(outlook::never_due(&loaded.config, Clock::system().now()));
     warnings
 }
 
-/// Shows what is served by a configuration that is in order, and what fires next.
-fn show(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding], terminal: Terminal) {
+/// Says what is served by a configuration that is in order, and what fires next.
+fn in_order(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding]) -> Answer {
     let data = loaded.data_dir();
     let names = catalogue.entries();
     let names: Vec<&str> = names.map(|entry| entry.name.as_str()).collect();
@@ -151,27 +134,22 @@ fn show(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding], terminal: 
         "config": loaded.file, "data_dir": data, "listen": loaded.config.server.listen, "overlaid": loaded.overlaid, "agents": agents,
         "components": names, "tools": tools, "models": models, "triggers": triggers, "connectors": connectors, "findings": findings,
     });
-    terminal.result(&document, || {
-        let mut lines = vec![
-            format!("{} is in order", loaded.file.display()),
-            format!("  listens     {}", loaded.config.server.listen),
-            format!("  data        {}", data.display()),
-            format!("  agents      {}", agents.join(", ")),
-            format!("  components  {}", names.join(", ")),
-            format!("  tools       {}", tools.join(", ")),
-            format!("  models      {}", models.join(", ")),
-        ];
-        lines.extend(triggers.iter().map(TriggerOutlook::line));
-        lines.extend(connectors.iter().flat_map(ConnectorOutlook::lines));
-        lines
-    });
+    let mut lines = vec![
+        format!("{} is in order", loaded.file.display()),
+        format!("  listens     {}", loaded.config.server.listen),
+        format!("  data        {}", data.display()),
+        format!("  agents      {}", agents.join(", ")),
+        format!("  components  {}", names.join(", ")),
+        format!("  tools       {}", tools.join(", ")),
+        format!("  models      {}", models.join(", ")),
+    ];
+    lines.extend(triggers.iter().map(TriggerOutlook::line));
+    lines.extend(connectors.iter().flat_map(ConnectorOutlook::lines));
+    Answer::new(document, lines)
 }
 
 fn show_warnings(findings: &[Finding], terminal: Terminal) {
-    for warning in findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Warning)
-    {
-        terminal.notice(&format!("warning: {}: {}", warning.key, warning.message));
-    }
+    let warnings = findings.iter();
+    let warnings = warnings.filter(|finding| finding.severity == Severity::Warning);
+    warnings.for_each(|warning| terminal.notice(&warning.to_string()));
 }

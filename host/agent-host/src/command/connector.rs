@@ -1,12 +1,11 @@
 //! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
 //! `unpair`) and what is sent (`deliveries`, `requeue`, `test`).
 
+use crate::answer::{Answer, Row};
 use crate::cli::Connector;
 use crate::client::{Client, code_of, parameters, segment};
-use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{list, number, text};
-use crate::terminal::Terminal;
+use crate::fields::{list, text};
 use anyhow::anyhow;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -23,14 +22,9 @@ const TEST_LOOKS_MAX: u32 = 40;
 const TEST_AMONG: u32 = 100;
 
 /// Runs the command.
-pub(super) async fn run(
-    loaded: &Loaded,
-    what: Connector,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
+pub(super) async fn run(client: &Client, what: Connector) -> Result<Answer, Failure> {
     let at = Named::from(&what);
-    let acted = act(&client, what, terminal).await;
+    let acted = act(client, what).await;
     acted.map_err(|failure| at.advise(failure))
 }
 
@@ -85,45 +79,36 @@ impl From<&Connector> for Named {
                 connector: None,
                 user: Some(user.clone()),
             },
-            Connector::Bind { .. }
-            | Connector::Test { .. }
-            | Connector::List { .. }
-            | Connector::Pairings { .. }
-            | Connector::Pair { .. }
-            | Connector::Unpair { .. }
-            | Connector::Deliveries { .. } => Self::default(),
+            _ => Self::default(),
         }
     }
 }
 
-async fn act(client: &Client, what: Connector, terminal: Terminal) -> Result<(), Failure> {
-    match what {
+async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
+    Ok(match what {
         Connector::Bind { user, key } => {
-            let bound = client.put(&of_key(&user, &key)).await?;
-            terminal.result(&bound, || vec![key_line(&bound)]);
+            Answer::row(client.put(&of_key(&user, &key)).await?, key_row)
         }
         Connector::Unbind { user, key } => {
             let unbound = client.delete(&of_key(&user, &key)).await?;
-            terminal.result(&unbound, || vec![format!("{key} is bound to nobody")]);
+            Answer::line(unbound, format!("{key} is bound to nobody"))
         }
-        Connector::List { user: Some(user) } => keys(client, &user, terminal).await?,
-        Connector::List { user: None } => connectors(client, terminal).await?,
-        Connector::Pairings { connector } => pairings(client, connector, terminal).await?,
+        Connector::List { user } => listed(client, user.as_deref()).await?,
+        Connector::Pairings { connector } => {
+            let filter = parameters([("connector", connector)]);
+            let path = format!("/api/pairings?limit=1000{filter}");
+            let nothing = "no pairing code waits to be confirmed";
+            Answer::list(client.get(&path).await?, "/pairings", pairing_row, nothing)
+        }
         Connector::Pair { code, user } => {
             let body = user.map_or_else(|| json!({}), |user| json!({ "user": user }));
             let paired = client.post(&of_code(&code), &body).await?;
-            terminal.result(&paired, || {
-                let key = text(&paired, "/key");
-                vec![format!(
-                    "{key} is {} from now on",
-                    text(&paired, "/user_id")
-                )]
-            });
+            Answer::filled(paired, "{/key} is {/user_id} from now on")
         }
         Connector::Unpair { code } => {
             client.delete(&of_code(&code)).await?;
             let declined = json!({ "code": code, "declined": true });
-            terminal.result(&declined, || vec![format!("{code} counts no more")]);
+            Answer::line(declined, format!("{code} counts no more"))
         }
         Connector::Deliveries {
             connector,
@@ -134,7 +119,17 @@ async fn act(client: &Client, what: Connector, terminal: Terminal) -> Result<(),
             let after = after.map(|after| after.to_string());
             let filter = parameters([("state", state), ("after", after)]);
             let path = format!("{}/deliveries?limit={limit}{filter}", of(&connector));
-            deliveries(&client.get(&path).await?, terminal);
+            let page = client.get(&path).await?;
+            let older = page.get("next_after").and_then(Value::as_u64);
+            let older =
+                older.map(|next| format!("there are older ones: --after {next} shows them"));
+            Answer::list(
+                page,
+                "/deliveries",
+                delivery_row,
+                "there are no such messages",
+            )
+            .notice(older)
         }
         Connector::Requeue {
             connector,
@@ -142,8 +137,7 @@ async fn act(client: &Client, what: Connector, terminal: Terminal) -> Result<(),
         } => {
             let delivery = segment(&delivery);
             let path = format!("{}/deliveries/{delivery}/requeue", of(&connector));
-            let requeued = client.post(&path, &json!({})).await?;
-            terminal.result(&requeued, || vec![delivery_line(&requeued)]);
+            Answer::row(client.post(&path, &json!({})).await?, delivery_row)
         }
         Connector::Test {
             connector,
@@ -152,31 +146,41 @@ async fn act(client: &Client, what: Connector, terminal: Terminal) -> Result<(),
             user,
         } => {
             let body = json!({ "chat": chat, "user": user, "text": text });
-            test(client, &connector, &body, terminal).await?;
+            test(client, &connector, &body).await?
         }
-    }
-    Ok(())
+    })
 }
 
-async fn test(
-    client: &Client,
-    connector: &str,
-    body: &Value,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let tested = client
-        .post(&format!("{}/test", of(connector)), body)
-        .await?;
-    let delivery = text(&tested, "/delivery_id");
+/// Lists the connectors, or the keys of a user.
+async fn listed(client: &Client, user: Option<&str>) -> Result<Answer, Failure> {
+    let Some(user) = user else {
+        let listed = client.get("/api/connectors").await?;
+        return Ok(Answer::list(
+            listed,
+            "/connectors",
+            row,
+            "there are no connectors",
+        ));
+    };
+    let path = format!("/api/users/{}/connectors", segment(user));
+    let nothing = "no key is bound to this user";
+    Ok(Answer::list(
+        client.get(&path).await?,
+        "/connectors",
+        key_row,
+        nothing,
+    ))
+}
+
+async fn test(client: &Client, connector: &str, body: &Value) -> Result<Answer, Failure> {
+    let path = format!("{}/test", of(connector));
+    let mut sent = client.post(&path, body).await?;
+    let delivery = text(&sent, "/delivery_id").to_owned();
     let path = format!("{}/deliveries?limit={TEST_AMONG}", of(connector));
-    let mut sent = tested.clone();
     for _ in 0..TEST_LOOKS_MAX {
         let page = client.get(&path).await?;
-        let rows = list(&page, "/deliveries");
-        if let Some(row) = rows
-            .iter()
-            .find(|row| text(row, "/delivery_id") == delivery)
-        {
+        let mut rows = list(&page, "/deliveries").iter();
+        if let Some(row) = rows.find(|row| text(row, "/delivery_id") == delivery) {
             sent = row.clone();
         }
         if ENDED.contains(&text(&sent, "/state")) {
@@ -184,16 +188,13 @@ async fn test(
         }
         tokio::time::sleep(TEST_LOOK_EVERY).await;
     }
-    terminal.result(&sent, || vec![delivery_line(&sent)]);
     if text(&sent, "/state") == DELIVERED {
-        return Ok(());
+        return Ok(Answer::row(sent, delivery_row));
     }
     let trouble = trouble(&client.get("/api/connectors").await?, connector);
-    Err(
-        Failure::from(anyhow!(not_sent(&sent, &trouble))).advise(format!(
-            "`connector deliveries {connector}` shows what becomes of it"
-        )),
-    )
+    let advice = format!("`connector deliveries {connector}` shows what becomes of it");
+    let failure = Failure::from(anyhow!(not_sent(&sent, &trouble))).advise(advice);
+    Ok(Answer::row(sent, delivery_row).failing(failure))
 }
 
 /// Returns the trouble of a connector, in the host's words; empty without one.
@@ -231,127 +232,50 @@ fn of_key(user: &str, key: &str) -> String {
     format!("/api/users/{}/connectors/{}", segment(user), segment(key))
 }
 
-async fn connectors(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let listed = client.get("/api/connectors").await?;
-    let connectors = list(&listed, "/connectors");
-    terminal.result(&listed, || connectors.iter().map(line).collect());
-    if connectors.is_empty() {
-        terminal.notice("there are no connectors");
-    }
-    Ok(())
+fn key_row(key: &Value) -> Row {
+    Row::of(key, &["{/key}", "{/user_id}", "since {/bound_at}"], &[])
 }
 
-async fn keys(client: &Client, user: &str, terminal: Terminal) -> Result<(), Failure> {
-    let path = format!("/api/users/{}/connectors", segment(user));
-    let listed = client.get(&path).await?;
-    let keys = list(&listed, "/connectors");
-    terminal.result(&listed, || keys.iter().map(key_line).collect());
-    if keys.is_empty() {
-        terminal.notice("no key is bound to this user");
-    }
-    Ok(())
-}
-
-async fn pairings(
-    client: &Client,
-    connector: Option<String>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let filter = parameters([("connector", connector)]);
-    let listed = client
-        .get(&format!("/api/pairings?limit=1000{filter}"))
-        .await?;
-    let pairings = list(&listed, "/pairings");
-    terminal.result(&listed, || pairings.iter().map(pairing_line).collect());
-    if pairings.is_empty() {
-        terminal.notice("no pairing code waits to be confirmed");
-    }
-    Ok(())
-}
-
-fn deliveries(page: &Value, terminal: Terminal) {
-    let deliveries = list(page, "/deliveries");
-    terminal.result(page, || deliveries.iter().map(delivery_line).collect());
-    match page.get("next_after").and_then(Value::as_u64) {
-        Some(next) => terminal.notice(&format!("there are older ones: --after {next} shows them")),
-        None if deliveries.is_empty() => terminal.notice("there are no such messages"),
-        None => {}
-    }
-}
-
-fn key_line(key: &Value) -> String {
-    format!(
-        "{}  {}  since {}",
-        text(key, "/key"),
-        text(key, "/user_id"),
-        text(key, "/bound_at")
-    )
-}
-
-/// The line of a connector.
-fn line(connector: &Value) -> String {
-    let mut parts = vec![
-        format!("{:<16}", text(connector, "/name")),
-        format!("{:<12}", text(connector, "/component")),
-        format!("{:<12}", text(connector, "/state")),
+fn row(connector: &Value) -> Row {
+    let notes = [
+        "last arrival {/last_received_at}",
+        "arrived {/arrivals_waiting}",
+        "to be sent {/deliveries_waiting}",
+        "unknown {/deliveries_unknown}",
+        "dead {/deliveries_dead}",
+        "{/reason}",
     ];
-    let received = text(connector, "/last_received_at");
-    parts.extend((!received.is_empty()).then(|| format!("last arrival {received}")));
-    let counts = [
-        ("arrived", "/arrivals_waiting"),
-        ("to be sent", "/deliveries_waiting"),
-        ("unknown", "/deliveries_unknown"),
-        ("dead", "/deliveries_dead"),
-    ];
-    for (what, pointer) in counts {
-        let count = number(connector, pointer);
-        parts.extend((count > 0).then(|| format!("{what} {count}")));
-    }
-    let reason = text(connector, "/reason");
-    parts.extend((!reason.is_empty()).then(|| reason.to_owned()));
-    parts.join("  ").trim_end().to_owned()
+    Row::of(connector, &["{/name}", "{/component}", "{/state}"], &notes)
 }
 
-fn pairing_line(pairing: &Value) -> String {
-    let name = match text(pairing, "/name") {
-        "" => String::new(),
-        name => format!(" ({name})"),
+fn pairing_row(pairing: &Value) -> Row {
+    let sender = match text(pairing, "/name") {
+        "" => "{/connector}:{/target_id}",
+        _ => "{/connector}:{/target_id} ({/name})",
     };
-    format!(
-        "{}  {}:{}{name}  until {}",
-        text(pairing, "/code"),
-        text(pairing, "/connector"),
-        text(pairing, "/target_id"),
-        text(pairing, "/expires_at")
-    )
+    Row::of(pairing, &["{/code}", sender, "until {/expires_at}"], &[])
 }
 
-/// The line of a message that is sent.
-fn delivery_line(delivery: &Value) -> String {
-    let mut parts = vec![
-        text(delivery, "/delivery_id").to_owned(),
-        format!("{:<9}", text(delivery, "/state")),
-        format!("chat {}", text(delivery, "/chat")),
-        format!(
-            "{} of {}",
-            text(delivery, "/cause/kind"),
-            text(delivery, "/queued_at")
-        ),
+/// The row of a message that is sent.
+fn delivery_row(delivery: &Value) -> Row {
+    let cells = [
+        "{/delivery_id}",
+        "{/state}",
+        "chat {/chat}",
+        "{/cause/kind} of {/queued_at}",
     ];
-    let session = text(delivery, "/cause/session_id");
-    parts.extend((!session.is_empty()).then(|| format!("session {session}")));
-    let attempts = number(delivery, "/attempts");
-    parts.extend((attempts > 0).then(|| format!("attempts {attempts}")));
-    let retry = text(delivery, "/retry_at");
-    parts.extend((!retry.is_empty()).then(|| format!("again at {retry}")));
-    let reason = text(delivery, "/reason");
-    parts.extend((!reason.is_empty()).then(|| reason.to_owned()));
-    parts.join("  ")
+    let notes = [
+        "session {/cause/session_id}",
+        "attempts {/attempts}",
+        "again at {/retry_at}",
+        "{/reason}",
+    ];
+    Row::of(delivery, &cells, &notes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{delivery_line, line, not_sent, pairing_line, trouble};
+    use super::{delivery_row, not_sent, pairing_row, row, trouble};
     use serde_json::json;
 
     #[test]
@@ -361,16 +285,16 @@ mod tests {
             "deliveries_waiting": 0, "last_received_at": "T",
         });
         assert_eq!(
-            line(&fine),
-            "telegram          telegram      polling       last arrival T"
+            row(&fine).line(),
+            "telegram  telegram  polling  last arrival T"
         );
         let failing = json!({
             "name": "chat", "component": "slack", "state": "unauthorised",
             "deliveries_waiting": 3, "deliveries_dead": 1, "reason": "invalid_auth",
         });
         assert_eq!(
-            line(&failing),
-            "chat              slack         unauthorised  to be sent 3  dead 1  invalid_auth"
+            row(&failing).line(),
+            "chat  slack  unauthorised  to be sent 3  dead 1  invalid_auth"
         );
     }
 
@@ -381,7 +305,7 @@ mod tests {
             "expires_at": "T",
         });
         assert_eq!(
-            pairing_line(&pairing),
+            pairing_row(&pairing).line(),
             "ABCD-EFGH  telegram:123 (Ada)  until T"
         );
     }
@@ -393,8 +317,8 @@ mod tests {
             "reason": "busy", "queued_at": "Q", "cause": { "kind": "turn", "session_id": "s" },
         });
         assert_eq!(
-            delivery_line(&failed),
-            "d  failed     chat 7  turn of Q  session s  attempts 2  again at R  busy"
+            delivery_row(&failed).line(),
+            "d  failed  chat 7  turn of Q  session s  attempts 2  again at R  busy"
         );
     }
 

@@ -8,11 +8,11 @@ mod host;
 mod machine;
 mod report;
 
+use crate::answer::Answer;
 use crate::cli::Doctor;
 use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{Loaded, Severity, check_with_commands};
 use crate::failure::{Exit, Failure};
-use crate::terminal::Terminal;
 use anyhow::anyhow;
 use report::{Finding, Grade};
 use serde_json::json;
@@ -21,8 +21,7 @@ use serde_json::json;
 pub(super) async fn run(
     options: &Doctor,
     load: impl FnOnce() -> Result<Loaded, Failure>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+) -> Result<Answer, Failure> {
     let mut findings = Vec::new();
     match load() {
         Ok(loaded) => examine(&loaded, options, &mut findings).await,
@@ -33,20 +32,15 @@ pub(super) async fn run(
     let failed = count(Grade::Fail);
     let warned = count(Grade::Warn);
     let document = json!({ "findings": findings, "failed": failed, "warned": warned });
-    terminal.result(&document, || {
-        findings.iter().flat_map(Finding::lines).collect()
-    });
-    match (failed, warned) {
-        (0, 0) => Ok(()),
-        (0, warned) if !options.strict => {
-            terminal.notice(&format!("{warned} to look at"));
-            Ok(())
+    let answer = Answer::new(document, findings.iter().flat_map(Finding::lines));
+    Ok(match (failed, warned) {
+        (0, 0) => answer,
+        (0, warned) if !options.strict => answer.notice([format!("{warned} to look at")]),
+        (failed, warned) => {
+            let error = anyhow!("{failed} failed, {warned} to look at");
+            answer.failing(Failure::new(Exit::Failed, error))
         }
-        (failed, warned) => Err(Failure::new(
-            Exit::Failed,
-            anyhow!("{failed} failed, {warned} to look at"),
-        )),
-    }
+    })
 }
 
 async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>) {

@@ -2,7 +2,6 @@
 
 use crate::cli::Events;
 use crate::client::{Client, Log, parameters};
-use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{number, text};
 use crate::terminal::Terminal;
@@ -12,7 +11,7 @@ use serde_json::Value;
 const DATA_CHARS_MAX: usize = 160;
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Events, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(client: &Client, what: Events, terminal: Terminal) -> Result<(), Failure> {
     let Events::Tail {
         after,
         follow,
@@ -20,7 +19,6 @@ pub(super) async fn run(loaded: &Loaded, what: Events, terminal: Terminal) -> Re
         agent,
         last,
     } = what;
-    let client = Client::new(loaded)?;
     let after = match after {
         Some(after) => after,
         None => {

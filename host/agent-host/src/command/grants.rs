@@ -4,45 +4,42 @@
 mod diff;
 mod edge;
 mod explain;
-mod looks;
 mod skills;
 mod snapshot;
 
 use super::pending::{Pending, left_behind_by};
+use crate::answer::Answer;
 use crate::cli::Grants;
 use crate::config::{Finding, Loaded, load};
 use crate::failure::{Exit, Failure};
-use crate::terminal::Terminal;
 pub(crate) use diff::{Change, changes};
+use domain::authority::{Look, Says};
+use domain::ruling::Rule;
 use serde_json::json;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, what: Grants) -> Result<Answer, Failure> {
     match what {
         Grants::Explain {
             trigger: Some(name),
             ..
-        } => edge::trigger(loaded, &name, terminal).await,
+        } => edge::trigger(loaded, &name).await,
         Grants::Explain {
             connector: Some(name),
             ..
-        } => edge::connector(loaded, &name, terminal).await,
+        } => edge::connector(loaded, &name).await,
         Grants::Explain { agent, tool, .. } => {
             // The command line has both where it has neither of the others.
             let agent = agent.unwrap_or_default();
             let tool = tool.unwrap_or_default();
-            explain::run(loaded, &agent, &tool, terminal).await
+            explain::run(loaded, &agent, &tool).await
         }
-        Grants::Diff { against } => difference(loaded, against.as_deref(), terminal).await,
+        Grants::Diff { against } => difference(loaded, against.as_deref()).await,
     }
 }
 
-async fn difference(
-    loaded: &Loaded,
-    against: Option<&Path>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+async fn difference(loaded: &Loaded, against: Option<&Path>) -> Result<Answer, Failure> {
     let (before, what) = match against {
         Some(file) => {
             let other =
@@ -70,24 +67,44 @@ async fn difference(
     let document = json!({
         "against": what, "config": loaded.file, "changes": changes, "left_behind": left,
     });
-    terminal.result(&document, || {
-        if changes.is_empty() && left.is_empty() {
-            return vec![format!(
-                "{} grants the same as {what}",
-                loaded.file.display()
-            )];
-        }
-        let head = format!(
-            "{} against {what}: + is there now, - is not any more",
-            loaded.file.display()
-        );
-        std::iter::once(head)
-            .chain(changes.iter().map(Change::line))
-            .chain(
-                left.iter()
-                    .map(|it| format!("warning: {}: {}", it.key, it.message)),
-            )
-            .collect()
-    });
-    Ok(())
+    let file = loaded.file.display();
+    if changes.is_empty() && left.is_empty() {
+        return Ok(Answer::line(
+            document,
+            format!("{file} grants the same as {what}"),
+        ));
+    }
+    let head = format!("{file} against {what}: + is there now, - is not any more");
+    let left = left.iter().map(ToString::to_string);
+    let changes = changes.iter().map(Change::line);
+    Ok(Answer::new(
+        document,
+        [head].into_iter().chain(changes).chain(left),
+    ))
+}
+
+/// Returns the line for one look: the list, its verdict, and the pattern that decides.
+fn look_line(look: &Look) -> String {
+    let list = if look.rule == Rule::NotGranted {
+        "grant"
+    } else {
+        look.rule.as_str()
+    };
+    let by = |pattern: &Option<String>| {
+        pattern
+            .as_ref()
+            .map(|pattern| format!(" by `{pattern}`"))
+            .unwrap_or_default()
+    };
+    let says = match &look.says {
+        Says::Nothing => "-".to_owned(),
+        Says::Passes { pattern } => format!("passes{}", by(pattern)),
+        Says::Stops { pattern } => format!("stops it{}", by(pattern)),
+    };
+    let with = look
+        .with
+        .as_ref()
+        .map(|with| format!(" (asked for with `{with}`)"))
+        .unwrap_or_default();
+    format!("  {:<24}{list:<22}{says}{with}", look.name)
 }

@@ -1,17 +1,17 @@
 //! `import`: sessions of the system that this one replaces.
 //!
 //! Nothing else in this program uses it. Deleting it takes this file, `mod import;` and one line of
-//! `command.rs`, and the variant `Import` of `cli::Command`: 193 lines.
+//! `command.rs`, and the variant `Import` of `cli::Command`.
 //!
 //! A file may be larger than what the host takes at a time, so it is sent in batches; before the
 //! first of them is imported, all of the file is read here and every batch is looked at by the
 //! host.
 
+use crate::answer::Answer;
 use crate::client::{Client, Refused};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::fields::{number, text};
-use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use domain::import::{FORMAT, OldSessions, Voucher, read};
 use domain::time::Timestamp;
@@ -23,7 +23,7 @@ use std::path::Path;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, file: &Path) -> Result<Answer, Failure> {
     let text = std::fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()));
     let document: Value =
         serde_json::from_slice(&text.map_err(|error| Failure::new(Exit::Usage, error))?)
@@ -58,13 +58,11 @@ pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Res
     }
     let [(_, ended), (_, active), (_, known)] = totals;
     let report = json!({ "ended": ended, "active": active, "known": known });
-    terminal.result(&report, || {
-        vec![format!(
-            "{ended} sessions joined the history of their agents, {active} go on, {known} were \
-             here before"
-        )]
-    });
-    Ok(())
+    let line = format!(
+        "{ended} sessions joined the history of their agents, {active} go on, {known} were here \
+         before"
+    );
+    Ok(Answer::line(report, line))
 }
 
 /// Returns the places of a document's sessions, the latest first. Of several active sessions an

@@ -1,18 +1,20 @@
-//! `key create`, `key list` and `key revoke`.
+//! `key create`, `key list`, `key revoke` and `token show`.
 
+use super::dead_letter::because;
+use crate::answer::{Answer, Row};
 use crate::cli::Key;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, text};
-use crate::terminal::Terminal;
+use crate::invocation;
+use crate::token;
 use domain::key::ApiKey;
 use serde_json::{Value, json};
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
-    match what {
+pub(super) async fn run(client: &Client, what: Key) -> Result<Answer, Failure> {
+    Ok(match what {
         Key::Create {
             user,
             scopes,
@@ -25,68 +27,61 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
                 wanted.extend(name.map(|name| ("name".to_owned(), name.into())));
             }
             let issued = client.post("/api/keys", &wanted).await?;
+            let notices = [
+                row(&issued).line(),
+                "keep it: it is not shown again".to_owned(),
+            ];
             // The key alone, so that a shell can take it.
-            terminal.result(&issued, || vec![text(&issued, "/key").to_owned()]);
-            terminal.notice(&format!(
-                "{}\nkeep it: it is not shown again",
-                line(&issued)
-            ));
+            Answer::filled(issued, "{/key}").notice(notices)
         }
-        Key::List { user, all } => list_keys(&client, user.as_deref(), all, terminal).await?,
+        Key::List { user, all } => {
+            let nothing = match (&user, all) {
+                (None, false) => "you have no keys; `--all` lists those of all users",
+                _ => "there are no keys",
+            };
+            let whose = user.map_or_else(
+                || format!("all={all}"),
+                |user| format!("user={}", segment(&user)),
+            );
+            let path = format!("/api/keys?{whose}");
+            let keys = client.get_all(&path, "/keys").await?;
+            Answer::list(json!({ "keys": keys }), "/keys", row, nothing)
+        }
         Key::Revoke { id, reason } => {
             // Of a whole key only its id is sent; the secret part is dropped.
             let id = ApiKey::parse(&id).map_or(id, |key| key.id().to_string());
-            let reason = reason
-                .map(|reason| format!("?reason={}", segment(&reason)))
-                .unwrap_or_default();
-            let path = format!("/api/keys/{}{reason}", segment(&id));
-            let revoked = client.delete(&path).await?;
-            terminal.result(&revoked, || vec![line(&revoked)]);
+            let path = format!("/api/keys/{}", segment(&id));
+            Answer::row(
+                client.delete(&because(&path, reason.as_deref())).await?,
+                row,
+            )
         }
-    }
-    Ok(())
+    })
 }
 
-/// Lists page by page: with `--json`, one document of all.
-async fn list_keys(
-    client: &Client,
-    user: Option<&str>,
-    all: bool,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let whose = user.map_or_else(
-        || format!("all={all}"),
-        |user| format!("user={}", segment(user)),
-    );
-    let keys = client
-        .get_all(&format!("/api/keys?{whose}"), "/keys")
-        .await?;
-    terminal.result(&json!({ "keys": keys }), || keys.iter().map(line).collect());
-    if keys.is_empty() {
-        terminal.notice(match (user, all) {
-            (None, false) => "you have no keys; `--all` lists those of all users",
-            _ => "there are no keys",
-        });
-    }
-    Ok(())
+/// Prints the token.
+pub(super) fn token(loaded: &Loaded) -> Result<Answer, Failure> {
+    let file = loaded.token_file();
+    let token = token::read(&file).map_err(|failure| match failure.advice {
+        Some(_) => failure,
+        None => failure.advise(format!(
+            "start the host once: {}",
+            invocation::command(loaded, "serve")
+        )),
+    })?;
+    let document = json!({ "token": token, "file": file });
+    Ok(Answer::line(document, token))
 }
 
-fn line(key: &Value) -> String {
-    let scopes = list(key, "/scopes").iter();
-    let scopes: Vec<&str> = scopes.filter_map(Value::as_str).collect();
-    let name = match text(key, "/name") {
-        "" => String::new(),
-        name => format!("  {name}"),
-    };
+fn row(key: &Value) -> Row {
+    let scopes = list(key, "/scopes").iter().filter_map(Value::as_str);
+    let scopes: Vec<&str> = scopes.collect();
     let ends = match text(key, "/revoked_at") {
-        "" => format!("until {}", text(key, "/expires_at")),
-        at => format!("revoked {at}"),
+        "" => "until {/expires_at}",
+        _ => "revoked {/revoked_at}",
     };
-    format!(
-        "{}  {}  {}  {}  {ends}{name}",
-        text(key, "/id"),
-        text(key, "/user_id"),
-        scopes.join(","),
-        text(key, "/state")
-    )
+    Row::of(key, &["{/id}", "{/user_id}"], &[])
+        .cell(scopes.join(","))
+        .cells(key, &["{/state}", ends])
+        .notes(key, &["{/name}"])
 }

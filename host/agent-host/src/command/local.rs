@@ -1,8 +1,8 @@
 //! `completions` and `man`: what follows from the command line itself.
 
+use crate::answer::Answer;
 use crate::cli::{Cli, Completions, Man, describe};
 use crate::failure::Failure;
-use crate::terminal::Terminal;
 use anyhow::Context;
 use clap::CommandFactory;
 use serde_json::json;
@@ -11,10 +11,9 @@ use std::path::Path;
 /// The name of the program.
 const PROGRAM: &str = "agent-host";
 
-/// Prints the completions of a shell.
-pub(super) fn completions(what: &Completions, terminal: Terminal) -> Result<(), Failure> {
-    terminal.file(&script(what))?;
-    Ok(())
+/// Returns the completions of a shell.
+pub(super) fn completions(what: &Completions) -> Answer {
+    Answer::file(script(what))
 }
 
 fn script(what: &Completions) -> Vec<u8> {
@@ -29,14 +28,11 @@ fn script(what: &Completions) -> Vec<u8> {
 }
 
 /// Writes the manual pages.
-pub(super) fn man(what: &Man, terminal: Terminal) -> Result<(), Failure> {
+pub(super) fn man(what: &Man) -> Result<Answer, Failure> {
     let pages = write_pages(&what.out)?;
+    let line = format!("{} pages in {}", pages.len(), what.out.display());
     let document = json!({ "folder": what.out, "pages": pages });
-    terminal.result(&document, || {
-        let folder = what.out.display();
-        vec![format!("{} pages in {folder}", pages.len())]
-    });
-    Ok(())
+    Ok(Answer::line(document, line))
 }
 
 /// Writes a page for each command into a folder, and returns their names.

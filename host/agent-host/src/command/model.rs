@@ -1,11 +1,10 @@
 //! `model`: the models of a running host, and whether their providers answer.
 
+use crate::answer::{Answer, Row};
 use crate::cli::Model;
 use crate::client::Client;
-use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::fields::{is_true, list, number, text};
-use crate::terminal::Terminal;
+use crate::fields::{list, text};
 use anyhow::anyhow;
 use serde_json::Value;
 
@@ -15,49 +14,39 @@ const COMPATIBLE: &str = "openai-compatible";
 const NAMES_MAX: usize = 10;
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Model, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
-    match what {
-        Model::List => {
-            let models = client.get("/api/models").await?;
-            terminal.result(&models, || models_lines(&models));
-            if list(&models, "/models").is_empty() {
-                terminal.notice("there are no models: add one under `models` in the configuration");
-            }
-            Ok(())
-        }
+pub(super) async fn run(client: &Client, what: Model) -> Result<Answer, Failure> {
+    Ok(match what {
+        Model::List => listed(client.get("/api/models").await?),
         Model::Check => {
             let models = client.get("/api/models?refresh=true").await?;
-            terminal.result(&models, || check_lines(&models));
-            match faults(&models).as_slice() {
-                [] => Ok(()),
-                faults => Err(Failure::new(Exit::Failed, anyhow!(faults.join("; ")))
-                    .advise("agent-host doctor checks keys and addresses of providers")),
-            }
+            let lines = check_lines(&models);
+            let failure = match faults(&models).as_slice() {
+                [] => None,
+                faults => Some(
+                    Failure::new(Exit::Failed, anyhow!(faults.join("; ")))
+                        .advise("agent-host doctor checks keys and addresses of providers"),
+                ),
+            };
+            Answer::new(models, lines).failing(failure)
         }
-    }
+    })
 }
 
-/// One line for each model.
-fn models_lines(document: &Value) -> Vec<String> {
-    let line = |model: &Value| {
-        let default = if is_true(model, "/is_default") {
-            "  (default)"
-        } else {
-            ""
-        };
-        format!(
-            "{}  {}/{}  window {}  {}  {}  {}{default}",
-            text(model, "/alias"),
-            text(model, "/provider"),
-            text(model, "/model"),
-            number(model, "/context_window"),
-            price(model),
-            listed(model),
-            state_of(model, document)
-        )
+fn listed(models: Value) -> Answer {
+    let row = |model: &Value| {
+        let cells = [
+            "{/alias}",
+            "{/provider}/{/model}",
+            "window {/context_window}",
+        ];
+        Row::of(model, &cells, &[])
+            .cell(price(model))
+            .cell(in_list(model))
+            .cell(state_of(model, &models))
+            .notes(model, &["{?/is_default}(default)"])
     };
-    list(document, "/models").iter().map(line).collect()
+    let nothing = "there are no models: add one under `models` in the configuration";
+    Answer::list(models.clone(), "/models", row, nothing)
 }
 
 /// The price of a million tokens of a model.
@@ -74,7 +63,7 @@ fn price(model: &Value) -> String {
 }
 
 /// Says whether a model is in its provider's list.
-fn listed(model: &Value) -> &'static str {
+fn in_list(model: &Value) -> &'static str {
     match model.get("listed").and_then(Value::as_bool) {
         Some(true) => "listed",
         Some(false) => "not listed",
@@ -264,12 +253,13 @@ mod tests {
     #[test]
     fn models_are_told_a_line_each_with_price_list_and_state_of_model_or_provider() {
         assert_eq!(
-            models_lines(&document()),
+            listed(document()).lines,
             [
-                "main  p/m-1  window 9  price 0.25 in, 0.025 cached, 2 out  listed  \
-                 up (call at T)  (default)",
-                "gone  p/m-2  window 8  price 1 in, 0 out  not listed  provider up (list at U)",
-                "other  q/m-3  window 7  no price  no list  not seen",
+                "main   p/m-1  window 9  price 0.25 in, 0.025 cached, 2 out  listed      \
+                 up (call at T)           (default)",
+                "gone   p/m-2  window 8  price 1 in, 0 out                   not listed  \
+                 provider up (list at U)",
+                "other  q/m-3  window 7  no price                            no list     not seen",
             ]
         );
     }

@@ -5,11 +5,10 @@ use super::{changes, warnings_of_code};
 use crate::client::Client;
 use crate::config::{
     Finding, InForce, LeftBehind, Loaded, Severity, check_with_commands, kept_of, left_behind,
-    unfit,
+    read_at_a_start, unfit,
 };
 use crate::failure::Failure;
 use crate::fields::{is_true, list, text};
-use crate::reload::keys::read_at_a_start;
 use crate::reload::pending::{tools, whole};
 use crate::serve::{load_catalogue, refuse_errors};
 use api::PendingChange;
@@ -275,13 +274,7 @@ impl Pending {
             it.severity == Severity::Error && refused.contains(&error)
         };
         let findings = self.findings().into_iter();
-        let findings = findings.filter(|it| !is_told(it)).map(|it| {
-            let grade = match it.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            format!("{grade}: {}: {}", it.key, it.message)
-        });
+        let findings = findings.filter(|it| !is_told(it)).map(|it| it.to_string());
         std::iter::once(head)
             .chain(changes)
             .chain(restart)

@@ -2,6 +2,7 @@
 //! none is running.
 
 use super::store::open;
+use crate::answer::{Answer, Row};
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
@@ -17,10 +18,10 @@ const ASK: Duration = Duration::from_millis(200);
 const TELL: Duration = Duration::from_secs(5);
 
 /// Folds all events again, and reports the data that did not match them.
-pub(super) async fn rebuild(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn rebuild(loaded: &Loaded, terminal: Terminal) -> Result<Answer, Failure> {
     let document = rebuilt(loaded, terminal).await?;
-    terminal.result(&document, || lines(&document));
-    Ok(())
+    let lines = lines(&document);
+    Ok(Answer::new(document, lines))
 }
 
 /// Folds all events again, and returns the result in the form of the API.
@@ -83,18 +84,13 @@ fn lines(document: &Value) -> Vec<String> {
         lines.push("  everything was as they say".to_owned());
         return lines;
     }
-    lines.extend(replaced.iter().map(|it| {
-        let table = text(it, "/table");
-        let [changed, missing, superfluous] =
-            ["/changed", "/missing", "/superfluous"].map(|name| number(it, name));
-        format!(
-            "  replaced  {table}: {changed} rows had changed, {missing} were missing, \
-                 {superfluous} were too many"
-        )
-    }));
-    if index {
-        lines.push("  replaced  the full-text index".to_owned());
-    }
+    let row = |it: &Value| {
+        let what = "{/table}: {/changed} rows had changed, {/missing} were missing, \
+                    {/superfluous} were too many";
+        Row::of(it, &["  replaced", what], &[]).line()
+    };
+    lines.extend(replaced.iter().map(row));
+    lines.extend(index.then(|| "  replaced  the full-text index".to_owned()));
     let paused_us = number(document, "/paused_us");
     lines.push(format!(
         "  commits waited {}.{:03} ms for it",

@@ -1,151 +1,199 @@
-//! The commands on one session and its inputs: `session show`, `compact`, `inputs`,
-//! `cancel` and those about quarantine.
+//! The commands on sessions: the list, one session and its inputs, search, purges and quarantine.
 //!
-//! The list of sessions, and the commands about the tree of turns, files and search are in the
-//! modules below.
+//! The commands about the tree of turns and about files are in the modules below.
 
 mod carry;
-mod list;
-mod purge;
-mod search;
-mod stats;
 mod tree;
 
+use super::usage::money;
+use crate::answer::{Answer, Row, details, table};
 use crate::cli::Session;
-use crate::client::{Client, segment};
+use crate::client::{Client, parameters, query, segment};
 use crate::config::Loaded;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::fields::{is_true, list, number, text};
-use crate::terminal::Terminal;
+use crate::invocation;
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
+/// The numbers of a session. `/context/shown` is made of its context.
+const STATS: [(&str, &str); 8] = [
+    (
+        "messages",
+        "{/messages/total}: user {/messages/user}, assistant {/messages/assistant}, \
+         tool {/messages/tool}, notice {/messages/notice}",
+    ),
+    (
+        "turns",
+        "{/turns/total}: open {/turns/open}, replied {/turns/replied}, \
+         completed {/turns/completed}, failed {/turns/failed}, aborted {/turns/aborted}",
+    ),
+    (
+        "calls",
+        "{/usage/model_calls} of models, {/usage/tool_calls} of tools",
+    ),
+    (
+        "tokens",
+        "{/total_tokens}: in {/usage/input_tokens} (cached {/usage/cached_tokens}), \
+         out {/usage/output_tokens}",
+    ),
+    ("context", "{/told/context}"),
+    ("cost", "{/told/cost}"),
+    (
+        "time",
+        "{/turns_ms} ms in turns, {/usage/active_ms} ms at work",
+    ),
+    ("created", "{/created_at}, last used {/last_activity_at}"),
+];
+
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
-    match what {
+pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failure> {
+    let client = &Client::new(loaded)?;
+    Ok(match what {
         Session::List { agent, all, limit } => {
-            let wanted = list::Wanted { agent, all, limit };
-            list::list_sessions(&client, loaded, wanted, terminal).await
+            let agents = agents(client, agent.as_deref(), all).await?;
+            let hint = invocation::command(loaded, "chat");
+            sessions(client, &agents, usize::from(limit), &hint).await?
         }
-        Session::Show { id, from, to } => show(&client, &id, [from, to], terminal).await,
-        Session::Stats { id } => stats::stats(&client, &id, terminal).await,
-        Session::Tree { id } => tree::tree(&client, &id, terminal).await,
-        Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
-        Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,
-        Session::Import { file, agent } => carry::import(&client, &file, &agent, terminal).await,
+        Session::Show { id, from, to } => {
+            let range = [("from", from), ("to", to)];
+            let range = range.map(|(name, value)| (name, value.map(|it| it.to_string())));
+            let path = query(&format!("/api/sessions/{}", segment(&id)), range);
+            let session = client.get(&path).await?;
+            let lines = session_lines(&session);
+            Answer::new(session, lines)
+        }
+        Session::Stats { id } => {
+            let path = format!("{}/stats", path_of(client, &id).await?);
+            let stats = client.get(&path).await?;
+            let lines = stats_lines(&stats);
+            Answer::new(stats, lines)
+        }
+        Session::Tree { id } => tree::tree(client, &id).await?,
+        Session::Diff { a, b } => tree::diff(client, &a, &b).await?,
+        Session::Export { id, dialect } => carry::export(client, &id, &dialect).await?,
+        Session::Import { file, agent } => carry::import(client, &file, &agent).await?,
         Session::Search {
             words,
             agent,
             limit,
-        } => search::search(&client, &words, agent.as_deref(), limit, terminal).await,
-        Session::Compact { id } => compact(&client, &id, terminal).await,
-        Session::Inputs { id } => inputs(&client, &id, terminal).await,
-        Session::Quarantined => quarantined(&client, terminal).await,
-        Session::Release { id } => release(&client, &id, terminal).await,
-        Session::Purge { id, agent, yes } => {
-            purge::purge(&client, id.as_deref(), &agent, yes, terminal).await
+        } => {
+            let words = segment(&words.join(" "));
+            let of_agent = parameters([("agent", agent)]);
+            let path = format!("/api/search?q={words}&limit={limit}{of_agent}");
+            Answer::list(client.get(&path).await?, "/hits", hit, "nothing was found")
         }
-        Session::Cancel {
-            id,
-            input: Some(input),
-            ..
-        } => withdraw(&client, &id, &input, terminal).await,
-        Session::Cancel {
-            id,
-            input: None,
-            waiting,
-        } => cancel(&client, &id, waiting, terminal).await,
+        Session::Compact { id } => {
+            let path = format!("{}/compact", path_of(client, &id).await?);
+            let begun = client.post(&path, &json!({})).await?;
+            Answer::filled(begun, "the thread is being compacted by run {/run_id}")
+        }
+        Session::Inputs { id } => {
+            let path = format!("{}/inputs", path_of(client, &id).await?);
+            let waiting = client.get(&path).await?;
+            let cells = ["{/input_id}", "{/waits_for}", "{/priority}", "{/since}"];
+            let row = |it: &Value| Row::of(it, &cells, &["{/excerpt}"]);
+            Answer::list(waiting, "/inputs", row, "nothing waits in this session")
+        }
+        Session::Quarantined => {
+            let listed = client.get("/api/quarantine").await?;
+            let cells = ["{/session_id}", "{/why}", "{/since}", "{/reason}"];
+            let row = |it: &Value| Row::of(it, &cells, &[]);
+            Answer::list(listed, "/quarantined", row, "no session is in quarantine")
+        }
+        Session::Release { id } => {
+            let path = format!("/api/quarantine/{}/release", segment(&id));
+            let released = client.post(&path, &json!({})).await?;
+            Answer::line(released, format!("{id} was released, and continues"))
+        }
+        Session::Purge { id, agent, yes } => purge(client, id.as_deref(), &agent, yes).await?,
+        Session::Cancel { id, input, waiting } => {
+            cancel(client, &id, input.as_deref(), waiting).await?
+        }
+    })
+}
+
+/// Lists sessions of agents, the last used first. `hint` begins a session.
+async fn sessions(
+    client: &Client,
+    agents: &[Value],
+    limit: usize,
+    hint: &str,
+) -> Result<Answer, Failure> {
+    let mut sessions = Vec::new();
+    for agent in agents {
+        let id = segment(text(agent, "/id"));
+        // One more, to know whether there are more.
+        let path = format!("/api/agents/{id}/sessions?limit={}", (limit + 1).min(200));
+        let page = client.get(&path).await?;
+        for mut session in list(&page, "/sessions").iter().cloned() {
+            if let Value::Object(fields) = &mut session {
+                fields.insert("agent_path".to_owned(), json!(text(agent, "/path")));
+            }
+            sessions.push(session);
+        }
+    }
+    sessions.sort_by(|a, b| text(b, "/updated_at").cmp(text(a, "/updated_at")));
+    let more = (sessions.len() > limit).then(|| {
+        let more = (limit * 2).min(200);
+        format!("there are more: --limit {more} shows them")
+    });
+    sessions.truncate(limit);
+    for session in &mut sessions {
+        // What a run waits for is told with its session alone.
+        let shown = match session.get("run_id").is_some_and(Value::is_string) {
+            true => without_messages(client, text(session, "/id")).await?,
+            false => Value::Null,
+        };
+        if let Value::Object(fields) = session {
+            fields.insert("run_status".to_owned(), json!(shown.get("run_status")));
+        }
+    }
+    let nothing = format!("there are no sessions yet; this begins one: {hint}");
+    let listed = json!({ "sessions": sessions });
+    Ok(Answer::list(listed, "/sessions", row, &nothing).notice(more))
+}
+
+/// Returns the agents whose sessions are listed: one that is named, or the caller's; with `all`,
+/// also those that work for others, and hidden ones.
+async fn agents(client: &Client, named: Option<&str>, all: bool) -> Result<Vec<Value>, Failure> {
+    match named {
+        Some(agent) => {
+            let path = format!("/api/agents/{}", segment(agent));
+            Ok(vec![client.get(&path).await?])
+        }
+        None => {
+            let path = format!("/api/agents?all={all}&spawned={all}");
+            client.get_all(&path, "/agents").await
+        }
     }
 }
 
-/// Shows a session, with the messages from the first to the second of these ids.
-async fn show(
+/// Erases a deleted session or an archived agent permanently.
+async fn purge(
     client: &Client,
-    id: &str,
-    range: [Option<u64>; 2],
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let range: Vec<String> = ["from", "to"]
-        .iter()
-        .zip(range)
-        .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
-        .collect();
-    let path = format!("/api/sessions/{}?{}", segment(id), range.join("&"));
-    let session = client.get(&path).await?;
-    terminal.result(&session, || session_lines(&session));
-    Ok(())
-}
-
-/// Begins to compact the thread of a session.
-async fn compact(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
-    let path = format!("{}/compact", path_of(client, id).await?);
-    let begun = client.post(&path, &json!({})).await?;
-    terminal.result(&begun, || {
-        vec![format!(
-            "the thread is being compacted by run {}",
-            text(&begun, "/run_id")
-        )]
-    });
-    Ok(())
-}
-
-/// Lists the inputs of a session that wait.
-async fn inputs(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
-    let path = format!("{}/inputs", path_of(client, id).await?);
-    let waiting = client.get(&path).await?;
-    terminal.result(&waiting, || input_lines(&waiting));
-    Ok(())
-}
-
-/// Lists the sessions in quarantine.
-async fn quarantined(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let listed = client.get("/api/quarantine").await?;
-    let quarantined = list(&listed, "/quarantined");
-    terminal.result(&listed, || {
-        quarantined.iter().map(quarantine_line).collect()
-    });
-    if quarantined.is_empty() {
-        terminal.notice("no session is in quarantine");
+    session: Option<&str>,
+    agent: &str,
+    yes: bool,
+) -> Result<Answer, Failure> {
+    if !yes {
+        let error = anyhow!("nothing was purged: a purge is permanent, and has to be confirmed");
+        return Err(Failure::new(Exit::Usage, error).advise("add --yes"));
     }
-    Ok(())
-}
-
-/// Releases a session from quarantine.
-async fn release(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
-    let path = format!("/api/quarantine/{}/release", segment(id));
-    let released = client.post(&path, &json!({})).await?;
-    terminal.result(&released, || {
-        vec![format!("{id} was released, and continues")]
+    let body = json!({ "agent_id": agent, "session_id": session });
+    let done = client.post("/api/purges", &body).await?;
+    let left = (done.get("files_rewritten") == Some(&Value::Bool(false))).then(|| {
+        let reason = text(&done, "/reason");
+        format!("the store's files may still hold pieces of it: {reason}")
     });
-    Ok(())
-}
-
-/// Withdraws one waiting input of a session.
-async fn withdraw(
-    client: &Client,
-    id: &str,
-    input: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let path = format!("{}/inputs/{}", path_of(client, id).await?, segment(input));
-    let cancelled = client.delete(&path).await?;
-    terminal.result(&cancelled, || {
-        vec![format!("withdrawn: {}", text(&cancelled, "/input_id"))]
-    });
-    Ok(())
-}
-
-/// Stops the turn in progress, and withdraws all waiting inputs first if that is asked for.
-async fn cancel(
-    client: &Client,
-    id: &str,
-    waiting: bool,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let path = format!("{}/cancel", path_of(client, id).await?);
-    let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
-    terminal.result(&cancelled, || cancellation_lines(&cancelled));
-    Ok(())
+    let erased = "erased: {/erased/sessions} sessions, {/erased/turns} turns with \
+                  {/erased/messages} messages, {/erased/events} payloads of events, \
+                  {/erased/blobs} blobs of {/erased/blob_bytes} bytes, {/erased/bucket_keys} keys \
+                  of buckets, {/erased/requests} requests";
+    let kept = "kept, because other data refers to it: {/kept/turns} turns, \
+                {/kept/bucket_writes} writes of tools to what is not the session's alone";
+    let lines = [erased, kept].map(|it| Row::of(&done, &[it], &[]).line());
+    Ok(Answer::new(done, lines).notice(left))
 }
 
 /// Returns the API path of a session, whichever agent it belongs to.
@@ -164,30 +212,25 @@ async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
     client.get(&path).await
 }
 
-/// The line of a session in quarantine.
-fn quarantine_line(quarantined: &Value) -> String {
-    let id = text(quarantined, "/session_id");
-    let why = text(quarantined, "/why");
-    format!(
-        "{id}  {why:<8}  {}  {}",
-        text(quarantined, "/since"),
-        text(quarantined, "/reason")
-    )
-}
-
-/// Returns the waiting inputs, one line each.
-fn input_lines(waiting: &Value) -> Vec<String> {
-    let line = |input: &Value| {
-        let id = text(input, "/input_id");
-        let waits_for = text(input, "/waits_for");
-        let priority = text(input, "/priority");
-        format!(
-            "{id}  {waits_for:<9}  {priority:<8}  {}  {}",
-            text(input, "/since"),
-            text(input, "/excerpt")
-        )
-    };
-    list(waiting, "/inputs").iter().map(line).collect()
+/// Withdraws an input, or stops the turn in progress, before which `waiting` withdraws all inputs.
+async fn cancel(
+    client: &Client,
+    id: &str,
+    input: Option<&str>,
+    waiting: bool,
+) -> Result<Answer, Failure> {
+    let session = path_of(client, id).await?;
+    if let Some(input) = input {
+        let path = format!("{session}/inputs/{}", segment(input));
+        return Ok(Answer::filled(
+            client.delete(&path).await?,
+            "withdrawn: {/input_id}",
+        ));
+    }
+    let path = format!("{session}/cancel");
+    let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
+    let lines = cancellation_lines(&cancelled);
+    Ok(Answer::new(cancelled, lines))
 }
 
 /// Returns lines about the result of a cancellation.
@@ -204,24 +247,52 @@ fn cancellation_lines(cancelled: &Value) -> Vec<String> {
     std::iter::once(turn.to_owned()).chain(withdrawn).collect()
 }
 
-fn line(session: &Value) -> String {
+fn hit(hit: &Value) -> Row {
+    let place = [
+        "{/session_id}",
+        "[{/message}]",
+        "{/time}",
+        "{/session_name}",
+    ];
+    Row::of(hit, &place, &["{/role}: {/snippet}"])
+}
+
+fn row(session: &Value) -> Row {
     let doing = match text(session, "/run_status") {
-        "" => text(session, "/status"),
-        run_status => run_status,
+        "" => "{/status}",
+        _ => "{/run_status}",
     };
-    format!(
-        "{}  {:<10}  {:<15}  {}  {}  {}",
-        text(session, "/id"),
-        text(session, "/session_type"),
-        doing,
-        text(session, "/updated_at"),
-        text(session, "/agent_path"),
-        text(session, "/last_snippet")
+    let notes = ["{/agent_path}", "{/last_snippet}"];
+    Row::of(
+        session,
+        &["{/id}", "{/session_type}", doing, "{/updated_at}"],
+        &notes,
     )
 }
 
+fn stats_lines(stats: &Value) -> Vec<String> {
+    let context = match stats.pointer("/context/window").and_then(Value::as_u64) {
+        Some(window) => format!(
+            "{} of {window} tokens ({} %)",
+            number(stats, "/context/tokens"),
+            number(stats, "/context/percent")
+        ),
+        None => "no model was asked".to_owned(),
+    };
+    let mut shown = stats.clone();
+    if let Some(fields) = shown.as_object_mut() {
+        let cost = money(number(stats, "/usage/cost_micros"));
+        fields.insert(
+            "told".to_owned(),
+            json!({ "context": context, "cost": cost }),
+        );
+    }
+    details(&shown, &STATS)
+}
+
 fn session_lines(session: &Value) -> Vec<String> {
-    let mut lines = vec![line(session), String::new()];
+    let mut lines = table([row(session)]);
+    lines.push(String::new());
     for message in list(session, "/messages") {
         let tool = match text(message, "/answers/name") {
             "" => String::new(),
@@ -253,7 +324,7 @@ fn session_lines(session: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::session_lines;
+    use super::{session_lines, stats_lines};
     use serde_json::json;
 
     #[test]
@@ -277,5 +348,30 @@ mod tests {
             let first = session_lines(&session).remove(0);
             assert_eq!(first.split_whitespace().nth(2), Some(shown), "{first}");
         }
+    }
+
+    #[test]
+    fn the_numbers_of_a_session_are_told_line_by_line() {
+        let stats = json!({
+            "messages": { "total": 4, "user": 1, "assistant": 2, "tool": 1, "notice": 0 },
+            "turns": { "total": 1, "open": 0, "replied": 1, "completed": 0, "failed": 0, "aborted": 0 },
+            "usage": { "model_calls": 2, "tool_calls": 1, "input_tokens": 30, "cached_tokens": 5,
+                       "output_tokens": 12, "cost_micros": 1_000_050, "active_ms": 7 },
+            "context": { "tokens": 21, "window": 8_000, "percent": 0 },
+            "total_tokens": 42, "turns_ms": 9, "created_at": "A", "last_activity_at": "B",
+        });
+        assert_eq!(
+            stats_lines(&stats),
+            [
+                "messages  4: user 1, assistant 2, tool 1, notice 0",
+                "turns     1: open 0, replied 1, completed 0, failed 0, aborted 0",
+                "calls     2 of models, 1 of tools",
+                "tokens    42: in 30 (cached 5), out 12",
+                "context   21 of 8000 tokens (0 %)",
+                "cost      1.000050",
+                "time      9 ms in turns, 7 ms at work",
+                "created   A, last used B",
+            ]
+        );
     }
 }

@@ -1,81 +1,72 @@
 //! `status`: a running host in numbers.
 
+use crate::answer::{Answer, details};
 use crate::client::Client;
-use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
-use crate::terminal::Terminal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Seconds of a minute, an hour and a day.
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 
+/// The lines on a host. Under `/told` are those values that people get in other units.
+const DETAILS: [(&str, &str); 10] = [
+    ("version", "{/version}"),
+    ("up", "{/told/up}"),
+    ("state", "{/told/state}"),
+    (
+        "sessions",
+        "{/sessions/open} open, {/sessions/running} with a turn, {/sessions/quarantined} in quarantine",
+    ),
+    (
+        "inputs",
+        "{/inputs/waiting} waiting, {/inputs/dead} dead letters",
+    ),
+    (
+        "triggers",
+        "{/triggers/defined} defined, {/triggers/given_up} given up, {/triggers/held_up} held up, \
+         {/triggers/occasions} occasions waiting",
+    ),
+    (
+        "connectors",
+        "{/connectors/configured} configured, {/connectors/in_trouble} in trouble; \
+         {/connectors/waiting} messages waiting, {/connectors/unknown} unknown, \
+         {/connectors/dead} dead",
+    ),
+    ("errors", "{/store/failures} failed transactions"),
+    (
+        "log",
+        "{/store/events} events, {/told/bytes}, and {/told/log} not yet moved there",
+    ),
+    ("not moved", "{/store/write_ahead_log_failing}"),
+];
+
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
+pub(super) async fn run(client: &Client) -> Result<Answer, Failure> {
     let status = client.get("/api/status").await?;
-    terminal.result(&status, || lines(&status));
-    Ok(())
+    let lines = lines(&status);
+    Ok(Answer::new(status, lines))
 }
 
 fn lines(status: &Value) -> Vec<String> {
-    let count = |pointer: &str| number(status, pointer);
-    let mut lines = vec![
-        format!("version    {}", text(status, "/version")),
-        format!("up         {}", duration(count("/uptime_s"))),
-        format!(
-            "state      {}",
-            text(status, "/readiness").replace('_', " ")
-        ),
-        format!(
-            "sessions   {} open, {} with a turn, {} in quarantine",
-            count("/sessions/open"),
-            count("/sessions/running"),
-            count("/sessions/quarantined")
-        ),
-        format!(
-            "inputs     {} waiting, {} dead letters",
-            count("/inputs/waiting"),
-            count("/inputs/dead")
-        ),
-        format!(
-            "triggers   {} defined, {} given up, {} held up, {} occasions waiting",
-            count("/triggers/defined"),
-            count("/triggers/given_up"),
-            count("/triggers/held_up"),
-            count("/triggers/occasions")
-        ),
-        format!(
-            "connectors {} configured, {} in trouble; {} messages waiting, {} unknown, {} dead",
-            count("/connectors/configured"),
-            count("/connectors/in_trouble"),
-            count("/connectors/waiting"),
-            count("/connectors/unknown"),
-            count("/connectors/dead")
-        ),
-        format!(
-            "errors     {} failed transactions",
-            count("/store/failures")
-        ),
-        format!(
-            "log        {} events, {}, and {} not yet moved there",
-            count("/store/events"),
-            size(count("/store/bytes")),
-            size(count("/store/write_ahead_log_bytes"))
-        ),
-    ];
-    let outages = list(status, "/outages").iter();
-    lines.extend(outages.map(|it| format!("down       {}", outage_text(it))));
-    let reason = text(status, "/store/write_ahead_log_failing");
-    if !reason.is_empty() {
-        lines.push(format!("not moved  {reason}"));
+    let mut shown = status.clone();
+    if let Some(fields) = shown.as_object_mut() {
+        let told = json!({
+            "up": duration(number(status, "/uptime_s")),
+            "state": text(status, "/readiness").replace('_', " "),
+            "bytes": size(number(status, "/store/bytes")),
+            "log": size(number(status, "/store/write_ahead_log_bytes")),
+        });
+        fields.insert("told".to_owned(), told);
     }
+    let mut lines = details(&shown, &DETAILS);
+    let outages = list(status, "/outages").iter();
+    lines.extend(outages.map(|it| format!("{:<12}{}", "down", outage_text(it))));
     lines
 }
 
-/// A duration in its two largest units.
 /// Returns what is down, since when and why.
 pub(super) fn outage_text(outage: &Value) -> String {
     let kind = text(outage, "/kind");
@@ -86,6 +77,7 @@ pub(super) fn outage_text(outage: &Value) -> String {
     }
 }
 
+/// A duration in its two largest units.
 fn duration(seconds: u64) -> String {
     let days = seconds / DAY_S;
     let hours = seconds % DAY_S / HOUR_S;
@@ -157,21 +149,21 @@ mod tests {
             "store": { "events": 40, "bytes": 4_096, "write_ahead_log_bytes": 0, "failures": 5 },
         });
         let mut told = vec![
-            "version    0.1.0",
-            "up         1 min 15 s",
-            "state      disk full",
-            "sessions   3 open, 1 with a turn, 0 in quarantine",
-            "inputs     2 waiting, 1 dead letters",
-            "triggers   4 defined, 1 given up, 0 held up, 2 occasions waiting",
-            "connectors 2 configured, 1 in trouble; 3 messages waiting, 0 unknown, 1 dead",
-            "errors     5 failed transactions",
-            "log        40 events, 4.0 KiB, and 0 B not yet moved there",
-            "down       provider openai since 2026-11-28T09:00:00.000Z: model-unavailable: no connection",
-            "down       connector slack: no component can serve it",
+            "version     0.1.0",
+            "up          1 min 15 s",
+            "state       disk full",
+            "sessions    3 open, 1 with a turn, 0 in quarantine",
+            "inputs      2 waiting, 1 dead letters",
+            "triggers    4 defined, 1 given up, 0 held up, 2 occasions waiting",
+            "connectors  2 configured, 1 in trouble; 3 messages waiting, 0 unknown, 1 dead",
+            "errors      5 failed transactions",
+            "log         40 events, 4.0 KiB, and 0 B not yet moved there",
+            "down        provider openai since 2026-11-28T09:00:00.000Z: model-unavailable: no connection",
+            "down        connector slack: no component can serve it",
         ];
         assert_eq!(lines(&status), told);
         status["store"]["write_ahead_log_failing"] = json!("database is locked");
-        told.push("not moved  database is locked");
+        told.insert(9, "not moved   database is locked");
         assert_eq!(lines(&status), told);
     }
 }

@@ -2,6 +2,7 @@
 //! none is running.
 
 use super::rebuild;
+use crate::answer::Answer;
 use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
@@ -22,7 +23,7 @@ pub(super) async fn verify(
     loaded: &Loaded,
     options: &Verify,
     terminal: Terminal,
-) -> Result<(), Failure> {
+) -> Result<Answer, Failure> {
     if options.rebuild {
         rebuild::rebuilt(loaded, terminal).await?;
     }
@@ -38,55 +39,35 @@ pub(super) async fn verify(
             document
         }
         None => {
-            Client::new(loaded)?
-                .post("/api/verifications", &json!({}))
-                .await?
+            let client = Client::new(loaded)?;
+            client.post("/api/verifications", &json!({})).await?
         }
     };
-    if !is_true(&document, "/intact") {
-        if terminal.is_json() {
-            terminal.line(&document.to_string());
-        }
-        let what = document
-            .get("fault")
-            .and_then(Value::as_str)
-            .unwrap_or("it cannot be read");
-        let error = match number(&document, "/fault_position") {
-            0 => anyhow!("something is not as it was stored: {what}"),
-            position => anyhow!("event {position} is not as it was stored: {what}"),
-        };
-        let advice = "keep a copy of the data folder as it is; where the events are whole, \
-                      `rebuild` makes the rest of them again, and otherwise \
-                      restore the newest backup into another folder";
-        return Err(Failure::from(error).advise(advice));
+    if is_true(&document, "/intact") {
+        let whole = "{/events} events and {/turns} turns are intact, {/erased} payloads were \
+                     erased; the chain ends in {/head}";
+        return Ok(Answer::filled(document, whole));
     }
-    terminal.result(&document, || {
-        let head = text(&document, "/head");
-        vec![format!(
-            "{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}",
-            number(&document, "/events"),
-            number(&document, "/turns"),
-            number(&document, "/erased")
-        )]
-    });
-    Ok(())
+    let fault = document.get("fault").and_then(Value::as_str);
+    let fault = fault.unwrap_or("it cannot be read");
+    let error = match number(&document, "/fault_position") {
+        0 => anyhow!("something is not as it was stored: {fault}"),
+        position => anyhow!("event {position} is not as it was stored: {fault}"),
+    };
+    let advice = "keep a copy of the data folder as it is; where the events are whole, \
+                  `rebuild` makes the rest of them again, and otherwise \
+                  restore the newest backup into another folder";
+    let failure = Failure::from(error).advise(advice);
+    Ok(Answer::new(document, Vec::<String>::new()).failing(failure))
 }
 
 /// Makes a backup.
-pub(super) async fn back_up(
-    loaded: &Loaded,
-    file: &Path,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn back_up(loaded: &Loaded, file: &Path) -> Result<Answer, Failure> {
     let file = std::path::absolute(file)?;
+    let shown = file.display();
     if file.exists() {
-        return Err(Failure::new(
-            Exit::Usage,
-            anyhow!(
-                "`{}` is there already: a backup replaces no file",
-                file.display()
-            ),
-        ));
+        let error = anyhow!("`{shown}` is there already: a backup replaces no file");
+        return Err(Failure::new(Exit::Usage, error));
     }
     match open(loaded).await? {
         Some(store) => {
@@ -95,9 +76,8 @@ pub(super) async fn back_up(
         }
         None => {
             let place = Place::new(&file)?;
-            let made = Client::new(loaded)?
-                .post("/api/backups", &json!({}))
-                .await?;
+            let client = Client::new(loaded)?;
+            let made = client.post("/api/backups", &json!({})).await?;
             let made = PathBuf::from(text(&made, "/file"));
             let taken = place.take(&made);
             // The backup is whole in its place, or nobody is to find it elsewhere.
@@ -106,14 +86,12 @@ pub(super) async fn back_up(
             removed.with_context(|| format!("`{}` cannot be removed", made.display()))?;
         }
     }
-    terminal.result(&json!({ "file": file }), || {
-        vec![format!("the backup is at {}", file.display())]
-    });
-    Ok(())
+    let line = format!("the backup is at {shown}");
+    Ok(Answer::line(json!({ "file": file }), line))
 }
 
 /// Writes a new database file without unused parts.
-pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn vacuum(loaded: &Loaded) -> Result<Answer, Failure> {
     let Some(store) = open(loaded).await? else {
         let error =
             anyhow!("a host is running on the data folder, and could not store anything meanwhile");
@@ -123,10 +101,8 @@ pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
     store.close().await;
     match came? {
         Rewritten::Yes => {
-            terminal.result(&json!({ "files_rewritten": true }), || {
-                vec!["the database file was rewritten".to_owned()]
-            });
-            Ok(())
+            let document = json!({ "files_rewritten": true });
+            Ok(Answer::line(document, "the database file was rewritten"))
         }
         Rewritten::NotYet { reason } => {
             let error = anyhow!("the database file was not rewritten: {reason}");
@@ -178,25 +154,23 @@ impl<'a> Place<'a> {
 }
 
 /// Makes a data folder from a backup.
-pub(super) async fn restore(what: &Restore, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn restore(what: &Restore) -> Result<Answer, Failure> {
     let file = what.file.clone();
     let data = what.data.clone();
     let restored = tokio::task::spawn_blocking(move || store::restore(&file, &data)).await??;
     let document = json!({ "data_dir": what.data, "store_id": restored.store_id, "events": restored.events, "head": restored.head });
-    terminal.result(&document, || {
-        vec![
-            format!(
-                "{} events are restored to {}",
-                restored.events,
-                what.data.display()
-            ),
-            "set `server.dataDir` to it, or start the host with --data".to_owned(),
-            "work that was under way in the backup does not go on by itself: the host's first \
-             start says what there is, and asks"
-                .to_owned(),
-        ]
-    });
-    Ok(())
+    let done = format!(
+        "{} events are restored to {}",
+        restored.events,
+        what.data.display()
+    );
+    let lines = [
+        done.as_str(),
+        "set `server.dataDir` to it, or start the host with --data",
+        "work that was under way in the backup does not go on by itself: the host's first start \
+         says what there is, and asks",
+    ];
+    Ok(Answer::new(document, lines))
 }
 
 /// The store of the configuration; none when a running host has it.

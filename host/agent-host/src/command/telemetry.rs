@@ -1,10 +1,9 @@
 //! `telemetry`.
 
 use crate::cli::Telemetry;
-use crate::client::{Client, parameters};
-use crate::config::Loaded;
+use crate::client::{Client, query};
 use crate::failure::Failure;
-use crate::fields::{number, text};
+use crate::fields::{number, shown, text};
 use crate::terminal::Terminal;
 use futures::StreamExt;
 use serde_json::Value;
@@ -16,7 +15,7 @@ const SHOWN: [&str; 2] = ["agentId", "sessionId"];
 
 /// Shows what happens until the host ends the stream, or so many events have come.
 pub(super) async fn watch(
-    loaded: &Loaded,
+    client: &Client,
     wanted: Telemetry,
     terminal: Terminal,
 ) -> Result<(), Failure> {
@@ -27,13 +26,8 @@ pub(super) async fn watch(
         ("session", wanted.session),
         ("content", content),
     ];
-    let query = parameters(named.into_iter().chain(types));
-    // The first parameter follows on the path, and not on another parameter.
-    let path = match query.strip_prefix('&') {
-        Some(query) => format!("/api/telemetry?{query}"),
-        None => "/api/telemetry".to_owned(),
-    };
-    let mut frames = Client::new(loaded)?.follow(&path).await?;
+    let path = query("/api/telemetry", named.into_iter().chain(types));
+    let mut frames = client.follow(&path).await?;
     terminal.notice("watching; Ctrl-C ends it");
     let mut left = wanted.count;
     while left != Some(0) {
@@ -79,12 +73,6 @@ fn line(event: &Value) -> String {
         text(event, "/type"),
         facts.join(" ")
     )
-}
-
-/// A fact on a line: a text without its quotation marks.
-fn shown(fact: &Value) -> String {
-    fact.as_str()
-        .map_or_else(|| fact.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,27 +1,44 @@
 //! `trigger list`, `trigger show`, `trigger run`, `trigger pause`, `trigger resume`, `trigger
 //! history` and `trigger remove`.
 
+use crate::answer::{Answer, Row, details, table};
 use crate::cli::Trigger;
 use crate::client::{Client, code_of, parameters, segment};
 use crate::config::{Config, Loaded, odd_targets};
 use crate::failure::Failure;
-use crate::fields::{is_true, list, number, text};
-use crate::terminal::Terminal;
+use crate::fields::{list, number, shown, text};
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use serde_json::{Value, json};
 
-/// Stands for what there is not.
-const NOTHING: &str = "-";
 /// The kind of a pause that has no end, since no time is to come.
 const DONE: &str = "done";
 /// The outcome of a message that nobody got, and what is said of an occasion that has only such.
 const REFUSED: &str = "refused";
 
+/// The details of a trigger. Under `/told` is what people get in other words.
+const DETAILS: [(&str, &str); 16] = [
+    ("trigger", "{/name}"),
+    ("kind", "{/kind}"),
+    ("state", "{/told/state}"),
+    ("paused by", "{/told/paused_by}"),
+    ("user", "{/pause/user_id}"),
+    ("error", "{/pause/error}"),
+    ("origin", "{/origin}"),
+    ("made by", "{/made_by_agent_id}"),
+    ("for", "{/user_id}"),
+    ("next due", "{/next_due_at}"),
+    ("last fired", "{/last_fired_at}"),
+    ("failures", "{/failures}"),
+    ("rests until", "{/resting_until_at}"),
+    ("waiting", "{/waiting}"),
+    ("defined", "{/defined_at}"),
+    ("heard by", "{/told/hearer}"),
+];
+
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, what: Trigger) -> Result<Answer, Failure> {
     let client = Client::new(loaded)?;
-    let config = &loaded.config;
-    act(&client, config, what, terminal).await.map_err(advised)
+    act(&client, &loaded.config, what).await.map_err(advised)
 }
 
 /// Adds what to do about a refusal, as commands of this program.
@@ -36,62 +53,52 @@ fn advised(failure: Failure) -> Failure {
     failure.advise(advice)
 }
 
-async fn act(
-    client: &Client,
-    config: &Config,
-    what: Trigger,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+async fn act(client: &Client, config: &Config, what: Trigger) -> Result<Answer, Failure> {
     let at = |name: &str| format!("/api/triggers/{}", segment(name));
-    match what {
+    Ok(match what {
         Trigger::List { user, kind } => {
             let filter = parameters([("user", user), ("kind", kind)]);
             let path = format!("/api/triggers?limit=500{filter}");
             let mut triggers = client.get_all(&path, "/triggers").await?;
             triggers.iter_mut().for_each(|it| warn(config, it));
-            let listed = json!({ "triggers": triggers });
-            terminal.result(&listed, || {
-                let lines = |it| std::iter::once(line(it)).chain(warnings(it));
-                triggers.iter().flat_map(lines).collect()
-            });
-            if triggers.is_empty() {
-                terminal.notice("there are no such triggers");
-            }
+            let rows = table(triggers.iter().map(row));
+            let lines = rows.into_iter().zip(&triggers);
+            let lines = lines.flat_map(|(row, it)| std::iter::once(row).chain(warnings(it)));
+            let lines: Vec<String> = lines.collect();
+            let nothing = triggers.is_empty().then_some("there are no such triggers");
+            Answer::new(json!({ "triggers": triggers }), lines).notice(nothing)
         }
         Trigger::Show { name } => {
             let mut trigger = client.get(&at(&name)).await?;
             warn(config, &mut trigger);
-            terminal.result(&trigger, || trigger_lines(&trigger));
+            let lines = trigger_lines(&trigger);
+            Answer::new(trigger, lines)
         }
         Trigger::Run { name } => {
             let path = format!("{}/run", at(&name));
             let accepted = client.post(&path, &json!({})).await?;
-            terminal.result(&accepted, || {
-                let occasion = text(&accepted, "/occasion_id");
-                vec![format!("{name} is fired; the occasion is {occasion}")]
-            });
+            let occasion = text(&accepted, "/occasion_id");
+            let line = format!("{name} is fired; the occasion is {occasion}");
+            Answer::line(accepted, line)
         }
         Trigger::Pause { name } => {
             let path = format!("{}/pause", at(&name));
-            let paused = client.post(&path, &json!({})).await?;
-            terminal.result(&paused, || vec![line(&paused)]);
+            Answer::row(client.post(&path, &json!({})).await?, row)
         }
         Trigger::Resume { name } => {
             let path = format!("{}/resume", at(&name));
-            let resumed = client.post(&path, &json!({})).await?;
-            terminal.result(&resumed, || vec![line(&resumed)]);
+            Answer::row(client.post(&path, &json!({})).await?, row)
         }
         Trigger::History { name, after, limit } => {
             let after = parameters([("after", after.map(|after| after.to_string()))]);
             let path = format!("{}/history?limit={limit}{after}", at(&name));
-            history(&client.get(&path).await?, terminal);
+            history(client.get(&path).await?)
         }
         Trigger::Remove { name } => {
             let removed = client.delete(&at(&name)).await?;
-            terminal.result(&removed, || vec![format!("{name} is removed")]);
+            Answer::line(removed, format!("{name} is removed"))
         }
-    }
-    Ok(())
+    })
 }
 
 /// Adds the warnings about a trigger's targets, as a check of the configuration has them.
@@ -115,40 +122,29 @@ fn warnings(trigger: &Value) -> impl Iterator<Item = String> {
     warnings.map(|it| format!("  warning: {it}"))
 }
 
-fn history(page: &Value, terminal: Terminal) {
-    let runs = list(page, "/runs");
-    terminal.result(page, || runs.iter().map(run_line).collect());
-    match page.get("next_after").and_then(Value::as_u64) {
-        Some(next) => terminal.notice(&format!("there are older ones: --after {next} shows them")),
-        None if runs.is_empty() => terminal.notice("it has had no occasion yet"),
-        None => {}
-    }
-    let due = text(page, "/next_due_at");
-    if !due.is_empty() {
-        terminal.notice(&format!("its next occasion is due at {due}"));
-    }
+fn history(page: Value) -> Answer {
+    let due = match text(&page, "/next_due_at") {
+        "" => None,
+        due => Some(format!("its next occasion is due at {due}")),
+    };
+    let older = page.get("next_after").and_then(Value::as_u64);
+    let older = older.map(|next| format!("there are older ones: --after {next} shows them"));
+    Answer::list(page, "/runs", run_row, "it has had no occasion yet")
+        .notice(older)
+        .notice(due)
 }
 
-/// The line of a trigger.
-fn line(trigger: &Value) -> String {
-    let head = format!(
-        "{:<20}  {:<9}  {:<8}  next {}  last {}  for {}",
-        text(trigger, "/name"),
-        text(trigger, "/kind"),
-        state(trigger),
-        or_nothing(text(trigger, "/next_due_at")),
-        or_nothing(text(trigger, "/last_fired_at")),
-        or_nothing(text(trigger, "/user_id")),
-    );
-    let counts = [("failures", "/failures"), ("waiting", "/waiting")];
-    let counts = counts.map(|(what, pointer)| (what, number(trigger, pointer)));
-    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-    let counts = counts.map(|(what, count)| format!("{what} {count}"));
-    std::iter::once(head)
-        .chain(counts)
-        .chain(hearer(trigger).map(|who| format!("heard by {who}")))
-        .collect::<Vec<_>>()
-        .join("  ")
+fn row(trigger: &Value) -> Row {
+    let when = [
+        "next {/next_due_at}",
+        "last {/last_fired_at}",
+        "for {/user_id}",
+    ];
+    Row::of(trigger, &["{/name}", "{/kind}"], &[])
+        .cell(state(trigger))
+        .cells(trigger, &when)
+        .notes(trigger, &["failures {/failures}", "waiting {/waiting}"])
+        .note(hearer(trigger).map(|who| format!("heard by {who}")))
 }
 
 /// Returns the state of a trigger for people: one whose last time has come and gone is done, not
@@ -170,64 +166,42 @@ fn hearer(trigger: &Value) -> Option<String> {
 
 /// Returns all details of a trigger, a line each, without those that do not apply.
 fn trigger_lines(trigger: &Value) -> Vec<String> {
-    let lines = [
-        ("trigger", "/name"),
-        ("kind", "/kind"),
-        ("state", "/state"),
-        ("paused by", "/pause/kind"),
-        ("user", "/pause/user_id"),
-        ("error", "/pause/error"),
-        ("origin", "/origin"),
-        ("made by", "/made_by_agent_id"),
-        ("for", "/user_id"),
-        ("next due", "/next_due_at"),
-        ("last fired", "/last_fired_at"),
-        ("failures", "/failures"),
-        ("rests until", "/resting_until_at"),
-        ("waiting", "/waiting"),
-        ("defined", "/defined_at"),
-    ];
-    let lines = lines.into_iter().filter_map(|(name, pointer)| {
-        match name {
-            "state" => return Some(format!("{name:<14}{}", state(trigger))),
-            // Nobody paused it.
-            "paused by" if state(trigger) == DONE => return None,
-            _ => {}
-        }
-        let value = trigger.pointer(pointer).filter(|value| !value.is_null())?;
-        Some(format!("{name:<14}{}", plain(value)))
-    });
-    let lines = lines.chain(hearer(trigger).map(|who| format!("{:<14}{who}", "heard by")));
+    let state = state(trigger);
+    let mut shown_trigger = trigger.clone();
+    if let Some(fields) = shown_trigger.as_object_mut() {
+        // Nobody paused one that is done.
+        let paused_by = trigger.pointer("/pause/kind").filter(|_| state != DONE);
+        let told = json!({ "state": state, "paused_by": paused_by, "hearer": hearer(trigger) });
+        fields.insert("told".to_owned(), told);
+    }
+    let mut lines = details(&shown_trigger, &DETAILS);
     let spec = trigger.get("spec").and_then(Value::as_object);
     let spec = spec.into_iter().flatten();
-    let spec = spec.map(|(key, value)| format!("  {key} = {}", plain(value)));
-    lines.chain(spec).chain(warnings(trigger)).collect()
+    lines.extend(spec.map(|(key, value)| format!("  {key} = {}", shown(value))));
+    lines.extend(warnings(trigger));
+    lines
 }
 
-/// The line of an occasion.
-fn run_line(run: &Value) -> String {
-    let occasion = run.get("occasion").cloned().unwrap_or_default();
+/// The row of an occasion.
+fn run_row(run: &Value) -> Row {
+    let occasion = run.get("occasion").unwrap_or(&Value::Null);
     let messages = list(run, "/messages");
     let is_refused = |message: &Value| text(message, "/outcome") == REFUSED;
     let state = match text(run, "/state") {
         DONE if !messages.is_empty() && messages.iter().all(is_refused) => REFUSED,
         state => state,
     };
-    let mut parts = vec![
-        text(run, "/accepted_at").to_owned(),
-        format!("{state:<8}"),
-        occasion_text(&occasion),
+    let ends = [
+        "failed attempts {/attempts}",
+        "{?/stuck}its turn does not come to an end",
+        "{/error}",
     ];
-    let by = text(run, "/run_by_user_id");
-    parts.extend((!by.is_empty()).then(|| format!("run by {by}")));
-    parts.extend(messages.iter().map(message_text));
-    let attempts = number(run, "/attempts");
-    parts.extend((attempts > 0).then(|| format!("failed attempts {attempts}")));
-    let stuck = is_true(run, "/stuck");
-    parts.extend(stuck.then(|| "its turn does not come to an end".to_owned()));
-    let error = text(run, "/error");
-    parts.extend((!error.is_empty()).then(|| error.to_owned()));
-    parts.join("  ")
+    Row::of(run, &["{/accepted_at}"], &[])
+        .cell(state)
+        .note([occasion_text(occasion)])
+        .notes(run, &["run by {/run_by_user_id}"])
+        .note(messages.iter().map(message_text))
+        .notes(run, &ends)
 }
 
 /// Returns what happened, in words.
@@ -262,20 +236,9 @@ fn message_text(message: &Value) -> String {
     }
 }
 
-fn or_nothing(text: &str) -> &str {
-    if text.is_empty() { NOTHING } else { text }
-}
-
-/// Returns a value as a line shows it: texts without their quotes.
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{line, run_line, trigger_lines, warn, warnings};
+    use super::{row, run_row, trigger_lines, warn, warnings};
     use crate::config::Config;
     use serde_json::json;
 
@@ -307,9 +270,8 @@ mod tests {
             "last_fired_at": null,
         });
         assert_eq!(
-            line(&trigger),
-            "morning               schedule   resting   next 2026-12-15T08:00:00.000Z  last -  for \
-             ada  failures 5"
+            row(&trigger).line(),
+            "morning  schedule  resting  next 2026-12-15T08:00:00.000Z  last -  for ada  failures 5"
         );
     }
 
@@ -319,13 +281,10 @@ mod tests {
             "name": "once", "kind": "schedule", "state": "paused", "pause": { "kind": "done" },
             "user_id": "ada",
         });
-        let expected = "once                  schedule   done      next -  last -  for ada";
-        assert_eq!(line(&trigger), expected);
+        let expected = "once  schedule  done  next -  last -  for ada";
+        assert_eq!(row(&trigger).line(), expected);
         let shown = trigger_lines(&trigger);
-        assert!(
-            shown.contains(&"state         done".to_owned()),
-            "{shown:?}"
-        );
+        assert!(shown.contains(&"state        done".to_owned()), "{shown:?}");
         assert!(
             !shown.iter().any(|line| line.contains("paused")),
             "{shown:?}"
@@ -341,10 +300,10 @@ mod tests {
         assert_eq!(
             trigger_lines(&trigger),
             [
-                "trigger       morning",
-                "state         paused",
-                "paused by     user",
-                "user          ada",
+                "trigger      morning",
+                "state        paused",
+                "paused by    user",
+                "user         ada",
                 "  message = Hello.",
                 "  schedule = {\"every\":\"1h\"}",
             ]
@@ -360,7 +319,7 @@ mod tests {
                     "occasion": { "kind": "clock", "due": "D", "missed": 2 },
                     "messages": [{ "outcome": "accepted", "session_id": "s" }],
                 }),
-                "T  done      clock D (2 missed before)  -> session s  failed attempts 1",
+                "T  done  clock D (2 missed before)  -> session s  failed attempts 1",
             ),
             (
                 json!({
@@ -368,14 +327,14 @@ mod tests {
                     "occasion": { "kind": "clock", "due": "D" },
                     "messages": [{ "outcome": "refused", "reason": "r" }],
                 }),
-                "T  refused   clock D  refused: r",
+                "T  refused  clock D  refused: r",
             ),
             (
                 json!({
                     "accepted_at": "T", "state": "skipped",
                     "occasion": { "kind": "skipped", "due": "D", "count": 3, "reason": "missed" },
                 }),
-                "T  skipped   3 passed over from D (missed)",
+                "T  skipped  3 passed over from D (missed)",
             ),
             (
                 json!({
@@ -390,11 +349,11 @@ mod tests {
                     "occasion": { "kind": "files", "folder": "/in", "changes": 100, "more": 3 },
                     "messages": [{ "outcome": "waiting" }, { "outcome": "refused", "reason": "r" }],
                 }),
-                "T  fired     files /in (103 changes)  run by ada  message waiting  refused: r  its \
+                "T  fired  files /in (103 changes)  run by ada  message waiting  refused: r  its \
                  turn does not come to an end",
             ),
         ] {
-            assert_eq!(run_line(&run), expected);
+            assert_eq!(run_row(&run).line(), expected);
         }
     }
 }

@@ -1,31 +1,29 @@
 //! `usage`: what models and tools were asked, and what that cost.
 
+use crate::answer::{Answer, Row, table};
 use crate::cli::{Usage, UsageKey};
 use crate::client::{Client, parameters, segment};
-use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
-use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Rows that are asked for at a time.
 const PAGE: u64 = 1_000;
 /// Columns beside the key: title and field.
 const COLUMNS: [(&str, &str); 9] = [
-    ("calls", "model_calls"),
-    ("in", "input_tokens"),
-    ("out", "output_tokens"),
-    ("cached", "cached_tokens"),
-    ("cost", "cost_micros"),
-    ("tools", "tool_calls"),
-    ("active", "active_ms"),
-    ("unpriced", "unpriced_attempts"),
-    ("reserved", "reserved_cost_micros"),
+    ("calls", "/model_calls"),
+    ("in", "/input_tokens"),
+    ("out", "/output_tokens"),
+    ("cached", "/cached_tokens"),
+    ("cost", "/cost_micros"),
+    ("tools", "/tool_calls"),
+    ("active", "/active_ms"),
+    ("unpriced", "/unpriced_attempts"),
+    ("reserved", "/reserved_cost_micros"),
 ];
 
 /// Runs the command.
-pub(super) async fn run(loaded: &Loaded, what: Usage, terminal: Terminal) -> Result<(), Failure> {
-    let client = Client::new(loaded)?;
+pub(super) async fn run(client: &Client, what: Usage) -> Result<Answer, Failure> {
     let filter = parameters([
         ("from", what.from),
         ("to", what.to),
@@ -39,96 +37,76 @@ pub(super) async fn run(loaded: &Loaded, what: Usage, terminal: Terminal) -> Res
     let mut rows = list(&first, "/usage").to_vec();
     let mut next = text(&first, "/next_after").to_owned();
     while !next.is_empty() {
-        let page = client
-            .get(&format!("{path}&after={}", segment(&next)))
-            .await?;
+        let page = format!("{path}&after={}", segment(&next));
+        let page = client.get(&page).await?;
         rows.extend_from_slice(list(&page, "/usage"));
         next = text(&page, "/next_after").to_owned();
     }
+    let from = text(&first, "/from");
+    let to = text(&first, "/to");
+    let notice = format!(
+        "{from} to {to}, days in UTC; cost in the currency of the configured prices; reserved: for \
+         requests whose usage no provider reported, in no other column"
+    );
     let document = json!({
-        "by": by,
-        "from": text(&first, "/from"),
-        "to": text(&first, "/to"),
-        "usage": rows,
-        "total": first.get("total"),
+        "by": by, "from": from, "to": to, "usage": rows, "total": first.get("total"),
     });
-    terminal.result(&document, || table(what.by, &document));
-    terminal.notice(&format!(
-        "{} to {}, days in UTC; cost in the currency of the configured prices; reserved: for \
-         requests whose usage no provider reported, in no other column",
-        text(&document, "/from"),
-        text(&document, "/to")
-    ));
-    Ok(())
+    let lines = lines(what.by, &document);
+    Ok(Answer::new(document, lines).notice([notice]))
 }
 
 /// The lines of a table: titles, a row for each key, and the total.
-fn table(by: UsageKey, document: &Value) -> Vec<String> {
-    let title = [by.as_str().to_owned()]
-        .into_iter()
-        .chain(COLUMNS.map(|(title, _)| title.to_owned()))
-        .collect();
-    let rows = list(document, "/usage").iter().map(|row| {
-        let path = text(row, "/agent_path");
-        let key = match (by, text(row, "/key")) {
-            (UsageKey::Agent, key) if path.is_empty() => named(key, "(purged)"),
-            (UsageKey::Agent, _) => path.to_owned(),
-            (UsageKey::Session, key) if path.is_empty() => named(key, "(purged)"),
-            (UsageKey::Session, key) => format!("{key} {path}"),
-            (UsageKey::User, key) => named(key, "(purged)"),
-            (UsageKey::Model, key) => named(key, "(no model)"),
-            (UsageKey::Day, key) => key.to_owned(),
-        };
-        cells(key, row)
-    });
-    let total = document.get("total").cloned().unwrap_or_default();
-    let lines: Vec<Vec<String>> = [title]
-        .into_iter()
-        .chain(rows)
-        .chain([cells("total".to_owned(), &total)])
-        .collect();
-    aligned(&lines)
+fn lines(by: UsageKey, document: &Value) -> Vec<String> {
+    let titles = Row::default().cell(by.as_str());
+    let titles = COLUMNS
+        .iter()
+        .fold(titles, |row, (title, _)| row.number(*title));
+    let rows = list(document, "/usage").iter();
+    let rows = rows.map(|it| row(&key(by, it), it));
+    let total = document.get("total").unwrap_or(&Value::Null);
+    table(
+        [titles]
+            .into_iter()
+            .chain(rows)
+            .chain([row("total", total)]),
+    )
 }
 
-fn named(key: &str, without: &str) -> String {
-    if key.is_empty() { without } else { key }.to_owned()
+/// The key of a sum in words.
+fn key(by: UsageKey, sum: &Value) -> String {
+    let path = text(sum, "/agent_path");
+    let key = text(sum, "/key");
+    let without = |words: &str| if key.is_empty() { words } else { key }.to_owned();
+    match by {
+        UsageKey::Agent if !path.is_empty() => path.to_owned(),
+        UsageKey::Session if !path.is_empty() => format!("{key} {path}"),
+        UsageKey::Agent | UsageKey::Session | UsageKey::User => without("(purged)"),
+        UsageKey::Model => without("(no model)"),
+        UsageKey::Day => key.to_owned(),
+    }
 }
 
-fn cells(key: String, row: &Value) -> Vec<String> {
-    let cell = |(_, field): (&str, &str)| {
-        let value = number(row, &format!("/{field}"));
-        match field {
-            "cost_micros" | "reserved_cost_micros" => {
-                format!("{}.{:06}", value / 1_000_000, value % 1_000_000)
-            }
-            "active_ms" => format!("{}.{:03}s", value / 1_000, value % 1_000),
+fn row(key: &str, sum: &Value) -> Row {
+    let cell = |row: Row, field: &str| {
+        let value = number(sum, field);
+        row.number(match field {
+            "/cost_micros" | "/reserved_cost_micros" => money(value),
+            "/active_ms" => format!("{}.{:03}s", value / 1_000, value % 1_000),
             _ => value.to_string(),
-        }
+        })
     };
-    [key].into_iter().chain(COLUMNS.map(cell)).collect()
+    let fields = COLUMNS.iter().map(|(_, field)| *field);
+    fields.fold(Row::default().cell(key), cell)
 }
 
-/// The cells as lines: the first column to the left, all others to the right.
-fn aligned(lines: &[Vec<String>]) -> Vec<String> {
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..=COLUMNS.len()).map(width).collect();
-    let line = |cells: &Vec<String>| {
-        let padded = cells.iter().zip(&widths).enumerate();
-        let padded = padded.map(|(column, (cell, width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        padded.collect::<Vec<_>>().join("  ")
-    };
-    lines.iter().map(line).collect()
+/// Millionths of a currency as a number of it.
+pub(super) fn money(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{UsageKey, table};
+    use super::{UsageKey, lines};
     use serde_json::json;
 
     #[test]
@@ -143,9 +121,8 @@ mod tests {
             "total": { "model_calls": 13, "input_tokens": 3_010, "cost_micros": 1_250_005,
                        "reserved_cost_micros": 54_783 },
         });
-        let table = table(UsageKey::Agent, &document);
         assert_eq!(
-            table,
+            lines(UsageKey::Agent, &document),
             [
                 "agent         calls    in  out  cached      cost  tools  active  unpriced  reserved",
                 "(purged)          1    10    0       0  0.000005      0  0.000s         0  0.000000",

@@ -1,9 +1,10 @@
-//! The switches of the host's own tools with which agents reach each other.
+//! Work that agents give each other: the switches of the host's tools for it, and delegations.
 
 use super::finding::Finding;
 use super::patterns;
+use domain::delegate::{self, CacheLimits};
 use domain::grant::PatternList;
-use domain::{delegate, talk};
+use domain::talk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -19,6 +20,18 @@ pub(crate) struct AgentToolsConfig {
     /// `reply_to_caller` and `delegate`, or patterns such as `agents_*`. Tools of components are
     /// not switched off by it.
     pub(crate) disabled: PatternList,
+}
+
+/// Settings of delegations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct DelegationConfig {
+    /// The cache for results of operations that only read. Off without it. A result is used again
+    /// for the same operation and parameters of the same agent, user and authority, until it is too
+    /// old, something is written for that user, a session or an agent is purged, or the
+    /// configuration or a component changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cache: Option<CacheLimits>,
 }
 
 impl AgentToolsConfig {

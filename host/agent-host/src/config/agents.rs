@@ -3,7 +3,7 @@
 use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
-use super::{chat_provider, external, known, patterns, ranges};
+use super::{chat_provider, external, known, patterns};
 use domain::definition::{Definition, ToolExposure, check_look};
 use domain::grant::PatternList;
 use domain::id::AgentId;
@@ -35,7 +35,6 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
                 format!("`{id}` is defined twice; give one of them another agentId"),
             ));
         }
-        findings.extend(ranges::check(&key("limits"), &definition.limits));
         if let Err((name, message)) = definition.check_limits() {
             findings.push(error(key(name), message));
         }
@@ -150,20 +149,16 @@ fn too_little_time(config: &Config, definition: &Definition) -> Vec<(&'static st
     found
 }
 
-/// Finds numbers of an agent's memory that are out of their ranges, and agents that are not there.
+/// Finds agents of an agent's memory that are not there.
 fn check_memory(
     config: &Config,
     definition: &Definition,
     key: &dyn Fn(&str) -> String,
     findings: &mut Vec<Finding>,
 ) {
-    if let Some(hints) = &definition.memory_hints {
-        findings.extend(ranges::check(&key("memoryHints"), hints));
-    }
     let Some(memory) = &definition.memory else {
         return;
     };
-    findings.extend(ranges::check(&key("memory"), memory));
     let named = std::iter::once(("memory.agent", &memory.agent))
         .chain(memory.search.iter().map(|search| ("memory.search", search)));
     for (name, agent) in named {

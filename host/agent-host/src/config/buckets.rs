@@ -1,12 +1,10 @@
 //! Checks of the buckets that a component is granted.
 
 use super::finding::{Finding, error};
-use super::ranges;
 use domain::grant::BucketGrant;
 use std::collections::BTreeSet;
 
-/// Names that no bucket can have, buckets that are granted twice, and quotas that are out of their
-/// ranges.
+/// Names that no bucket can have, and buckets that are granted twice.
 pub(super) fn check(component: &str, granted: &[BucketGrant], findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for (index, grant) in granted.iter().enumerate() {
@@ -25,6 +23,5 @@ pub(super) fn check(component: &str, granted: &[BucketGrant], findings: &mut Vec
             );
             findings.push(error(format!("{key}.bucket"), message));
         }
-        findings.extend(ranges::check(&key, grant));
     }
 }

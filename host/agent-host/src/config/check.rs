@@ -5,10 +5,11 @@ use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, connectors, directories, elsewhere, environment, external, file_system,
-    identity, literal_paths, network, paths, patterns, personas, programs, ranges, secrets, skills,
-    triggers, turn_limits,
+    identity, literal_paths, mute, network, paths, patterns, personas, programs, ranges, secrets,
+    skills, triggers, turn_limits, unmatched, wanted,
 };
 use crate::guests;
+use broker::Catalogue;
 use domain::grant::GuestLimits;
 use domain::path::PathKind;
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
     paths::check_roles(&loaded.config, &mut findings);
-    skills::folders::check(loaded, &mut findings);
+    skills::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);
@@ -35,10 +36,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_models(loaded, &mut findings);
     turn_limits::check(&loaded.config, &mut findings);
     programs::check(loaded, &mut findings);
-    findings.extend(loaded.config.limits.check());
-    findings.extend(loaded.config.delegation.check());
     findings.extend(loaded.config.agent_tools.check());
-    findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
+    findings.extend(ranges::check(&loaded.config));
     identity::check(&loaded.config.server.identity, &mut findings);
     file_system::check(loaded, &mut findings);
     let listen = loaded.config.server.listen;
@@ -49,6 +48,20 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
         );
         findings.push(warning("server.listen", message));
     }
+    findings
+}
+
+/// Finds what an operator should look at in the code of the components: patterns and wishes that it
+/// does not fit.
+pub(crate) fn about_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
+    let Config {
+        agents, components, ..
+    } = &loaded.config;
+    let tools = || catalogue.tools().map(|(_, tool)| &**tool);
+    let entries = || catalogue.entries().map(|entry| &**entry);
+    let mut findings = unmatched::unmatched(agents, tools());
+    findings.extend(mute::mute(agents, components, entries()));
+    findings.extend(wanted::wanted(agents, entries(), tools()));
     findings
 }
 
@@ -109,10 +122,6 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }
             Some(_) | None => {}
         }
-        findings.extend(ranges::check(
-            &format!("components.{name}.limits"),
-            &component.limits,
-        ));
         directories::check(loaded, name, &component.directories, findings);
         buckets::check(name, &component.key_value, findings);
         environment::check(name, &component.environment, findings);

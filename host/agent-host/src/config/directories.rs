@@ -6,8 +6,8 @@ mod tests;
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::trusted::own_of_host;
-use super::{literal_paths, locations, ranges};
-use crate::invocation::quoted;
+use super::{literal_paths, locations};
+use crate::terminal::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
 };
@@ -125,7 +125,6 @@ pub(super) fn check(
                 format!("`{at}` is granted twice; give one of the two folders another `at`"),
             ));
         }
-        findings.extend(ranges::check(&key, directory));
         check_patterns(&key, directory, findings);
         if *access == Access::ReadOnly && directory.has_quota() {
             let message = "nothing is written to a read-only folder, so its quota says nothing; remove it, \

@@ -1,9 +1,8 @@
 //! The configuration as a whole, and the file that it was read from.
 
-use super::agent_tools::AgentToolsConfig;
+use super::agent_tools::{AgentToolsConfig, DelegationConfig};
 use super::chat_provider;
 use super::component::ComponentConfig;
-use super::delegation::DelegationConfig;
 use super::hooks::HooksConfig;
 use super::limits::LimitsConfig;
 use super::locations;
@@ -56,16 +55,20 @@ pub(crate) struct Config {
     pub(crate) default_system_prompt: Option<String>,
     /// Secrets by name, and the sources of their values: `{ env = "NAME" }`, `{ file = "path" }` or
     /// `{ command = ["program", "word"] }`. Values never appear here.
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) secrets: BTreeMap<String, SecretSource>,
     /// The providers of models, by name.
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) providers: BTreeMap<String, llm::ProviderConfig>,
     /// Models by alias. Only these can be asked.
     pub(crate) models: BTreeMap<String, llm::ModelConfig>,
     /// The number and timing of retries of a failed model call.
     pub(crate) retry: llm::RetryLimits,
     /// The time limits of model calls.
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) timeouts: llm::Timeouts,
     /// The conditions under which a failing provider is left alone.
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) breaker: llm::BreakerLimits,
     /// Limits on the load of the host as a whole, and on the work that agents give each other.
     pub(crate) limits: LimitsConfig,
@@ -114,10 +117,7 @@ impl Config {
         let of_hooks = self.hooks.as_ref().map(|hooks| hooks.token.as_str());
         let mut of_triggers = self.triggers.values().filter_map(|spec| match &spec.on {
             TriggerKind::Webhook(webhook) => Some(webhook.auth.secret()),
-            TriggerKind::Schedule(_)
-            | TriggerKind::Heartbeat(_)
-            | TriggerKind::Files(_)
-            | TriggerKind::Events(_) => None,
+            _ => None,
         });
         let checks = self.connectors.values();
         let mut checks = checks.filter_map(|spec| spec.webhook.as_ref());

@@ -2,7 +2,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
-use super::{network, ranges, secrets};
+use super::{network, secrets};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
 use domain::external::{COMPONENT, ExternalSettings};
@@ -30,7 +30,6 @@ pub(super) fn check(
         }
         (AgentType::External, Some(program)) => program,
     };
-    findings.extend(ranges::check(&key("external"), program));
     if definition.template_for.is_some() {
         let message = "no agents are made of an external one, because its secret is its own; take \
                        this out";

@@ -7,7 +7,7 @@
 
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use runtime::FileSystemKind;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,7 @@
 //! The findings of the configuration's checks: a key, a message, and how bad it is.
 
 use serde::Serialize;
+use std::fmt;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,6 +20,16 @@ pub(crate) struct Finding {
     pub(crate) key: String,
     /// The fault and its fix.
     pub(crate) message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}: {}: {}", self.key, self.message)
+    }
 }
 
 /// Makes a finding because of which the host does not start.

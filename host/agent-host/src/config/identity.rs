@@ -1,7 +1,6 @@
 //! Checks of the issuers of tokens that a host trusts.
 
 use super::finding::{Finding, error, warning};
-use super::ranges;
 use api::identity::{IssuerConfig, plain_again};
 use domain::user::Scope;
 
@@ -11,7 +10,6 @@ use domain::user::Scope;
 pub(super) fn check(issuers: &[IssuerConfig], findings: &mut Vec<Finding>) {
     for (index, issuer) in issuers.iter().enumerate() {
         let section = format!("server.identity[{index}]");
-        findings.extend(ranges::check(&section, issuer));
         findings.extend(
             issuer
                 .problems()

@@ -12,7 +12,7 @@ use super::document::Loaded;
 use super::finding::{Finding, warning};
 use super::shared;
 use crate::fields::{list, number, text};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use domain::grant::{BucketGrant, DirectoryGrant, FolderPattern, Grant, Segment};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,8 +3,6 @@
 //! The limits of one turn are set at its agent, those of one component call at the component, those
 //! of clients at the server.
 
-use super::finding::Finding;
-use super::ranges;
 use domain::residency::Patience;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,23 +14,29 @@ use std::path::PathBuf;
 pub(crate) struct LimitsConfig {
     /// Guests (steps of agents and calls of tools) that run at the same time; more wait.
     #[schemars(range(min = 1, max = 1_000))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) instances_max: u32,
     /// Guests that wait for a slot; more are refused as busy and tried again.
     #[schemars(range(min = 0, max = 100_000))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) instances_waiting_max: u32,
     /// Milliseconds that a guest waits for a slot before it is refused as busy.
     #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) instance_wait_ms_max: u64,
     /// Bytes of all memories and tables of all guests together.
     #[schemars(range(min = 67_108_864, max = 1_099_511_627_776_u64))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) instances_memory_bytes_max: u64,
     /// Bytes of one component's file.
     #[schemars(range(min = 65_536, max = 268_435_456))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) component_bytes_max: u64,
     /// Model calls that run at the same time. Users take turns, and in a user's turn the calls for
     /// the most urgent delegations go first. Each provider also has a limit of its own,
     /// `concurrentMax`.
     #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-read" = "start"))]
     pub(crate) model_calls_max: u32,
     /// Tokens of a turn's limit that are reserved for the reply to a model call, and that the reply
     /// may have, if neither the call nor its model has a limit. A longer reply is shortened to no
@@ -165,10 +169,5 @@ impl LimitsConfig {
             },
             ..broker::Limits::default()
         }
-    }
-
-    /// Every value that is out of its range.
-    pub(crate) fn check(&self) -> Vec<Finding> {
-        ranges::check("limits", self)
     }
 }

@@ -3,73 +3,68 @@
 
 use super::document::Config;
 use super::finding::{Finding, error};
-use super::secrets::SecretSource;
-use std::path::{Path, PathBuf};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The keys with a path: `*` stands for any name, `[]` for every entry. Of a command only the first
+/// word is one: the others may be meant for a shell that it begins.
+const PATHS: [&str; 13] = [
+    "components.*.path",
+    "components.*.directories.[].path",
+    "skills.*.path",
+    "secrets.*.file",
+    "secrets.*.command",
+    "providers.*.apiKeyFile",
+    "providers.*.script",
+    "providers.*.program.path",
+    "providers.*.program.folder",
+    "providers.*.program.home",
+    "providers.*.program.readFolders.[]",
+    "server.dataDir",
+    "server.tokenFile",
+];
 
 /// Finds all paths with such a sign.
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
-    let Config {
-        components,
-        skills,
-        secrets,
-        providers,
-        server,
-        ..
-    } = config;
-    let mut paths: Vec<(String, &PathBuf)> = Vec::new();
-    for (name, component) in components {
-        let file = component.path.iter();
-        paths.extend(file.map(|path| (format!("components.{name}.path"), path)));
-        let folders = component.directories.iter().enumerate();
-        paths.extend(folders.map(|(index, folder)| {
-            let key = format!("components.{name}.directories[{index}].path");
-            (key, &folder.path)
-        }));
+    let config = json!(config);
+    for pattern in PATHS {
+        let names: Vec<&str> = pattern.split('.').collect();
+        each(&config, &names, "", &mut |key, path| {
+            let message = sign(Path::new(path)).map(|sign| {
+                format!(
+                    "`{sign}` stands for nothing here, as no shell reads the configuration; write \
+                     the whole path, such as `/home/ada/work`"
+                )
+            });
+            findings.extend(message.map(|message| error(key, message)));
+        });
     }
-    let skills = skills.iter();
-    paths.extend(skills.map(|(name, skill)| (format!("skills.{name}.path"), &skill.path)));
-    paths.extend(secrets.iter().filter_map(|(name, source)| match source {
-        SecretSource::File(path) => Some((format!("secrets.{name}.file"), path)),
-        SecretSource::Env(_) | SecretSource::Command(_) => None,
-    }));
-    for (name, provider) in providers {
-        let of = |key: &str| format!("providers.{name}.{key}");
-        let file = provider.api_key_file.iter();
-        paths.extend(file.map(|path| (of("apiKeyFile"), path)));
-        let script = provider.script.iter();
-        paths.extend(script.map(|path| (of("script"), path)));
-        if let Some(program) = &provider.program {
-            paths.push((of("program.path"), &program.path));
-            paths.push((of("program.folder"), &program.folder));
-            paths.push((of("program.home"), &program.home));
-            let folders = program.read_folders.iter().enumerate();
-            paths.extend(
-                folders
-                    .map(|(index, folder)| (of(&format!("program.readFolders[{index}]")), folder)),
-            );
+}
+
+/// Calls a function with the key and the text of each value at a pattern; of a command, that of its
+/// program.
+fn each(value: &Value, pattern: &[&str], key: &str, found: &mut dyn FnMut(&str, &str)) {
+    let below = |name: &str| match key {
+        "" => name.to_owned(),
+        key => format!("{key}.{name}"),
+    };
+    match (pattern.split_first(), value) {
+        (None, Value::String(text)) => found(key, text),
+        (None, Value::Array(words)) => {
+            let program = words.first().and_then(Value::as_str);
+            program.into_iter().for_each(|program| found(key, program));
         }
+        (Some((&"[]", rest)), Value::Array(entries)) => {
+            for (index, entry) in entries.iter().enumerate() {
+                each(entry, rest, &format!("{key}[{index}]"), found);
+            }
+        }
+        (Some((name, rest)), Value::Object(fields)) => {
+            let named = fields.iter().filter(|(it, _)| *name == "*" || it == name);
+            named.for_each(|(it, field)| each(field, rest, &below(it), found));
+        }
+        _ => {}
     }
-    let data = server.data_dir.iter();
-    paths.extend(data.map(|path| ("server.dataDir".to_owned(), path)));
-    let token = server.token_file.iter();
-    paths.extend(token.map(|path| ("server.tokenFile".to_owned(), path)));
-    // The other words of a command may be meant for a shell that it begins.
-    let programs = secrets.iter().filter_map(|(name, source)| match source {
-        SecretSource::Command(words) => {
-            Some((format!("secrets.{name}.command"), Path::new(words.first()?)))
-        }
-        SecretSource::File(_) | SecretSource::Env(_) => None,
-    });
-    let paths = paths.into_iter().map(|(key, path)| (key, path.as_path()));
-    let found = paths.chain(programs).filter_map(|(key, path)| {
-        let sign = sign(path)?;
-        let message = format!(
-            "`{sign}` stands for nothing here, as no shell reads the configuration; write the \
-             whole path, such as `/home/ada/work`"
-        );
-        Some(error(key, message))
-    });
-    findings.extend(found);
 }
 
 /// Returns the sign in a path that a shell would replace; none in most.

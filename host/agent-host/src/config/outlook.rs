@@ -122,10 +122,7 @@ pub(crate) fn never_due(config: &Config, now: Timestamp) -> Vec<Finding> {
                     "heartbeat.activeHours",
                     "write hours that begin and end at different times",
                 ),
-                TriggerKind::Heartbeat(_)
-                | TriggerKind::Webhook(_)
-                | TriggerKind::Files(_)
-                | TriggerKind::Events(_) => return None,
+                _ => return None,
             };
             let is_over = due(name, spec, now).is_ok_and(|times| times.is_empty());
             let message = format!("it never fires: no time of it is to come; {fix}");

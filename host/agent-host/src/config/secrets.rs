@@ -5,7 +5,7 @@ use super::component::EnvironmentValue;
 use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::locations::text_variable;
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use domain::secret::{
     SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name,
 };

@@ -13,6 +13,7 @@ const PORT: u16 = 7777;
 /// The address at which the host listens, the location of its data, and its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(extend("x-read" = "start"))]
 pub(crate) struct ServerConfig {
     /// Address and port. The API speaks plain HTTP: on anything but loopback, put a proxy in front
     /// that speaks TLS.

@@ -228,19 +228,7 @@ impl Checked<'_> {
             }
             // Apps, and users of a gateway's own, hear what is said there. Others are told of by
             // their rules, or work for those above them.
-            (
-                PathKind::Connector
-                | PathKind::Agent
-                | PathKind::Cron
-                | PathKind::Task
-                | PathKind::Subuser
-                | PathKind::App
-                | PathKind::System
-                | PathKind::Sub
-                | PathKind::Memory
-                | PathKind::Search,
-                _,
-            ) => {}
+            _ => {}
         }
     }
 

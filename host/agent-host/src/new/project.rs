@@ -4,7 +4,7 @@ mod languages;
 
 use super::carried::WIT;
 use super::{Kind, Language};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use clap::ValueEnum;
 use languages::Parts;
 use std::path::Path;

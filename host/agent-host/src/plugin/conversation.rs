@@ -16,7 +16,6 @@ use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, InputAccepted, RunStarted, Source};
 use domain::id::NotAnId;
-use domain::limits::TurnLimits;
 use domain::message::{Draft, Role};
 use domain::operation::{CallUsage, Settlement};
 use domain::run::Run;
@@ -24,9 +23,9 @@ use domain::run::check::check;
 use domain::run::decide::{Taken, decide};
 use domain::run::intake::{Intake, intake};
 use domain::run::settle::settlement;
+use domain::session::CHAT;
 use domain::step::{Decision, StepResult};
 use domain::time::Timestamp;
-use domain::user::UserId;
 use runtime::{AgentDescription, Outcome, Stepped};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -37,8 +36,6 @@ const STEPS_MAX: u32 = 12;
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
 /// An id of anything in a scripted conversation.
 const ID: &str = "00000000-0000-4000-8000-000000000001";
-/// The session type of a conversation that begins with a message.
-const CHAT: &str = "chat";
 /// The salt of a scripted conversation.
 const SALT: Salt = Salt([0; 16]);
 
@@ -335,60 +332,25 @@ fn id<T: FromStr<Err = NotAnId>>() -> Result<T, NotAnId> {
 /// The message, or the opening, with which a conversation begins.
 fn input(session_type: &str) -> Result<InputAccepted, NotAnId> {
     let says = session_type == CHAT;
+    let source = if says { Source::Api } else { Source::Opening };
     Ok(InputAccepted {
-        user_id: UserId::local(),
-        input: id()?,
-        session: id()?,
-        source: if says { Source::Api } else { Source::Opening },
         message: says.then(|| Draft::text(Role::User, "api", "Hello.")),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time: NOW,
+        ..InputAccepted::of(id()?, id()?, source, NOW)
     })
 }
 
 fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId> {
     Ok(RunStarted {
-        compacts: None,
-        compacted: None,
-        overrides: None,
-        session_config: None,
-        session_expires_at: None,
-        run: id()?,
-        session: id()?,
-        agent: id()?,
-        definition: DefinitionId("sample".to_owned()),
         session_type: session_type.to_owned(),
-        component,
-        resolved_config: ResolvedConfigDigests::all_of(Digest::of(b"null")),
-        configuration: Digest::of(b"null"),
-        persona: None,
-        base: None,
-        base_message: 0,
-        revision: 0,
-        session_state: Digest::of(b"null"),
         claimed: vec![id()?],
-        permissions: Default::default(),
-        collected: false,
-        overflow: None,
-        limits: TurnLimits::default(),
-        accounts: Default::default(),
-        deadline: None,
-        reply_to: None,
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        priority: Default::default(),
-        denies: Default::default(),
-        untrusted: false,
-        hints: Vec::new(),
-        sections: None,
-        user_id: UserId::local(),
-        model: None,
-        generation: domain::sampling::GenerationSettings::default(),
-        time: NOW,
+        ..RunStarted::of(
+            id()?,
+            id()?,
+            id()?,
+            DefinitionId("sample".to_owned()),
+            component,
+            NOW,
+        )
     })
 }
 

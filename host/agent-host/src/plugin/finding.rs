@@ -1,7 +1,6 @@
 //! Findings of a test of a plugin: what is wrong, where, and how to fix it.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// The weight of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,10 +30,11 @@ impl Severity {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     /// The part of the plugin.
+    #[serde(rename = "where")]
     pub(crate) place: String,
     pub(crate) what: String,
     pub(crate) fix: String,
@@ -105,14 +105,6 @@ impl Finding {
         let stderr = self.stderr.iter().map(|line| format!("  stderr   {line}"));
         std::iter::once(self.line()).chain(stderr).collect()
     }
-
-    /// Returns the document for programs.
-    pub(crate) fn document(&self) -> Value {
-        json!({
-            "severity": self.severity, "where": self.place, "what": self.what, "fix": self.fix,
-            "stderr": self.stderr,
-        })
-    }
 }
 
 /// Returns how many findings there are of each weight, in words.
@@ -141,8 +133,9 @@ mod tests {
         assert_eq!(finding.lines(), [line]);
         let finding = finding.with_stderr(&["TypeError: text".to_owned()]);
         assert_eq!(finding.lines(), [line, "  stderr   TypeError: text"]);
-        assert_eq!(finding.document()["stderr"][0], "TypeError: text");
-        assert_eq!(finding.document()["where"], "tool `t`");
+        let document = serde_json::json!(finding);
+        assert_eq!(document["stderr"][0], "TypeError: text");
+        assert_eq!(document["where"], "tool `t`");
         assert_eq!(
             summary(&[finding, Finding::note("a", "b", "c")]),
             "1 error, 0 warnings, 1 note"

@@ -158,14 +158,7 @@ fn ending(fired: &Fired) -> Option<String> {
         }),
         Outcome::Returned(Err(TriggerError::Rejected(_))) => Some("rejected".to_owned()),
         Outcome::Returned(Err(TriggerError::RetryLater(_))) => Some("put off".to_owned()),
-        Outcome::Refused { .. }
-        | Outcome::Trapped { .. }
-        | Outcome::OutOfMemory
-        | Outcome::OutOfCpu
-        | Outcome::TimedOut
-        | Outcome::Busy
-        | Outcome::TooOften { .. }
-        | Outcome::Faulted { .. } => None,
+        _ => None,
     }
 }
 

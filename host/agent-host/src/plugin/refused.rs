@@ -70,15 +70,7 @@ pub(crate) fn finding(refused: &LoadError) -> Finding {
         LoadError::DescribeRefused { detail } => {
             Finding::error(DESCRIBE, detail.clone(), "change what it returns there")
         }
-        LoadError::NotAComponent { .. }
-        | LoadError::Truncated { .. }
-        | LoadError::Invalid(_)
-        | LoadError::CompileTimedOut { .. }
-        | LoadError::CompilerEnded { .. }
-        | LoadError::Incompatible(_)
-        | LoadError::SeveralWorlds { .. }
-        | LoadError::Busy
-        | LoadError::Faulted { .. } => said(refused),
+        _ => said(refused),
     }
 }
 

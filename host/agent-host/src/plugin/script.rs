@@ -61,14 +61,7 @@ impl Script {
                 untrusted: false,
             },
             Performer::Refused { outcome, .. } => refused(outcome),
-            Performer::Tool { .. }
-            | Performer::Agent { .. }
-            | Performer::Detached { .. }
-            | Performer::Command { .. }
-            | Performer::External { .. }
-            | Performer::Memory { .. }
-            | Performer::Lasting { .. }
-            | Performer::Reply { .. } => Ended::Gave {
+            _ => Ended::Gave {
                 parts: vec![Part::text("done, as scripted")],
                 untrusted: false,
             },

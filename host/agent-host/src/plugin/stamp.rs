@@ -1,9 +1,9 @@
 //! `plugin stamp`: writes a manifest into a component, for languages whose compilers write none.
 
+use crate::answer::Answer;
+use crate::cli::Stamp;
 use crate::failure::{Exit, Failure};
-use crate::terminal::Terminal;
 use anyhow::{Context, Error, anyhow};
-use clap::Args;
 use domain::digest::Digest;
 use domain::manifest::Manifest;
 use domain::shown::visible;
@@ -11,69 +11,19 @@ use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
-/// The help below the options.
-pub(super) const HELP: &str = concat!(
-    "Takes no host and no configuration, and runs nothing of the component. A manifest that the ",
-    "component carries already is replaced. A component in Rust has one from its `Cargo.toml` and ",
-    "`export_tools!`.",
-    r#"
-
-Example:
-  agent-host plugin stamp word-count.wasm --manifest manifest.json
-
-A manifest with every field, of which only `manifest` must be there:
-  {
-    "manifest": 1,
-    "version": "0.1.0",
-    "authors": ["Ann <ann@example.com>"],
-    "licence": "Apache-2.0",
-    "homepage": "https://example.com/word-count",
-    "wants": {
-      "hosts": [
-        { "host": "api.example.com", "methods": ["GET", "POST"], "reason": "looks words up" }
-      ],
-      "folders": [
-        { "at": "/workspace", "access": "read-only", "reason": "counts in files" }
-      ],
-      "buckets": [
-        { "bucket": "counts", "access": "read-write", "reason": "keeps totals" }
-      ],
-      "secrets": [
-        { "secret": "words", "host": "api.example.com", "header": "authorization",
-          "prefix": "Bearer ", "reason": "signs in" }
-      ]
-    }
-  }
-
-`wants` grants nothing: `agent-host component check` shows the lines that would."#
-);
+use std::path::Path;
 
 /// Characters that are shown of a place in a manifest: it may be a key of that file.
 const PLACE_CHARS_MAX: usize = 100;
 /// The permissions of a new file, less the umask.
 const FILE_MODE: u32 = 0o666;
 
-/// The component, and the manifest for it.
-#[derive(Debug, Args)]
-pub(crate) struct Stamp {
-    /// The component's file
-    file: PathBuf,
-    /// The manifest, a JSON file
-    #[arg(long, value_name = "FILE")]
-    manifest: PathBuf,
-    /// Write the result here instead of over the component
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// A file cannot be read or written, the manifest is not sound, or the component is none. Then
 /// nothing is written.
-pub(crate) fn run(stamp: &Stamp, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(stamp: &Stamp) -> Result<Answer, Failure> {
     let manifest = manifest_in(&stamp.manifest)?;
     let code = read(&stamp.file)?;
     let stamped = runtime::stamped(&code, &manifest).map_err(|refused| {
@@ -86,10 +36,8 @@ pub(crate) fn run(stamp: &Stamp, terminal: Terminal) -> Result<(), Failure> {
     let digest = Digest::of(&stamped).reference();
     let file = out.display().to_string();
     let document = json!({ "file": file, "digest": digest, "manifest": manifest });
-    terminal.result(&document, || {
-        vec![format!("{file}: carries the manifest now, {digest}")]
-    });
-    Ok(())
+    let line = format!("{file}: carries the manifest now, {digest}");
+    Ok(Answer::line(document, line))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Error> {
@@ -127,16 +75,16 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HELP, Stamp, manifest_in, run};
+    use super::{Stamp, manifest_in, run};
+    use crate::cli::STAMP_HELP;
     use crate::failure::Exit;
-    use crate::terminal::Terminal;
     use domain::manifest::Manifest;
 
     #[test]
     fn the_help_has_a_sound_manifest() {
-        let from = HELP.find("  {\n").unwrap();
-        let to = HELP.rfind("  }\n").unwrap() + "  }\n".len();
-        let manifest = Manifest::parse(&HELP.as_bytes()[from..to]).unwrap();
+        let from = STAMP_HELP.find("  {\n").unwrap();
+        let to = STAMP_HELP.rfind("  }\n").unwrap() + "  }\n".len();
+        let manifest = Manifest::parse(&STAMP_HELP.as_bytes()[from..to]).unwrap();
         let wants = manifest.wants;
         assert_eq!(
             [
@@ -171,7 +119,7 @@ mod tests {
                 manifest: at("manifest.json"),
                 out: None,
             };
-            let failure = run(&stamp, Terminal::new(true, true)).unwrap_err();
+            let failure = run(&stamp).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);
             let error = failure.error.to_string();
             assert!(error.contains(field), "{error}");

@@ -217,11 +217,7 @@ fn misfit(tool: &ToolDefinition, arguments: &Value, end: &CallEnd) -> Option<Fin
                 Severity::Note,
                 format!("it takes arguments that do not fit its schema: {with}"),
             ),
-            Ending::InvalidArguments
-            | Ending::NotFound
-            | Ending::Denied
-            | Ending::Failed
-            | Ending::RetryLater => return None,
+            _ => return None,
         },
         CallEnd::Stopped(stopped) => (
             Severity::Warning,

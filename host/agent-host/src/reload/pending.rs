@@ -2,7 +2,7 @@
 //! Nothing of it is put in force.
 
 use super::code::paths_of;
-use super::{Refused, Reloading, keys};
+use super::{Refused, Reloading};
 use crate::command::{Change, changes, warnings_of_code};
 use crate::config::{self, Config, Finding, InForce, LeftBehind, Loaded, Severity};
 use api::{Clock, PendingChange, PendingConfig, PendingFinding};
@@ -32,8 +32,8 @@ impl Reloading {
         let changed = changes(&pending.in_force, &whole(&read.config));
         pending.changes = changed.into_iter().map(PendingChange::from).collect();
         pending.needs_restart =
-            keys::read_at_a_start(&json!(self.start.config), &json!(read.config));
-        let next = self.beside_the_rest(read.clone());
+            config::read_at_a_start(&json!(self.start.config), &json!(read.config));
+        let next = self.beside_the_rest(read.clone())?;
         let mut findings = config::check_with_commands(&read).await;
         let left = self.left_behind(&next).await;
         findings.extend(left.anyway);

@@ -7,6 +7,7 @@ use domain::definition::Definition;
 use domain::digest::Digest;
 use domain::tool::ToolDefinition;
 use runtime::Described;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ pub(super) struct Report {
 }
 
 /// The names that are new, and those that are gone.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Names {
     added: Vec<String>,
     removed: Vec<String>,
@@ -29,10 +30,6 @@ impl Names {
             added: after.difference(before).cloned().collect(),
             removed: before.difference(after).cloned().collect(),
         }
-    }
-
-    fn document(&self) -> Value {
-        json!({ "added": self.added, "removed": self.removed })
     }
 
     fn lines(&self, what: &str) -> Vec<String> {
@@ -81,9 +78,9 @@ pub(super) fn component(
         "component": after.name,
         "code": { "before": before.map(code), "after": code(after) },
         "pinned": after.is_pinned,
-        "imports": imports.document(),
-        "asked": asked.document(),
-        "tools": tools.document(),
+        "imports": imports,
+        "asked": asked,
+        "tools": tools,
         "described": tools.itself,
         "grant": grant,
         "review": review.document,
@@ -248,14 +245,17 @@ fn asked_by(entry: &Entry) -> BTreeSet<String> {
 }
 
 /// The differences between the tools of a component, or of what another one says of itself.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Tools {
+    #[serde(flatten)]
     names: Names,
     /// The differences between the two definitions of a tool.
     changed: BTreeMap<String, Vec<Change>>,
     /// The differences between the two descriptions of an agent, a trigger or a connector.
+    #[serde(skip)]
     itself: Vec<Change>,
     /// The kind of the component.
+    #[serde(skip)]
     kind: &'static str,
 }
 
@@ -286,14 +286,6 @@ impl Tools {
                 Described::Connector(_) => "connector",
             },
         }
-    }
-
-    fn document(&self) -> Value {
-        let mut document = self.names.document();
-        if let Some(fields) = document.as_object_mut() {
-            fields.insert("changed".to_owned(), json!(self.changed));
-        }
-        document
     }
 
     fn lines(&self) -> Vec<String> {
@@ -339,7 +331,7 @@ mod tests {
         let after = set(&["wasi:cli/exit@0.2.6", "wasi:http/types@0.2.6"]);
         let imports = Names::between(&before, &after);
         assert_eq!(
-            imports.document(),
+            json!(imports),
             json!({ "added": ["wasi:http/types@0.2.6"], "removed": ["wasi:io/poll@0.2.6"] })
         );
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::{Host, Reloading, report};
 use crate::command::Place;
-use crate::config::{Config, Finding, Severity};
+use crate::config::{Config, Finding};
 use crate::failure::Failure;
 use crate::guests;
 use crate::serve::warnings;
@@ -50,11 +50,11 @@ impl Reloading {
         );
         let findings = warnings(&self.host.loaded, after);
         for finding in &findings {
-            if self.warned.insert(written(finding)) {
+            if self.warned.insert(finding.to_string()) {
                 tracing::warn!(key = finding.key, "{}", finding.message);
             }
         }
-        let now: BTreeSet<String> = findings.iter().map(written).collect();
+        let now: BTreeSet<String> = findings.iter().map(ToString::to_string).collect();
         self.warned.retain(|warning| now.contains(warning));
     }
 
@@ -93,22 +93,14 @@ impl Reloading {
         }
         let findings = warnings(loaded, &after);
         for finding in &findings {
-            if self.warned.insert(written(finding)) {
-                terminal.notice(&written(finding));
+            if self.warned.insert(finding.to_string()) {
+                terminal.notice(&finding.to_string());
             }
         }
         // What was mended is told again when it comes back.
-        let now: BTreeSet<String> = findings.iter().map(written).collect();
+        let now: BTreeSet<String> = findings.iter().map(ToString::to_string).collect();
         self.warned.retain(|warning| now.contains(warning));
     }
-}
-
-pub(super) fn written(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    format!("{severity}: {}: {}", finding.key, finding.message)
 }
 
 /// Logs what is left behind, and returns it in sentences.

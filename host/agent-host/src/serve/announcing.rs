@@ -73,31 +73,15 @@ fn names<'a, N: ToString + 'a>(names: impl Iterator<Item = &'a N>) -> Vec<String
 /// Prints what an operator should look at in the configuration of a host that serves.
 fn show_findings(loaded: &Loaded, catalogue: &Catalogue, terminal: Terminal) {
     for finding in warnings(loaded, catalogue) {
-        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
+        terminal.notice(&finding.to_string());
     }
 }
 
 /// Returns what an operator should look at in what is served.
 pub(crate) fn warnings(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
-    let unmatched = config::unmatched(
-        &loaded.config.agents,
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    let mute = config::mute(
-        &loaded.config.agents,
-        &loaded.config.components,
-        catalogue.entries().map(|entry| &**entry),
-    );
-    let wanted = config::wanted(
-        &loaded.config.agents,
-        catalogue.entries().map(|entry| &**entry),
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    config::check(loaded)
-        .into_iter()
-        .chain(unmatched)
-        .chain(mute)
-        .chain(wanted)
+    let found = config::check(loaded).into_iter();
+    found
+        .chain(config::about_code(loaded, catalogue))
         .filter(|finding| !finding.key.starts_with("providers."))
         .collect()
 }

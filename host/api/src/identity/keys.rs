@@ -9,18 +9,19 @@ use super::config::IssuerConfig;
 use super::fetch::{FetchError, Source};
 use super::jwk::KeySet;
 use crate::clock::Clock;
+use domain::backoff::Backoff;
 use domain::time::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::task::TaskTracker;
 
-/// Milliseconds until the next try after one that failed: at first, and at most. They double from
-/// try to try.
-const RETRY_MS: (u64, u64) = (1_000, 60_000);
+/// Pauses after tries that failed.
+const RETRIES: Backoff = Backoff {
+    first_ms: 1_000,
+    most_ms: 60_000,
+};
 /// Milliseconds in which tokens with unknown key names lead to one request at most.
 pub(super) const UNKNOWN_KEY_MS_MIN: u64 = 30_000;
-/// Failed tries after which the pause grows no longer.
-const DOUBLINGS_MAX: u32 = 6;
 
 /// The keys cannot be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +185,7 @@ impl Keys {
     fn begun(&self) {
         let mut state = self.lock();
         state.failures = state.failures.saturating_add(1);
-        state.next_try = state.now.plus_ms(pause_ms(state.failures));
+        state.next_try = state.now.plus_ms(RETRIES.pause_ms(state.failures));
     }
 
     fn arrived(&self, set: KeySet) {
@@ -197,7 +198,7 @@ impl Keys {
     fn failed(&self, error: &FetchError) {
         let mut state = self.lock();
         let now = state.now;
-        state.next_try = now.plus_ms(pause_ms(state.failures));
+        state.next_try = now.plus_ms(RETRIES.pause_ms(state.failures));
         let left_ms = state.held.as_ref().map_or(0, |(_, since)| {
             self.hard_expiry_ms.saturating_sub(now.since_ms(*since))
         });
@@ -221,12 +222,4 @@ impl Keys {
         state.go_on(self.clock.now());
         state
     }
-}
-
-/// Returns the time to wait after this many failed tries.
-fn pause_ms(failures: u32) -> u64 {
-    let (first, most) = RETRY_MS;
-    first
-        .saturating_mul(1 << failures.saturating_sub(1).min(DOUBLINGS_MAX))
-        .min(most)
 }

@@ -15,11 +15,12 @@ use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::state::Api;
 use crate::stream::{self, StreamParams, StreamRequest};
+use crate::wire::{ControlMode, SessionPhase};
 use axum::extract::{Extension, State};
 use axum::response::Response;
-use broker::{NewSession, Respond, SessionIds, SessionView, Target};
+use broker::{NewSession, Respond, SessionView, Target};
 use domain::definition::SESSION_TIME_LIMIT_S_MAX;
-use domain::id::{AgentId, NotAnId, OperationId, SessionId};
+use domain::id::{AgentId, ConversationId, NotAnId, OperationId, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -56,13 +57,13 @@ pub(super) struct CreateSessionRequest {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct CreateSessionResponse {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// Its conversation.
-    conversation_id: String,
-    /// `active` or `awaiting_client_action`.
-    status: &'static str,
-    /// `reactive` or `proactive`.
-    control_mode: &'static str,
+    conversation_id: ConversationId,
+    /// Its status.
+    status: SessionPhase,
+    /// Its driver.
+    control_mode: ControlMode,
     /// Its event stream.
     stream_url: String,
 }
@@ -105,15 +106,11 @@ pub(super) async fn create(
     let time_limit_s = time_limit_s(config.get("time_limit_seconds"))?;
     let share = api.quotas().session(&caller, api.limits())?;
     let command = NewSession {
-        target: Target::Definition(definition.agent_id.clone()),
         session_type: Some(new.session_type),
-        name: None,
         model: new.model_id,
         config: Some(config),
         time_limit_s,
-        ids: SessionIds::default(),
-        idempotency_key: None,
-        user: caller.user,
+        ..NewSession::of(Target::Definition(definition.agent_id.clone()), caller.user)
     };
     let view = broker.open_session(command).await.map_err(|error| {
         Problem::from(error)
@@ -200,7 +197,7 @@ pub(super) async fn list(
     get, path = "/api/session/{sid}", tag = "deprecated",
     operation_id = "getLegacySession",
     security(("token" = ["read"])),
-    params(("sid" = String, Path, description = "UUID of the session.")),
+    params(("sid" = SessionId, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session.", body = LegacySession)),
     extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
@@ -219,7 +216,7 @@ pub(super) async fn show(
     get, path = "/api/session/{sid}/state", tag = "deprecated",
     operation_id = "getLegacySessionState",
     security(("token" = ["read"])),
-    params(("sid" = String, Path, description = "UUID of the session.")),
+    params(("sid" = SessionId, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session's state.", body = LegacyState)),
     extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
@@ -238,6 +235,7 @@ pub(super) async fn state(
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(super) struct SubmitResponseRequest {
     /// The `tool_call_id` of the pending action.
+    #[schema(value_type = OperationId)]
     tool_call_id: String,
     /// The answer.
     #[schema(value_type = Object)]
@@ -249,7 +247,7 @@ pub(super) struct SubmitResponseRequest {
     post, path = "/api/session/{sid}/respond", tag = "deprecated",
     operation_id = "answerLegacySession",
     security(("token" = ["write"])),
-    params(("sid" = String, Path, description = "UUID of the session.")),
+    params(("sid" = SessionId, Path, description = "UUID of the session.")),
     request_body = SubmitResponseRequest,
     responses((status = 200, description = "The session.", body = LegacySession)),
     extensions(("x-codes" = json!(codes::join(&[
@@ -299,7 +297,7 @@ pub(super) struct TerminateSessionRequest {
     delete, path = "/api/session/{sid}", tag = "deprecated",
     operation_id = "terminateLegacySession",
     security(("token" = ["write"])),
-    params(("sid" = String, Path, description = "UUID of the session.")),
+    params(("sid" = SessionId, Path, description = "UUID of the session.")),
     request_body = Option<TerminateSessionRequest>,
     responses((status = 200, description = "The session.", body = LegacySession)),
     extensions(("x-codes" = json!(codes::join(&[
@@ -333,7 +331,7 @@ pub(super) async fn terminate(
     get, path = "/api/session/{sid}/stream", tag = "deprecated",
     operation_id = "followLegacySession",
     security(("token" = ["read"])),
-    params(("sid" = String, Path, description = "UUID of the session.")),
+    params(("sid" = SessionId, Path, description = "UUID of the session.")),
     responses(
         (
             status = 200,

@@ -1,10 +1,13 @@
 //! Sessions in the format of the system that this one replaces.
 
 use crate::wire::{
-    PendingActionView, UiStateView, control_mode, status, status_or_expired, ui_state,
+    ControlMode, PendingActionView, SessionPhase, Time, UiStateView, control_mode, status,
+    status_or_expired, ui_state,
 };
 use broker::SessionView;
 use domain::event::{Event, Recorded};
+use domain::id::{ConversationId, OperationId, SessionId};
+use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionStatus, UserSession};
@@ -13,38 +16,38 @@ use store::{SessionStatus, UserSession};
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(super) struct LegacySummary {
     /// Its id.
-    pub(super) id: String,
+    pub(super) id: SessionId,
     /// Its type.
     pub(super) session_type: String,
-    /// The driver of the session: `reactive` or `proactive`.
-    pub(super) control_mode: &'static str,
-    /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-    pub(super) status: &'static str,
+    /// The driver of the session.
+    pub(super) control_mode: ControlMode,
+    /// Its status.
+    pub(super) status: SessionPhase,
     /// Items on its record.
     pub(super) items_completed: u64,
     /// The time at which it was created, ISO 8601.
-    pub(super) created_at: String,
+    pub(super) created_at: Time,
     /// The time at which it began.
-    pub(super) started_at: String,
+    pub(super) started_at: Time,
     /// The time at which it ended.
-    pub(super) completed_at: Option<String>,
+    pub(super) completed_at: Option<Time>,
 }
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(super) struct LegacySession {
     /// Its id.
-    pub(super) id: String,
+    pub(super) id: SessionId,
     /// The user whom it is for.
-    pub(super) user_id: String,
+    pub(super) user_id: UserId,
     /// Its conversation.
-    pub(super) conversation_id: String,
+    pub(super) conversation_id: ConversationId,
     /// Its type.
     pub(super) session_type: String,
-    /// The driver of the session: `reactive` or `proactive`.
-    pub(super) control_mode: &'static str,
-    /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-    pub(super) status: &'static str,
+    /// The driver of the session.
+    pub(super) control_mode: ControlMode,
+    /// Its status.
+    pub(super) status: SessionPhase,
     /// Its own system prompt.
     pub(super) system_prompt: Option<String>,
     /// The configuration that it was opened with. It includes `system_prompt` and `model_id` when
@@ -52,7 +55,7 @@ pub(super) struct LegacySession {
     #[schema(value_type = Object)]
     pub(super) config: Value,
     /// The item that waits.
-    pub(super) current_item_id: Option<String>,
+    pub(super) current_item_id: Option<OperationId>,
     /// The questions and answers, the first 200.
     pub(super) items: Vec<LegacyItem>,
     /// The state that a client needs to show it as it was left.
@@ -60,11 +63,11 @@ pub(super) struct LegacySession {
     /// The question that waits for an answer.
     pub(super) pending_action: Option<PendingActionView>,
     /// The time at which it was created, ISO 8601.
-    pub(super) created_at: String,
+    pub(super) created_at: Time,
     /// The time at which it began.
-    pub(super) started_at: String,
+    pub(super) started_at: Time,
     /// The time at which it ended.
-    pub(super) completed_at: Option<String>,
+    pub(super) completed_at: Option<Time>,
     /// The reason why it was ended from outside.
     pub(super) terminated_reason: Option<String>,
 }
@@ -85,9 +88,9 @@ pub(super) struct LegacyItem {
     /// The evaluation of the answer.
     pub(super) evaluation: Option<Value>,
     /// The time of the question.
-    pub(super) started_at: String,
+    pub(super) started_at: Time,
     /// The time of the answer.
-    pub(super) completed_at: Option<String>,
+    pub(super) completed_at: Option<Time>,
     /// Milliseconds from the question to the answer.
     pub(super) response_time_ms: Option<u64>,
 }
@@ -109,7 +112,7 @@ pub(super) struct LegacyResponse {
     /// The answer itself.
     pub(super) response: Value,
     /// The time of the answer.
-    pub(super) timestamp: String,
+    pub(super) timestamp: Time,
     /// `valid` or `skipped`: what is not valid is refused, and no item.
     pub(super) validation_status: &'static str,
     /// Always empty: see `validation_status`.
@@ -120,13 +123,13 @@ pub(super) struct LegacyResponse {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(super) struct LegacyState {
     /// The session.
-    pub(super) session_id: String,
+    pub(super) session_id: SessionId,
     /// Its status.
-    pub(super) status: &'static str,
+    pub(super) status: SessionPhase,
     /// The driver of the session.
-    pub(super) control_mode: &'static str,
+    pub(super) control_mode: ControlMode,
     /// The item that waits.
-    pub(super) current_item_id: Option<String>,
+    pub(super) current_item_id: Option<OperationId>,
     /// The state that a client needs to show it as it was left.
     pub(super) ui_state: UiStateView,
     /// The question that waits for an answer.
@@ -137,21 +140,20 @@ pub(super) struct LegacyState {
 pub(super) fn legacy_summary(session: &UserSession) -> LegacySummary {
     let row = &session.row;
     let status = match row.status {
-        SessionStatus::Open if session.awaits_client => "awaiting_client_action",
-        SessionStatus::Open => "active",
-        SessionStatus::Completed | SessionStatus::Terminated | SessionStatus::Deleted => {
-            row.status.as_str()
-        }
+        SessionStatus::Open if session.awaits_client => SessionPhase::AwaitingClientAction,
+        SessionStatus::Open => SessionPhase::Active,
+        SessionStatus::Completed => SessionPhase::Completed,
+        SessionStatus::Terminated | SessionStatus::Deleted => SessionPhase::Terminated,
     };
     LegacySummary {
-        id: row.id.to_string(),
+        id: row.id,
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
         status: status_or_expired(row, status),
         items_completed: row.items,
-        created_at: row.created_at.to_string(),
-        started_at: row.created_at.to_string(),
-        completed_at: row.ended_at.map(|time| time.to_string()),
+        created_at: Time(row.created_at),
+        started_at: Time(row.created_at),
+        completed_at: row.ended_at.map(Time),
     }
 }
 
@@ -166,9 +168,9 @@ pub(super) fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySe
         config.insert("model_id".to_owned(), model.as_str().into());
     }
     LegacySession {
-        id: row.id.to_string(),
-        user_id: row.user_id.to_string(),
-        conversation_id: row.conversation.to_string(),
+        id: row.id,
+        user_id: row.user_id.clone(),
+        conversation_id: row.conversation,
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
         status: status_or_expired(row, status(view)),
@@ -177,18 +179,16 @@ pub(super) fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySe
             .and_then(Value::as_str)
             .map(str::to_owned),
         config,
-        current_item_id: pending_action
-            .as_ref()
-            .map(|action| action.tool_call_id.clone()),
+        current_item_id: pending_action.as_ref().map(|action| action.tool_call_id),
         items: (1..)
             .zip(items)
             .filter_map(|(sequence, recorded)| item(sequence, recorded))
             .collect(),
         ui_state,
         pending_action,
-        created_at: row.created_at.to_string(),
-        started_at: row.created_at.to_string(),
-        completed_at: row.ended_at.map(|time| time.to_string()),
+        created_at: Time(row.created_at),
+        started_at: Time(row.created_at),
+        completed_at: row.ended_at.map(Time),
         terminated_reason: row.ended_reason.clone(),
     }
 }
@@ -217,7 +217,7 @@ fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
     };
     let response = answered.map(|answered| LegacyResponse {
         response: it.response.clone(),
-        timestamp: answered.to_string(),
+        timestamp: Time(answered),
         validation_status: if skipped { "skipped" } else { "valid" },
         validation_errors: Vec::new(),
     });
@@ -228,8 +228,8 @@ fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
         client_action: action,
         user_response: response,
         evaluation: it.evaluation.clone(),
-        started_at: it.asked_at.unwrap_or(it.time).to_string(),
-        completed_at: answered.map(|answered| answered.to_string()),
+        started_at: Time(it.asked_at.unwrap_or(it.time)),
+        completed_at: answered.map(Time),
         response_time_ms: it
             .asked_at
             .zip(answered)

@@ -131,6 +131,7 @@ pub(super) struct Page {
     /// Only of this type, such as `tutor`.
     agent_type: Option<String>,
     /// Only those to which you are this: `primary`, `shared`, `mentee` or `observer`.
+    #[param(value_type = Option<AgentRole>)]
     role: Option<String>,
     /// `active` (without) or `archived`.
     #[param(inline)]

@@ -9,6 +9,7 @@ use crate::state::Api;
 use crate::wire::{self, AgentSessionsView, SessionRowView};
 use axum::extract::State;
 use domain::id::ConversationId;
+use domain::user::UserId;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::{PinnedFirst, UserSessionFilter};
@@ -74,9 +75,9 @@ pub(super) async fn list(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Conversation {
     /// Its id, a UUID.
-    id: String,
+    id: ConversationId,
     /// The user whose it is.
-    user_id: String,
+    user_id: UserId,
     /// Its sessions, the latest first, 200 at most. Deleted ones are left out, and those of agents
     /// that you are not assigned to any more.
     sessions: Vec<SessionRowView>,
@@ -113,8 +114,8 @@ pub(super) async fn conversation(
         return Err(Problem::new(StatusCode::NOT_FOUND, code, detail));
     }
     Ok(axum::Json(Conversation {
-        id: id.to_string(),
-        user_id: caller.user.to_string(),
+        id,
+        user_id: caller.user.clone(),
         sessions: found.iter().map(|it| wire::session_row(&it.row)).collect(),
         more: found.len() == SESSIONS_MAX,
     }))

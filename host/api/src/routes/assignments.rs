@@ -19,8 +19,10 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(super) struct NewAssignment {
     /// The user: 1 to 64 letters, digits, `-`, `_`, `.` and `@`.
+    #[schema(value_type = UserId)]
     user_id: String,
     /// `primary`, `shared`, `mentee` or `observer`.
+    #[schema(value_type = AgentRole)]
     role: String,
 }
 
@@ -62,6 +64,7 @@ pub(super) async fn assign(
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRole {
     /// `primary`, `shared`, `mentee` or `observer`.
+    #[schema(value_type = AgentRole)]
     role: String,
 }
 
@@ -137,8 +140,10 @@ pub(super) async fn unassign(
 #[serde(deny_unknown_fields)]
 pub(super) struct Handoff {
     /// The successor, who becomes primary.
+    #[schema(value_type = UserId)]
     user_id: String,
     /// The role that you keep; none without: then you are not assigned to it any more.
+    #[schema(value_type = Option<AgentRole>)]
     keep: Option<String>,
 }
 

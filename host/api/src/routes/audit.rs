@@ -6,7 +6,7 @@ use crate::state::Api;
 use crate::wire::{self, AuditLine};
 use axum::extract::State;
 use domain::egress::OUTCOMES;
-use domain::id::AgentId;
+use domain::id::{AgentId, RunId, SessionId};
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use store::EventFilter;
@@ -32,8 +32,10 @@ pub(super) struct Page {
     /// as `trigger:<name>` and `connector:<name>`.
     agent: Option<String>,
     /// Only of this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// Only of this run.
+    #[param(value_type = Option<RunId>)]
     run: Option<String>,
     /// Only of turns that act for this user, and of readings by them.
     user: Option<String>,

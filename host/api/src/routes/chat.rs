@@ -19,6 +19,7 @@ use axum::routing::{MethodFilter, on};
 use broker::Coming;
 use domain::connector::{BUTTON_BYTES_MAX, INCOMING_TEXT_BYTES_MAX, Incoming, Said};
 use domain::digest::Digest;
+use domain::id::OccasionId;
 use domain::path::ConnectorKey;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -180,7 +181,7 @@ struct VisitorAnswer {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct VisitorSaid {
     /// Its id on this host.
-    arrival_id: String,
+    arrival_id: OccasionId,
     /// The id by which the frame `said` names it. It follows from the page's own one.
     message_id: String,
     /// True if it was taken before. Nothing has happened again.
@@ -395,7 +396,7 @@ async fn taken(
         share.keep();
     }
     let view = VisitorSaid {
-        arrival_id: accepted.arrival.to_string(),
+        arrival_id: accepted.arrival,
         message_id: id,
         replayed: accepted.replayed,
     };

@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use crate::state::Api;
+use crate::wire::Time;
 use axum::extract::State;
 use broker::ClockState;
 use domain::clock::Lead;
@@ -11,9 +12,9 @@ use serde::Serialize;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ClockView {
     /// The time by which the host goes.
-    now: String,
+    now: Time,
     /// Time shown by the machine's wall clock.
-    wall: String,
+    wall: Time,
     /// Milliseconds by which the wall clock is ahead; negative when it is behind.
     wall_ahead_ms: i64,
     /// The wall clock jumped ahead, and the host does not follow: nothing expires by it.
@@ -26,7 +27,7 @@ pub(super) struct ClockView {
     /// The time by which credentials end. It is set after an operator has confirmed a wall clock
     /// that was behind the host's time, until the two agree.
     #[serde(skip_serializing_if = "Option::is_none")]
-    credentials: Option<String>,
+    credentials: Option<Time>,
 }
 
 /// Time of which nobody knows yet whether it has passed.
@@ -52,12 +53,12 @@ impl From<ClockState> for ClockView {
     fn from(state: ClockState) -> Self {
         let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         Self {
-            now: state.now.to_string(),
-            wall: state.wall.to_string(),
+            now: Time(state.now),
+            wall: Time(state.wall),
             wall_ahead_ms: ms(state.wall.0).saturating_sub(ms(state.now.0)),
             jump: state.jump.map(Doubted::from),
             gap: state.gap.map(Doubted::from),
-            credentials: state.credentials.map(|time| time.to_string()),
+            credentials: state.credentials.map(Time),
         }
     }
 }

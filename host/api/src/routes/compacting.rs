@@ -6,6 +6,7 @@ use crate::input::{Idempotency, IdempotencyKey, SessionInPath, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
+use domain::id::{RunId, SessionId};
 use http::StatusCode;
 use serde::Serialize;
 
@@ -13,9 +14,9 @@ use serde::Serialize;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Compacting {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// The run that does it: its events say what comes of it.
-    run_id: String,
+    run_id: RunId,
 }
 
 /// Starts to compact a chat's thread.
@@ -54,8 +55,8 @@ pub(super) async fn compact(
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Compacting {
-            session_id: session.to_string(),
-            run_id: run.to_string(),
+            session_id: session,
+            run_id: run,
         }),
     ))
 }

@@ -118,9 +118,10 @@ async fn check_configured(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Unbound {
     /// The key.
-    key: String,
+    #[schema(value_type = String)]
+    key: ConnectorKey,
     /// The user for whom it stood.
-    user_id: String,
+    user_id: UserId,
 }
 
 /// Unbinds a connector key: it is no longer bound to any user.
@@ -147,10 +148,7 @@ pub(super) async fn unbind(
     api.command()?
         .unbind_connector(by.by(&caller.user), &user, &key)
         .await?;
-    Ok(axum::Json(Unbound {
-        key: key.to_string(),
-        user_id: user.to_string(),
-    }))
+    Ok(axum::Json(Unbound { key, user_id: user }))
 }
 
 /// Lists what services call a user: you, or for an administrator anybody.

@@ -79,7 +79,7 @@ pub(super) async fn list(
     get, path = "/api/dead-letters/{id}", tag = "operator",
     operation_id = "getDeadLetter",
     security(("token" = ["admin"])),
-    params(("id" = String, Path, description = "The `input_id`.")),
+    params(("id" = InputId, Path, description = "The `input_id`.")),
     responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail)),
     extensions(("x-codes" = json!(codes::join(&[&[(404, "DEAD_LETTER_NOT_FOUND")]])))),
 )]
@@ -101,6 +101,7 @@ pub(super) async fn show(
 #[serde(deny_unknown_fields)]
 pub(super) struct RequeueParams {
     /// The `run_id` of a dead letter whose turn had begun: what that turn did may be done again.
+    #[param(value_type = Option<RunId>)]
     repeat: Option<String>,
 }
 
@@ -108,7 +109,7 @@ pub(super) struct RequeueParams {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Requeued {
     /// The input.
-    input_id: String,
+    input_id: InputId,
 }
 
 /// Lets a dead letter wait again.
@@ -121,7 +122,7 @@ pub(super) struct Requeued {
     operation_id = "requeueDeadLetter",
     security(("token" = ["admin"])),
     params(
-        ("id" = String, Path, description = "The `input_id`."),
+        ("id" = InputId, Path, description = "The `input_id`."),
         RequeueParams,
         IdempotencyKey,
     ),
@@ -149,9 +150,7 @@ pub(super) async fn requeue(
     api.command()?.requeue(by, input, repeat).await?;
     Ok((
         StatusCode::ACCEPTED,
-        axum::Json(Requeued {
-            input_id: input.to_string(),
-        }),
+        axum::Json(Requeued { input_id: input }),
     ))
 }
 
@@ -159,7 +158,7 @@ pub(super) async fn requeue(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct DroppedLetter {
     /// The input.
-    input_id: String,
+    input_id: InputId,
 }
 
 /// Drops a dead letter for good.
@@ -171,7 +170,7 @@ pub(super) struct DroppedLetter {
     operation_id = "deleteDeadLetter",
     security(("token" = ["admin"])),
     params(
-        ("id" = String, Path, description = "The `input_id`."),
+        ("id" = InputId, Path, description = "The `input_id`."),
         Reason,
         IdempotencyKey,
     ),
@@ -192,7 +191,5 @@ pub(super) async fn discard(
         .drop_dead_letter(key.by(&caller.user), input, reason)
         .await
         .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
-    Ok(axum::Json(DroppedLetter {
-        input_id: input.to_string(),
-    }))
+    Ok(axum::Json(DroppedLetter { input_id: input }))
 }

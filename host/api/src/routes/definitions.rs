@@ -226,7 +226,7 @@ pub(super) async fn create(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RemovedDefinition {
     /// Its `agentId`.
-    definition: String,
+    definition: DefinitionId,
 }
 
 /// Deletes a definition that you made; with the scope `admin` one that anybody made.
@@ -258,7 +258,5 @@ pub(super) async fn delete(
     api.command()?
         .remove_definition(key.by(&caller.user), &definition, is_operator)
         .await?;
-    Ok(axum::Json(RemovedDefinition {
-        definition: definition.0,
-    }))
+    Ok(axum::Json(RemovedDefinition { definition }))
 }

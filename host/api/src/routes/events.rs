@@ -7,6 +7,7 @@ use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
+use domain::id::{AgentId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -35,10 +36,13 @@ pub(super) struct Page {
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
     /// Only about this agent, a UUID.
+    #[param(value_type = Option<AgentId>)]
     agent: Option<String>,
     /// Only about this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// Only about this run.
+    #[param(value_type = Option<RunId>)]
     run: Option<String>,
 }
 

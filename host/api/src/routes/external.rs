@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use broker::{AttachExternal, ExternalPost};
 use domain::definition::DefinitionId;
 use domain::external::{ExternalName, SIGNATURE_HEADER, TIME_HEADER};
+use domain::id::{AgentId, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +36,9 @@ pub(super) struct ExternalSession {
     /// The name of the session.
     session: String,
     /// The session's id.
-    session_id: String,
+    session_id: SessionId,
     /// The agent's id.
-    agent_id: String,
+    agent_id: AgentId,
     /// True if the session was opened for this.
     created: bool,
 }
@@ -81,8 +82,8 @@ pub(super) async fn attach(
     };
     let view = ExternalSession {
         session: new.session,
-        session_id: attached.session.to_string(),
-        agent_id: attached.agent.to_string(),
+        session_id: attached.session,
+        agent_id: attached.agent,
         created: attached.created,
     };
     Ok((status, axum::Json(view)).into_response())

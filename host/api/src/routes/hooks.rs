@@ -11,6 +11,7 @@ use crate::state::Api;
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::id::OccasionId;
 use domain::trigger::{PAYLOAD_BYTES_MAX, WebhookAnswer};
 use edge::{HookAnswer, HookCall, HookForm};
 use http::request::Parts;
@@ -47,7 +48,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct HookTaken {
     /// The occasion that it is.
-    occasion_id: String,
+    occasion_id: OccasionId,
     /// True if a call with the same delivery id was taken within seven days. Nothing has happened
     /// again.
     replayed: bool,
@@ -148,7 +149,7 @@ async fn taken(api: &Api, name: &str, path: String, request: Request) -> Result<
         Some(WebhookAnswer::Now) | None => StatusCode::OK,
     };
     let taken = HookTaken {
-        occasion_id: occasion.to_string(),
+        occasion_id: occasion,
         replayed: answer.is_none(),
     };
     Ok((status, axum::Json(taken)).into_response())

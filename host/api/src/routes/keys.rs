@@ -25,14 +25,12 @@ const PAGE_MAX: usize = 200;
 #[schema(as = NewKey)]
 pub(super) struct Wanted {
     /// The user that the key is for; you by default. Only an administrator issues keys for others.
-    #[schema(value_type = Option<String>)]
     user: Option<UserId>,
     /// A name by which you recognise it: at most 100 characters.
     #[serde(default)]
     name: String,
     /// The scopes that it may be used for: `read`, `write`, `keys`, `admin`. They cannot exceed
     /// those of the credential that you ask with.
-    #[schema(value_type = Vec<String>)]
     scopes: Vec<Scope>,
     /// The lifetime in seconds, from 60 to 31,622,400 (366 days). A key that is issued with another
     /// key must not outlive it. By default it is valid for 90 days, or as long as the key that it
@@ -187,7 +185,7 @@ pub(super) struct RevocationReason {
     delete, path = "/api/keys/{id}", tag = "keys",
     operation_id = "revokeKey",
     security(("token" = ["keys"]), ("token" = ["admin"])),
-    params(("id" = String, Path, description = "The key's id."), RevocationReason),
+    params(("id" = KeyId, Path, description = "The key's id."), RevocationReason),
     responses((status = 200, description = "It is not valid any more.", body = KeyView)),
     extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, &[(404, "KEY_NOT_FOUND")]])))),
 )]

@@ -14,7 +14,7 @@ use crate::wire;
 use axum::extract::State;
 use broker::Fork;
 use domain::digest::Digest;
-use domain::id::TurnId;
+use domain::id::{SessionId, TurnId};
 use domain::session_label::Changes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -70,7 +70,7 @@ pub(super) async fn change(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Cleared {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// Its revision then.
     revision: u64,
 }
@@ -107,7 +107,7 @@ pub(super) async fn clear(
         .clear(key.by(&caller.user), &target, session)
         .await?;
     Ok(axum::Json(Cleared {
-        session_id: session.to_string(),
+        session_id: session,
         revision,
     }))
 }
@@ -116,7 +116,7 @@ pub(super) async fn clear(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Deleted {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// Always true.
     deleted: bool,
 }
@@ -147,7 +147,7 @@ pub(super) async fn delete(
         .delete_session(key.by(&caller.user), &target, session)
         .await?;
     Ok(axum::Json(Deleted {
-        session_id: session.to_string(),
+        session_id: session,
         deleted: true,
     }))
 }
@@ -158,6 +158,7 @@ pub(super) async fn delete(
 pub(super) struct NewFork {
     /// The turn, of any session of this agent that you see; the one that the session is at,
     /// without.
+    #[schema(value_type = Option<TurnId>)]
     turn_id: Option<String>,
     /// An alternative to a turn: the place of a message in the session's thread. The fork begins
     /// after the turn that contains it.

@@ -11,7 +11,7 @@ use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::WantedNotes;
-use domain::id::NoteId;
+use domain::id::{NoteId, SessionId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
@@ -57,7 +57,7 @@ struct Notes {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct Forgotten {
     /// The note.
-    note_id: String,
+    note_id: NoteId,
     /// Always true.
     forgotten: bool,
 }
@@ -66,7 +66,7 @@ struct Forgotten {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct ToBeRead {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
 }
 
 /// Lists an agent's notes, or searches them.
@@ -146,7 +146,7 @@ async fn forget(
         .forget_note(key.by(&caller.user), &existing(&id)?, note)
         .await?;
     Ok(axum::Json(Forgotten {
-        note_id: note.to_string(),
+        note_id: note,
         forgotten: true,
     }))
 }
@@ -183,7 +183,7 @@ async fn read(
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(ToBeRead {
-            session_id: session.to_string(),
+            session_id: session,
         }),
     ))
 }

@@ -52,7 +52,6 @@ pub(super) struct NewMessage {
     queue: Option<QueueBody>,
     /// Among what waits in this session, the more urgent is taken first: `low`, `normal`, `high` or
     /// `critical`; `normal` without.
-    #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
     /// Labels of the sender's own, for itself: 16 at most, with names of 1 to 64 letters, digits,
     /// `.`, `-`, `_` and `/`, and values of 256 bytes at most. They are kept and shown with the
@@ -84,7 +83,7 @@ pub(super) struct AcceptedMessage {
     /// progress, `interrupt` for that turn's end, which it causes, `followup` and `collect` for
     /// their turn after that one. When no turn is in progress, one begins.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<&'static str>,
+    waits_for: Option<wire::WaitsFor>,
     /// The labels that were put on it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,

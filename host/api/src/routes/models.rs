@@ -6,9 +6,11 @@ use crate::codes::{self, AGENT_COMMAND, LIVE_AGENT};
 use crate::input::{Params, target};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
+use crate::wire::Time;
 use axum::extract::State;
 use broker::models::{
-    ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ProviderKind, ShownFailure,
+    ConfiguredModel, ConfiguredProvider, Freshness, Health, HealthState, PriceConfig, ProviderKind,
+    SeenBy, ShownFailure,
 };
 use domain::time::Timestamp;
 use domain::user::Scope;
@@ -69,7 +71,7 @@ pub(super) struct ProviderView {
     /// Its name in the configuration.
     name: String,
     /// The API that it speaks.
-    kind: &'static str,
+    kind: ProviderKind,
     /// The state in which it was last seen, by a call or by a request for its list.
     health: Option<HealthView>,
     /// The models that it lists; none if it has no list to give, or did not give one.
@@ -79,7 +81,7 @@ pub(super) struct ProviderView {
     /// The reason why its list could not be had.
     error: Option<ModelFailureView>,
     /// Time at which the list was asked for.
-    listed_at: String,
+    listed_at: Time,
 }
 
 /// The state in which a provider or a model was last seen.
@@ -88,11 +90,11 @@ pub(super) struct ProviderView {
 pub(super) struct HealthView {
     /// The state: `up`, `refusing` (it answers, and refuses the key, the account, the model or the
     /// rate of calls) or `down`.
-    state: &'static str,
+    state: HealthState,
     /// The request from which it is known: `call` or `list`.
-    seen_by: &'static str,
+    seen_by: SeenBy,
     /// The time of that.
-    seen_at: String,
+    seen_at: Time,
     /// The failure, if it was one.
     error: Option<ModelFailureView>,
 }
@@ -231,7 +233,7 @@ fn provider_view(provider: ConfiguredProvider, now: Timestamp) -> ProviderView {
     };
     ProviderView {
         name: provider.name,
-        kind: kind(provider.kind),
+        kind: provider.kind,
         health: provider.health.map(|health| health_view(health, now)),
         models,
         is_cut: provider.list.is_cut,
@@ -240,22 +242,10 @@ fn provider_view(provider: ConfiguredProvider, now: Timestamp) -> ProviderView {
     }
 }
 
-fn kind(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Openai => "openai",
-        ProviderKind::OpenaiCompatible => "openai-compatible",
-        ProviderKind::Anthropic => "anthropic",
-        ProviderKind::Scripted => "scripted",
-        ProviderKind::ClaudeCli => "claude-cli",
-        ProviderKind::CodexCli => "codex-cli",
-        ProviderKind::PiCli => "pi-cli",
-    }
-}
-
 fn health_view(health: Health, now: Timestamp) -> HealthView {
     HealthView {
-        state: health.state.as_str(),
-        seen_by: health.seen_by.as_str(),
+        state: health.state,
+        seen_by: health.seen_by,
         seen_at: ago(now, health.age_ms),
         error: health.failure.map(failure_view),
     }
@@ -269,6 +259,6 @@ fn failure_view(failure: ShownFailure) -> ModelFailureView {
 }
 
 /// Returns the time so many milliseconds ago.
-fn ago(now: Timestamp, ms: u64) -> String {
-    Timestamp(now.0.saturating_sub(ms)).to_string()
+fn ago(now: Timestamp, ms: u64) -> Time {
+    Time(Timestamp(now.0.saturating_sub(ms)))
 }

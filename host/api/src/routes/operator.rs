@@ -106,7 +106,7 @@ pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified
 pub(super) struct StoreState {
     /// The health of the store. `well`; `full`: the disk is full; `failing`: the last transaction
     /// failed and none has become durable since; `stalled`: the disk does not respond.
-    health: &'static str,
+    health: Health,
     /// Bytes of the write-ahead log.
     log_bytes: u64,
     /// Size of the log in bytes from which on the reads that prevent it from being reset are ended.
@@ -142,14 +142,8 @@ pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<Sto
     let store = api.broker()?.store();
     let log = store.log_state();
     let stats = store.stats();
-    let health = match store.health() {
-        Health::Well => "well",
-        Health::Full => "full",
-        Health::Failing => "failing",
-        Health::Stalled => "stalled",
-    };
     Ok(axum::Json(StoreState {
-        health,
+        health: store.health(),
         log_bytes: log.bytes,
         log_bytes_max: log.bytes_max,
         log_failing: log.failing,
@@ -166,12 +160,11 @@ pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<Sto
 /// A rebuild, which folds all events again: its progress or its result.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(super) struct Rebuild {
-    /// `never` since the host was started, `running`, `done`, or `failed`, which changed nothing.
-    state: &'static str,
-    /// The current stage of a running rebuild: `folding`, `comparing`, or `replacing`, while
-    /// commits wait.
+    /// Its state.
+    state: RebuildProgress,
+    /// The current stage of a running rebuild.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stage: Option<&'static str>,
+    stage: Option<RebuildStage>,
     /// Events that were folded so far.
     events: u64,
     /// Events that there were when a running one began.
@@ -186,6 +179,22 @@ pub(super) struct Rebuild {
     /// The reason for the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+/// The state of a rebuild.
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = RebuildState)]
+enum RebuildProgress {
+    /// None was asked for since the host was started.
+    #[default]
+    Never,
+    /// It is under way.
+    Running,
+    /// It has ended well.
+    Done,
+    /// It failed, and changed nothing.
+    Failed,
 }
 
 /// A table that was not as the events say.
@@ -204,24 +213,14 @@ struct Replaced {
 impl From<RebuildState> for Rebuild {
     fn from(state: RebuildState) -> Self {
         match state {
-            RebuildState::Never => Self {
-                state: "never",
+            RebuildState::Never => Self::default(),
+            RebuildState::Running { stage, events, of } => Self {
+                state: RebuildProgress::Running,
+                stage: Some(stage),
+                events,
+                of: Some(of),
                 ..Self::default()
             },
-            RebuildState::Running { stage, events, of } => {
-                let stage = match stage {
-                    RebuildStage::Folding => "folding",
-                    RebuildStage::Comparing => "comparing",
-                    RebuildStage::Replacing => "replacing",
-                };
-                Self {
-                    state: "running",
-                    stage: Some(stage),
-                    events,
-                    of: Some(of),
-                    ..Self::default()
-                }
-            }
             RebuildState::Done(rebuilt) => {
                 let replaced = rebuilt.replaced.into_iter().map(|it| Replaced {
                     table: it.table,
@@ -231,7 +230,7 @@ impl From<RebuildState> for Rebuild {
                 });
                 let paused_us = u64::try_from(rebuilt.paused.as_micros()).unwrap_or(u64::MAX);
                 Self {
-                    state: "done",
+                    state: RebuildProgress::Done,
                     events: rebuilt.events,
                     replaced: replaced.collect(),
                     index_replaced: rebuilt.index_replaced,
@@ -240,7 +239,7 @@ impl From<RebuildState> for Rebuild {
                 }
             }
             RebuildState::Failed { reason } => Self {
-                state: "failed",
+                state: RebuildProgress::Failed,
                 reason: Some(reason),
                 ..Self::default()
             },

@@ -12,7 +12,8 @@ use crate::state::Api;
 use crate::wire::{self, PathView};
 use axum::extract::State;
 use broker::{PathFilter, PostOutcome, PostToAll, PostedTo};
-use domain::path::{FetchStrategy, PathKind};
+use domain::id::{AgentId, InputId, SessionId};
+use domain::path::{ConnectorName, FetchStrategy, PathKind};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
@@ -43,6 +44,7 @@ pub(super) struct Page {
     depth: Option<usize>,
     /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `app`, `system`,
     /// `sub`, `memory` or `search`.
+    #[param(value_type = Option<PathKind>)]
     kind: Option<String>,
     /// The `next_after` of the page before.
     after: Option<String>,
@@ -100,6 +102,7 @@ pub(super) struct Strategy {
     /// The strategy. `most-recent-foreground` (default) finds the agent that you last talked with,
     /// among those that people talk with. `heartbeat` finds the system agent that does recurring
     /// work.
+    #[param(value_type = Option<FetchStrategy>)]
     strategy: Option<String>,
 }
 
@@ -137,13 +140,13 @@ pub(super) struct MessageToAll {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct SentTo {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// Its path.
     path: String,
     /// The session; none if the message was not accepted there.
-    session_id: Option<String>,
+    session_id: Option<SessionId>,
     /// The message's id as an input there; none if it was not accepted.
-    input_id: Option<String>,
+    input_id: Option<InputId>,
     /// The error code; none if it was accepted.
     code: Option<String>,
     /// The error, for people; none if it was accepted.
@@ -192,7 +195,7 @@ pub(super) async fn post_to_all(
 
 fn sent_to(posted: PostedTo) -> SentTo {
     let nothing = SentTo {
-        agent_id: posted.agent.to_string(),
+        agent_id: posted.agent,
         path: posted.path,
         session_id: None,
         input_id: None,
@@ -201,9 +204,9 @@ fn sent_to(posted: PostedTo) -> SentTo {
     };
     match posted.result {
         Ok(receipt) => SentTo {
-            session_id: Some(receipt.session.to_string()),
+            session_id: Some(receipt.session),
             input_id: match receipt.said {
-                PostOutcome::Accepted(said) => Some(said.input.to_string()),
+                PostOutcome::Accepted(said) => Some(said.input),
                 PostOutcome::Configured(_) => None,
             },
             ..nothing
@@ -220,7 +223,7 @@ fn sent_to(posted: PostedTo) -> SentTo {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ReplyTarget {
     /// Through which connector.
-    connector: String,
+    connector: ConnectorName,
     /// The recipient, by the service's own id.
     target_id: String,
 }
@@ -253,7 +256,7 @@ pub(super) async fn reply_target(
         .reply_target(&caller.user, &target)
         .await?;
     Ok(axum::Json(ReplyTarget {
-        connector: connector.to_string(),
+        connector,
         target_id,
     }))
 }

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 #[serde(deny_unknown_fields)]
 pub(super) struct PromptParams {
     /// The session whose prompt it is. Without it, that of a chat that is opened for you.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
 }
 
@@ -155,7 +156,7 @@ pub(super) struct PanelPush {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct PanelsKept {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// Number of its panels.
     panels: usize,
 }
@@ -197,7 +198,7 @@ pub(super) async fn push(
     let by = key.by(&caller.user);
     let row = broker.relabel(by, &target, session, changes).await?;
     Ok(axum::Json(PanelsKept {
-        session_id: row.id.to_string(),
+        session_id: row.id,
         panels,
     }))
 }

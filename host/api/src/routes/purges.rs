@@ -5,9 +5,10 @@ use crate::codes::{self, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, Json, existing};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
+use crate::wire::Time;
 use axum::extract::State;
 use broker::{Gone, PurgeOf};
-use domain::id::SessionId;
+use domain::id::{AgentId, SessionId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::Rewritten;
@@ -20,6 +21,7 @@ pub(super) struct PurgeRequest {
     agent_id: String,
     /// UUID of a session of its that was deleted. Without, the agent itself is purged, which has to
     /// be archived: with all its sessions, deleted or not, and all agents below it.
+    #[schema(value_type = Option<SessionId>)]
     session_id: Option<String>,
 }
 
@@ -58,12 +60,12 @@ struct KeptView {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct PurgeReport {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The session, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
+    session_id: Option<SessionId>,
     /// The time of the purge, ISO 8601.
-    purged_at: String,
+    purged_at: Time,
     /// Counts of erased data.
     erased: ErasedView,
     /// Counts of data that is kept.
@@ -143,9 +145,9 @@ fn report(gone: Gone) -> PurgeReport {
         Rewritten::NotYet { reason } => Some(reason),
     };
     PurgeReport {
-        agent_id: purged.agent.to_string(),
-        session_id: purged.session.map(|session| session.to_string()),
-        purged_at: purged.time.to_string(),
+        agent_id: purged.agent,
+        session_id: purged.session,
+        purged_at: Time(purged.time),
         erased: ErasedView {
             sessions: erased.sessions,
             turns: erased.turns,

@@ -36,7 +36,7 @@ pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<Quarantine
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Released {
     /// Its id.
-    session_id: String,
+    session_id: SessionId,
 }
 
 /// Releases a session from quarantine. The host goes on with it at once, and puts it back when it
@@ -45,7 +45,7 @@ pub(super) struct Released {
     post, path = "/api/quarantine/{id}/release", tag = "operator",
     operation_id = "releaseQuarantinedSession",
     security(("token" = ["admin"])),
-    params(("id" = String, Path, description = "The session's id.")),
+    params(("id" = SessionId, Path, description = "The session's id.")),
     responses((status = 202, description = "It was released.", body = Released)),
     extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(404, "NOT_QUARANTINED")]])))),
 )]
@@ -58,7 +58,7 @@ pub(super) async fn release(
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Released {
-            session_id: session.to_string(),
+            session_id: session,
         }),
     ))
 }

@@ -186,7 +186,7 @@ pub(super) async fn list(
     security(("token" = ["read"])),
     params(
         SessionInPath,
-        ("input" = String, Path, description = "The `input_id`."),
+        ("input" = InputId, Path, description = "The `input_id`."),
     ),
     responses((status = 200, description = "The input.", body = wire::InputView)),
     extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT, &[(404, "INPUT_NOT_FOUND")]])))),
@@ -215,7 +215,7 @@ pub(super) async fn show(
     security(("token" = ["write"])),
     params(
         SessionInPath,
-        ("input" = String, Path, description = "The `input_id`."),
+        ("input" = InputId, Path, description = "The `input_id`."),
         Reason,
         IdempotencyKey,
     ),

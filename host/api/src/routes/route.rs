@@ -13,13 +13,17 @@ use crate::input::{Idempotency, IdempotencyKey, Json, Params, read_field, target
 use crate::problem::Problem;
 use crate::quota::SessionShare;
 use crate::state::Api;
+use crate::wire::Time;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt, TurnOutcome};
+use broker::{Address, AddressLevel, Meant, PostRouted, Routed, RoutedReceipt, TurnOutcome};
+use domain::definition::DefinitionId;
 use domain::delegate::Priority;
+use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::text_of;
 use domain::message_labels::MessageLabels;
 use domain::path::FetchStrategy;
+use domain::persona::PersonaId;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -51,7 +55,6 @@ pub(super) struct RoutedMessage {
     queue: Option<QueueBody>,
     /// Among what waits in its session, the more urgent is taken first: `low`, `normal`, `high` or
     /// `critical`; `normal` without.
-    #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
     /// Labels of the sender's own, for itself: 16 at most, with names of 1 to 64 letters, digits,
     /// `.`, `-`, `_` and `/`, and values of 256 bytes at most. They are kept and shown with the
@@ -67,8 +70,10 @@ pub(super) struct RoutedMessage {
 pub(super) struct To {
     /// A turn's id: what comes next is its child. Goes to your session that is at that turn, or to
     /// a new one that is forked from it.
+    #[schema(value_type = Option<TurnId>)]
     thread: Option<String>,
     /// A session's id.
+    #[schema(value_type = Option<SessionId>)]
     session: Option<String>,
     /// An agent's UUID or path, or the id of a definition: your latest chat with it, or a new one.
     agent: Option<String>,
@@ -79,7 +84,6 @@ pub(super) struct To {
     /// The strategy that finds the agent, as `GET /api/paths/fetch` does: your latest chat with it,
     /// or a new one. `most-recent-foreground` finds the agent that you last talked with,
     /// `heartbeat` the system agent that does recurring work.
-    #[schema(value_type = Option<String>)]
     strategy: Option<FetchStrategy>,
 }
 
@@ -102,13 +106,12 @@ pub(super) struct Smart {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RoutedTo {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The outcome of the message in the session.
     #[serde(flatten)]
     accepted: AcceptedMessage,
-    /// The level at which they were addressed: `thread`, `session`, `agent`, `persona`, `smart` or
-    /// `strategy`.
-    level: &'static str,
+    /// The level at which they were addressed.
+    level: AddressLevel,
     /// The reason why this session was chosen; none when the response to an earlier request with
     /// the same idempotency key is repeated.
     why: Option<String>,
@@ -130,9 +133,9 @@ pub(super) struct WhichThread {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ThreadMeant {
     /// Its session.
-    session_id: String,
+    session_id: SessionId,
     /// Its agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The session's name.
     name: Option<String>,
     /// The beginning of its last reply.
@@ -142,7 +145,7 @@ pub(super) struct ThreadMeant {
     /// Number of its messages on that topic.
     messages: usize,
     /// The time of the last of them, ISO 8601.
-    last_at: String,
+    last_at: Time,
 }
 
 /// Sends a message to a turn, a session, an agent, a persona, or your thread on the same topic, and
@@ -239,13 +242,14 @@ pub(super) async fn post(
 
 fn routed_to(
     receipt: RoutedReceipt,
-    level: &'static str,
+    level: AddressLevel,
     labels: MessageLabels,
     outcome: Option<TurnOutcome>,
 ) -> RoutedTo {
-    let agent = receipt.agent.to_string();
+    let agent = receipt.agent;
     RoutedTo {
-        accepted: accepted_message(receipt.said, &agent, receipt.session, outcome).labelled(labels),
+        accepted: accepted_message(receipt.said, &agent.to_string(), receipt.session, outcome)
+            .labelled(labels),
         agent_id: agent,
         level,
         why: receipt.why,
@@ -255,13 +259,13 @@ fn routed_to(
 
 fn which_thread(several: &[Meant]) -> WhichThread {
     let candidates = several.iter().map(|Meant { row, candidate }| ThreadMeant {
-        session_id: row.id.to_string(),
-        agent_id: row.agent.to_string(),
+        session_id: row.id,
+        agent_id: row.agent,
         name: row.name.clone(),
         last_snippet: row.last_snippet.clone(),
         score: candidate.score,
         messages: candidate.found,
-        last_at: candidate.last.to_string(),
+        last_at: Time(candidate.last),
     });
     WhichThread {
         question: format!(
@@ -325,11 +329,11 @@ fn smart_address(smart: Smart) -> Result<Address, Problem> {
 #[schema(as = Persona)]
 pub(super) struct PersonaView {
     /// The id under which it is addressed.
-    id: String,
+    id: PersonaId,
     /// Its name for people.
     display_name: String,
     /// The definition whose agents lead its main sessions.
-    definition: String,
+    definition: DefinitionId,
 }
 
 /// The personas that you may write to.
@@ -351,9 +355,9 @@ pub(super) async fn personas(
     caller: Caller,
 ) -> Result<axum::Json<PersonaList>, Problem> {
     let view = |persona: &std::sync::Arc<domain::persona::Persona>| PersonaView {
-        id: persona.id.to_string(),
+        id: persona.id.clone(),
         display_name: persona.display_name.clone(),
-        definition: persona.agent.to_string(),
+        definition: persona.agent.clone(),
     };
     Ok(axum::Json(PersonaList {
         personas: api

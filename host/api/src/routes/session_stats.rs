@@ -6,8 +6,10 @@ use crate::codes::{self, AGENT, SESSION};
 use crate::input::{SessionInPath, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
+use crate::wire::Time;
 use axum::extract::State;
 use broker::{SessionNumbers, WindowFill};
+use domain::id::SessionId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 #[schema(as = SessionStats)]
 pub(super) struct SessionStatsView {
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// Messages of its turns.
     messages: MessageCounts,
     /// Turns, compactions included.
@@ -33,11 +35,11 @@ pub(super) struct SessionStatsView {
     /// Milliseconds from the beginning of each ended turn to its end, waiting included.
     turns_ms: u64,
     /// Time of its creation.
-    created_at: String,
+    created_at: Time,
     /// Time at which a turn last took up an input, or ended.
-    last_activity_at: String,
+    last_activity_at: Time,
     /// Time at which it was completed or terminated; none while it is open.
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
 }
 
 /// The part of a model's window that a session fills.
@@ -128,7 +130,7 @@ fn view(numbers: SessionNumbers) -> SessionStatsView {
     let messages = &counts.messages;
     let turns = &counts.turns;
     SessionStatsView {
-        session_id: row.id.to_string(),
+        session_id: row.id,
         messages: MessageCounts {
             total: messages.values().sum(),
             user: of(messages, "user"),
@@ -152,8 +154,8 @@ fn view(numbers: SessionNumbers) -> SessionStatsView {
         total_tokens: usage.input_tokens.saturating_add(usage.output_tokens),
         context: fill.map(ContextView::from),
         turns_ms: counts.turns_ms,
-        created_at: row.created_at.to_string(),
-        last_activity_at: row.updated_at.to_string(),
-        ended_at: row.ended_at.map(|time| time.to_string()),
+        created_at: Time(row.created_at),
+        last_activity_at: Time(row.updated_at),
+        ended_at: row.ended_at.map(Time),
     }
 }

@@ -15,7 +15,7 @@ use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{NewSession, Respond, SessionIds, Target};
-use domain::id::SessionId;
+use domain::id::{ConversationId, InputId, OperationId, SessionId};
 use domain::refusal::RefusalKind;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -45,10 +45,12 @@ pub(super) struct NewSessionBody {
     #[schema(minimum = 1, maximum = 31_536_000)]
     time_limit_s: Option<u32>,
     /// A UUID of your choosing for the session. None may have had it before.
+    #[schema(value_type = Option<SessionId>)]
     session_id: Option<String>,
     /// The UUID of a conversation of yours that it joins, or begins. Sessions with one conversation
     /// belong together for clients; they share no messages and no rights by it. `GET
     /// /api/conversations/{conversation}` lists them.
+    #[schema(value_type = Option<ConversationId>)]
     conversation_id: Option<String>,
 }
 
@@ -106,7 +108,6 @@ pub(super) async fn open(
     };
     let share = api.session_share(&caller, key.as_deref()).await?;
     let command = NewSession {
-        target: target(&id),
         session_type: new.session_type,
         name: new.name,
         model: new.model,
@@ -114,7 +115,7 @@ pub(super) async fn open(
         time_limit_s: limit,
         ids,
         idempotency_key: key,
-        user: caller.user,
+        ..NewSession::of(target(&id), caller.user)
     };
     let view = api
         .command()?
@@ -130,6 +131,7 @@ pub(super) async fn open(
 #[serde(deny_unknown_fields)]
 pub(super) struct UiChanges {
     /// The question whose widget it is.
+    #[schema(value_type = OperationId)]
     call_id: String,
     /// The state to return to the client when it comes back. 64 KiB at most.
     widget_partial_state: Value,
@@ -213,7 +215,7 @@ pub(super) async fn show(
     get, path = "/api/sessions/{sid}", tag = "sessions",
     operation_id = "findSession",
     security(("token" = ["read"])),
-    params(("sid" = String, Path, description = "UUID of the session."), MessageParams),
+    params(("sid" = SessionId, Path, description = "UUID of the session."), MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
     extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
@@ -252,6 +254,7 @@ pub(super) async fn find(
 #[schema(as = ClientActionAnswer)]
 pub(super) struct Response {
     /// The `call_id` of the client action.
+    #[schema(value_type = OperationId)]
     call_id: String,
     /// The answer. Must fit the action's `response_schema`.
     #[schema(value_type = Object)]
@@ -346,7 +349,7 @@ pub(super) struct Cancelled {
     cancelled: bool,
     /// The inputs that were withdrawn, where `waiting` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_ids: Option<Vec<String>>,
+    input_ids: Option<Vec<InputId>>,
 }
 
 /// Stops the turn in progress; no turn follows it.
@@ -374,7 +377,7 @@ pub(super) async fn cancel(
             .await?;
         Cancelled {
             cancelled: run,
-            input_ids: Some(inputs.iter().map(ToString::to_string).collect()),
+            input_ids: Some(inputs),
         }
     } else {
         Cancelled {

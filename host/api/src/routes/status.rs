@@ -3,6 +3,7 @@
 use super::probes::VERSION;
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
+use crate::wire::Time;
 use axum::extract::State;
 use edge::ConnectorState;
 use serde::Serialize;
@@ -17,9 +18,8 @@ pub(super) struct Status {
     version: &'static str,
     /// Seconds since it began to accept requests.
     uptime_s: u64,
-    /// The readiness to accept requests: `ready`, `starting`, `stopping`, `disk_full`,
-    /// `not_recording` or `not_reading`.
-    readiness: &'static str,
+    /// The readiness to accept requests.
+    readiness: HostReadiness,
     /// Sessions, those that have ended or were deleted left out.
     sessions: SessionCounts,
     /// Inputs.
@@ -32,6 +32,24 @@ pub(super) struct Status {
     outages: Vec<Outage>,
     /// The database.
     store: StoreSize,
+}
+
+/// The readiness of the host to accept requests.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum HostReadiness {
+    /// It accepts them.
+    Ready,
+    /// It is starting.
+    Starting,
+    /// It is about to end.
+    Stopping,
+    /// The disk is full.
+    DiskFull,
+    /// The store takes nothing.
+    NotRecording,
+    /// The store cannot be read.
+    NotReading,
 }
 
 /// Numbers of sessions.
@@ -92,7 +110,7 @@ pub(super) struct Outage {
     name: String,
     /// Time since which it cannot be used; none where no component can serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
+    since: Option<Time>,
     /// The reason, as far as there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -146,7 +164,7 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
     Ok(axum::Json(Status {
         version: VERSION,
         uptime_s: api.uptime().as_secs(),
-        readiness: readiness(api.readiness().await),
+        readiness: api.readiness().await.into(),
         sessions: SessionCounts {
             open: counts.open_sessions,
             running: counts.running_sessions,
@@ -194,7 +212,7 @@ pub(super) async fn outages(api: &Api) -> Result<Vec<Outage>, Problem> {
     let providers = providers.map(|it| Outage {
         kind: "provider",
         name: it.provider,
-        since: Some(it.since.to_string()),
+        since: Some(Time(it.since)),
         reason: it.trouble.reason().map(ToOwned::to_owned),
     });
     let connectors = api.edge()?.connectors().list().await?.into_iter();
@@ -202,19 +220,21 @@ pub(super) async fn outages(api: &Api) -> Result<Vec<Outage>, Problem> {
     let connectors = connectors.map(|it| Outage {
         kind: "connector",
         name: it.name.to_string(),
-        since: it.since.map(|since| since.to_string()),
+        since: it.since.map(Time),
         reason: it.reason,
     });
     Ok(providers.chain(connectors).collect())
 }
 
-fn readiness(readiness: Readiness) -> &'static str {
-    match readiness {
-        Readiness::Ready { .. } => "ready",
-        Readiness::Starting => "starting",
-        Readiness::Draining => "stopping",
-        Readiness::DiskFull => "disk_full",
-        Readiness::NotRecording => "not_recording",
-        Readiness::NotReading => "not_reading",
+impl From<Readiness> for HostReadiness {
+    fn from(readiness: Readiness) -> Self {
+        match readiness {
+            Readiness::Ready { .. } => Self::Ready,
+            Readiness::Starting => Self::Starting,
+            Readiness::Draining => Self::Stopping,
+            Readiness::DiskFull => Self::DiskFull,
+            Readiness::NotRecording => Self::NotRecording,
+            Readiness::NotReading => Self::NotReading,
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::quota::SessionShare;
 use crate::state::Api;
 use axum::extract::State;
 use broker::{Address, Switch};
+use domain::id::{AgentId, InputId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -41,13 +42,13 @@ pub(super) struct SwitchBody {
 #[schema(as = Switched)]
 pub(super) struct SwitchedView {
     /// Its agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// True if it was opened for this.
     is_new: bool,
     /// The message's id as an input; none without a message.
-    input_id: Option<String>,
+    input_id: Option<InputId>,
     /// The position of its event; none without a message.
     position: Option<u64>,
 }
@@ -108,10 +109,10 @@ pub(super) async fn switch(
     }
     let said = switched.said.as_ref();
     Ok(axum::Json(SwitchedView {
-        agent_id: switched.agent.to_string(),
-        session_id: switched.session.to_string(),
+        agent_id: switched.agent,
+        session_id: switched.session,
         is_new: switched.is_new,
-        input_id: said.map(|said| said.input.to_string()),
+        input_id: said.map(|said| said.input),
         position: said.map(|said| said.position),
     }))
 }
@@ -135,11 +136,11 @@ fn at_own_field(mut problem: Problem) -> Problem {
 #[schema(as = Returned)]
 pub(super) struct ReturnedView {
     /// Its agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// The run that brings the summary; none when nothing was said since you left.
-    run_id: Option<String>,
+    run_id: Option<RunId>,
 }
 
 /// Takes you back to where you switched from, with a summary.
@@ -173,8 +174,8 @@ pub(super) async fn go_back(
     let by = key.by(&caller.user);
     let returned = api.command()?.switch_back(by, &from, session).await?;
     Ok(axum::Json(ReturnedView {
-        agent_id: returned.agent.to_string(),
-        session_id: returned.session.to_string(),
-        run_id: returned.run.map(|run| run.to_string()),
+        agent_id: returned.agent,
+        session_id: returned.session,
+        run_id: returned.run,
     }))
 }

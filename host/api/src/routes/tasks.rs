@@ -39,6 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 #[serde(deny_unknown_fields)]
 struct Page {
     /// Only those that were handed over in this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
@@ -106,7 +107,7 @@ async fn list(
     get, path = "/api/tasks/{task_id}", tag = "tasks",
     operation_id = "getTask",
     security(("token" = ["read"]), ("token" = ["admin"])),
-    params(("task_id" = String, Path, description = "Its `task_id`.")),
+    params(("task_id" = OperationId, Path, description = "Its `task_id`.")),
     responses((status = 200, description = "The task.", body = wire::TaskView)),
     extensions(("x-codes" = json!(codes::join(&[&[(404, "TASK_NOT_FOUND")]])))),
 )]
@@ -144,7 +145,7 @@ struct Cancellation {
     post, path = "/api/tasks/{task_id}/cancel", tag = "tasks",
     operation_id = "cancelTask",
     security(("token" = ["write"])),
-    params(("task_id" = String, Path, description = "Its `task_id`.")),
+    params(("task_id" = OperationId, Path, description = "Its `task_id`.")),
     request_body = Option<Cancellation>,
     responses((status = 200, description = "The task, which has ended.", body = wire::TaskView)),
     extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, DRIVER, &[
@@ -179,6 +180,7 @@ struct Range {
     /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
     /// Only those that were handed over in this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
 }
 

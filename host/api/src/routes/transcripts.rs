@@ -17,6 +17,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use broker::{ImportSession, TRANSCRIPT_BYTES_MAX};
+use domain::id::{AgentId, SessionId};
 use domain::transcript::dialect::Dialect;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -118,9 +119,9 @@ pub(super) async fn export(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ImportedTranscript {
     /// The session that there is now: the one of the file where its id was free.
-    session_id: String,
+    session_id: SessionId,
     /// Its agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// `pi` or `aix`.
     #[schema(inline)]
     dialect: DialectName,
@@ -201,8 +202,8 @@ pub(super) async fn import(
         Dialect::Aix => DialectName::Aix,
     };
     let view = ImportedTranscript {
-        session_id: imported.session.to_string(),
-        agent_id: imported.agent.to_string(),
+        session_id: imported.session,
+        agent_id: imported.agent,
         dialect,
         exact: imported.exact,
         turns: imported.turns,

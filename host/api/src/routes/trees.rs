@@ -30,7 +30,7 @@ const DELIVERIES_LISTED_MAX: usize = 10;
     get, path = "/api/turns/{turn_id}", tag = "sessions",
     operation_id = "getTurn",
     security(("token" = ["read"])),
-    params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
+    params(("turn_id" = TurnId, Path, description = "64 hexadecimal digits.")),
     responses((status = 200, description = "The turn.", body = wire::TurnView)),
     extensions(("x-codes" = json!(codes::join(&[TURN])))),
 )]

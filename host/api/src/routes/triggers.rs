@@ -13,11 +13,12 @@ use crate::input::{
 use crate::problem::Problem;
 use crate::respond::Created;
 use crate::state::Api;
-use crate::wire::{self, TriggerRunView, TriggerView};
+use crate::wire::{self, Time, TriggerRunView, TriggerView};
 use axum::extract::State;
+use domain::id::OccasionId;
 use domain::trigger::{TriggerName, TriggerSpec};
 use domain::user::{Scope, UserId};
-use edge::TriggerQuery;
+use edge::{KindName, TriggerQuery};
 use http::StatusCode;
 use owned::owned;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,7 @@ struct Page {
     /// Only on behalf of this user. Without the scope `admin` it is you.
     user: Option<String>,
     /// Only of this kind: `schedule`, `heartbeat`, `webhook`, `files` or `events`.
+    #[param(value_type = Option<KindName>)]
     kind: Option<String>,
     /// The `next_after` of the page before.
     after: Option<String>,
@@ -137,7 +139,6 @@ struct NewTrigger {
     name: String,
     /// The trigger, as the configuration writes it under `triggers`. Without `user` it speaks on
     /// your behalf.
-    #[schema(value_type = wire::TriggerSpecShape)]
     spec: TriggerSpec,
 }
 
@@ -204,7 +205,6 @@ async fn show(
 #[serde(deny_unknown_fields)]
 struct ChangedTrigger {
     /// The whole trigger, as the configuration writes it under `triggers`.
-    #[schema(value_type = wire::TriggerSpecShape)]
     spec: TriggerSpec,
 }
 
@@ -240,7 +240,7 @@ async fn change(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct RemovedTrigger {
     /// Its name.
-    name: String,
+    name: TriggerName,
 }
 
 /// Removes a trigger.
@@ -266,9 +266,7 @@ async fn remove(
     let name = owned::removable(&api, &caller, &name, &key).await?;
     let by = key.by(&caller.user);
     api.commanded_edge()?.triggers().remove(by, &name).await?;
-    Ok(axum::Json(RemovedTrigger {
-        name: name.to_string(),
-    }))
+    Ok(axum::Json(RemovedTrigger { name }))
 }
 
 /// Pauses a trigger: it is not fired until it is resumed.
@@ -322,7 +320,7 @@ async fn resume(
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct TriggerRunAccepted {
     /// The occasion, which is durable: it will be dealt with even if the host fails.
-    occasion_id: String,
+    occasion_id: OccasionId,
 }
 
 /// Runs a trigger now, whether it is due or not, and whether it is paused or not.
@@ -349,7 +347,7 @@ async fn run(
     let by = key.by(&caller.user);
     let occasion = api.commanded_edge()?.triggers().run(by, &name).await?;
     let accepted = TriggerRunAccepted {
-        occasion_id: occasion.to_string(),
+        occasion_id: occasion,
     };
     Ok((StatusCode::ACCEPTED, axum::Json(accepted)))
 }
@@ -373,7 +371,7 @@ struct TriggerHistory {
     /// The newest first.
     runs: Vec<TriggerRunView>,
     /// The time of its next occasion, ISO 8601.
-    next_due_at: Option<String>,
+    next_due_at: Option<Time>,
     /// The `after` of the next page, which has older ones; none on the last.
     next_after: Option<u64>,
 }
@@ -414,6 +412,6 @@ async fn history(
             .filter(|_| has_more)
             .map(TriggerRecord::position),
         runs: rows.iter().map(wire::trigger_run).collect(),
-        next_due_at: next_due.map(|due| due.to_string()),
+        next_due_at: next_due.map(Time),
     }))
 }

@@ -8,7 +8,7 @@ use crate::state::Api;
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::id::AgentId;
+use domain::id::{AgentId, SessionId};
 use domain::usage::{Day, UsageSum};
 use domain::user::{Scope, UserId};
 use http::StatusCode;
@@ -43,6 +43,7 @@ pub(super) struct Page {
     /// Only of this agent: a UUID or a path.
     agent: Option<String>,
     /// Only of this session.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// Only of this user. Only an administrator sees what others than themselves used; without this
     /// filter, that of all.

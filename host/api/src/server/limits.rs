@@ -1,5 +1,6 @@
 //! The named limits of the HTTP server, with their units.
 
+use domain::backoff::Backoff;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -10,9 +11,11 @@ pub const HEADER_BYTES_MAX: usize = 32 << 10;
 pub const HEADERS_MAX: usize = 100;
 /// Bytes of any request body but a file's ([`domain::file::FILE_BYTES_MAX`]); 413 above.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
-/// Shortest and longest pause after `accept` failed, in milliseconds: it doubles while accepting
-/// goes on failing.
-pub const ACCEPT_PAUSE_MS: (u64, u64) = (10, 1_000);
+/// Pauses while accepting connections goes on failing.
+pub const ACCEPT_PAUSES: Backoff = Backoff {
+    first_ms: 10,
+    most_ms: 1_000,
+};
 /// Bytes that are still read, and dropped, of a request that was answered before all of it was
 /// there. A client that has sent more is cut off and may not see its answer.
 pub const LINGER_BYTES_MAX: usize = 32 << 20;

@@ -20,6 +20,7 @@ use axum::response::Response;
 use broker::{Broker, Heard, Listener};
 use bytes::Bytes;
 use domain::event::Subject;
+use domain::id::SessionId;
 use domain::telemetry::{
     KINDS_ASKED_MAX, TelemetryEvent, TelemetryFilter, TelemetryKind, kinds_matching,
 };
@@ -47,6 +48,7 @@ pub(crate) struct TelemetryParams {
     /// Only about this agent, a UUID or a path, and about the whole host.
     agent: Option<String>,
     /// Only about this session, and about the whole host.
+    #[param(value_type = Option<SessionId>)]
     session: Option<String>,
     /// Only of this type, such as `message.received`. `*` stands for any characters: `llm.*`. It
     /// may be given up to 40 times, for several types.

@@ -2,8 +2,6 @@
 
 use crate::{Access, Api, Limits, Server, Stopper, router};
 use broker::{Broker, Catalogue, Parts};
-use domain::authority::Permissions;
-use domain::basis::ResolvedConfigDigests;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
@@ -13,7 +11,6 @@ use domain::event::{
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
-use domain::limits::TurnLimits;
 use domain::operation::{ReplyTo, Settlement};
 use domain::path::{AgentConfig, PathKind};
 use domain::step::OperationOutcome;
@@ -329,20 +326,13 @@ impl Host {
             permissions: Default::default(),
             created_at: Timestamp(1),
         });
-        let opened = Event::SessionOpened(SessionOpened {
-            config: None,
-            conversation: ConversationId(Uuid::nil()),
-            user_id: user,
-            session,
+        let opened = Event::SessionOpened(SessionOpened::chat(
             agent,
-            session_type: "chat".to_owned(),
-            name: None,
-            head: None,
-            persona: None,
-            model: None,
-            started_by: "user:local".to_owned(),
-            time: Timestamp(1),
-        });
+            session,
+            ConversationId(Uuid::nil()),
+            user,
+            Timestamp(1),
+        ));
         let commit = Commit::new()
             .append(
                 Stream::Agent(agent),
@@ -361,18 +351,12 @@ impl Host {
     /// Has so many messages be accepted for a session, which nobody begins a turn with.
     pub(super) async fn hears(&self, agent: AgentId, session: SessionId, messages: usize) {
         let accepted = || {
-            Event::InputAccepted(InputAccepted {
-                user_id: UserId::local(),
-                labels: domain::message_labels::MessageLabels::default(),
-                input: InputId(Uuid::now_v7()),
+            Event::InputAccepted(InputAccepted::of(
                 session,
-                source: Source::Api,
-                message: None,
-                model: None,
-                waits_for: None,
-                priority: None,
-                time: Timestamp(1),
-            })
+                InputId(Uuid::now_v7()),
+                Source::Api,
+                Timestamp(1),
+            ))
         };
         let events = (0..messages)
             .map(|_| new(accepted(), agent, Some(session)))
@@ -407,29 +391,24 @@ impl Host {
             created_at: Timestamp(1),
         });
         let opened = Event::SessionOpened(SessionOpened {
-            config: None,
-            conversation: ConversationId(Uuid::nil()),
-            user_id: UserId::local(),
-            session,
-            agent,
-            session_type: "chat".to_owned(),
-            name: None,
-            head: None,
-            persona: None,
-            model: None,
             started_by: "agent:/local/agent/gone".to_owned(),
-            time: Timestamp(1),
+            ..SessionOpened::chat(
+                agent,
+                session,
+                ConversationId(Uuid::nil()),
+                UserId::local(),
+                Timestamp(1),
+            )
         });
         let reply_to = Some(ReplyTo {
             run,
             operation: OperationId::mint(run, 0, "a"),
             attached: true,
         });
-        let accepted = Event::InputAccepted(InputAccepted {
-            user_id: UserId::local(),
-            input: InputId(Uuid::now_v7()),
+        let accepted = Event::InputAccepted(InputAccepted::of(
             session,
-            source: Source::Dispatch {
+            InputId(Uuid::now_v7()),
+            Source::Dispatch {
                 reply_to,
                 from: "/local/agent/gone".to_owned(),
                 deadline: None,
@@ -442,13 +421,8 @@ impl Host {
                 permissions: Default::default(),
                 accounts: Default::default(),
             },
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: Timestamp(1),
-        });
+            Timestamp(1),
+        ));
         let commit = Commit::new()
             .append(
                 Stream::Run(run),
@@ -540,46 +514,14 @@ impl Host {
 }
 
 fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
-    Event::RunStarted(Box::new(RunStarted {
-        compacts: None,
-        compacted: None,
-        overrides: None,
-        session_config: None,
-        session_expires_at: None,
+    Event::RunStarted(Box::new(RunStarted::of(
         run,
         session,
         agent,
-        definition: DefinitionId("gone".to_owned()),
-        session_type: "chat".to_owned(),
-        component: Digest::of(b"component"),
-        resolved_config: ResolvedConfigDigests::all_of(Digest::of(b"null")),
-        configuration: Digest::of(b"configuration"),
-        persona: None,
-        base: None,
-        base_message: 0,
-        revision: 0,
-        session_state: Digest::of(store::EMPTY_STATE),
-        claimed: Vec::new(),
-        permissions: Permissions::default(),
-        collected: false,
-        overflow: None,
-        limits: TurnLimits::default(),
-        accounts: Default::default(),
-        deadline: None,
-        reply_to: None,
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        priority: Priority::default(),
-        denies: Default::default(),
-        untrusted: false,
-        hints: Vec::new(),
-        sections: None,
-        user_id: UserId::local(),
-        model: None,
-        generation: domain::sampling::GenerationSettings::default(),
-        time: Timestamp(1),
-    }))
+        DefinitionId("gone".to_owned()),
+        Digest::of(b"component"),
+        Timestamp(1),
+    )))
 }
 
 fn new(event: Event, agent: AgentId, session: Option<SessionId>) -> NewEvent {

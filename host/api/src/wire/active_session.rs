@@ -1,8 +1,11 @@
 //! The structured session that holds an agent's slot, as the agent shows it (the design's
 //! `active_session`).
 
-use super::session::{PendingActionView, pending_action};
+use super::Time;
+use super::session::{PendingActionView, SessionPhase, pending_action};
+use domain::id::{ConversationId, OperationId, RunId, SessionId};
 use domain::session::{ActiveSession, Execution, PendingAction, Phase};
+use domain::user::UserId;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,17 +14,17 @@ use serde_json::Value;
 #[schema(as = ActiveSession)]
 pub(crate) struct ActiveSessionView {
     /// Its id.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The conversation that it is a part of.
-    pub(crate) conversation_id: String,
+    pub(crate) conversation_id: ConversationId,
     /// Its type.
     pub(crate) session_type: String,
     /// The user who began it.
-    pub(crate) started_by: String,
-    /// `active` or `awaiting_client_action`.
-    pub(crate) status: &'static str,
+    pub(crate) started_by: UserId,
+    /// Its status.
+    pub(crate) status: SessionPhase,
     /// The item that is being worked on: the question of `pending_action`, by its id.
-    pub(crate) current_item_id: Option<String>,
+    pub(crate) current_item_id: Option<OperationId>,
     /// The question that was asked first and is not answered.
     pub(crate) pending_action: Option<PendingActionView>,
     /// The questions asked after that one that are not answered either.
@@ -32,9 +35,9 @@ pub(crate) struct ActiveSessionView {
     /// Client actions that were answered.
     pub(crate) interactions: u64,
     /// The time at which it began, ISO 8601.
-    pub(crate) started_at: String,
+    pub(crate) started_at: Time,
     /// The time at which it expires, ISO 8601.
-    pub(crate) expires_at: Option<String>,
+    pub(crate) expires_at: Option<Time>,
 }
 
 /// The point at which an agent continues. It is the execution state without the messages; `GET
@@ -43,7 +46,7 @@ pub(crate) struct ActiveSessionView {
 #[schema(as = ExecutionPlace)]
 pub(crate) struct ExecutionPlaceView {
     /// The turn in progress.
-    pub(crate) run_id: String,
+    pub(crate) run_id: RunId,
     /// The last message of its thread.
     pub(crate) last_message: u64,
     /// Steps that were taken.
@@ -63,7 +66,7 @@ pub(crate) struct ExecutionPlaceView {
 #[schema(as = PendingToolCall)]
 pub(crate) struct PendingToolCallView {
     /// The id to answer under.
-    pub(crate) call_id: String,
+    pub(crate) call_id: OperationId,
     /// The agent's name for it, or the tool that asks.
     pub(crate) tool_name: String,
     /// The properties that the widget shows.
@@ -73,32 +76,35 @@ pub(crate) struct PendingToolCallView {
 /// A session that holds a slot.
 pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
     let (status, execution_state) = match &session.phase {
-        Phase::Active => ("active", None),
+        Phase::Active => (SessionPhase::Active, None),
         Phase::AwaitingClientAction {
             pending, execution, ..
-        } => ("awaiting_client_action", Some(place(pending, execution))),
+        } => (
+            SessionPhase::AwaitingClientAction,
+            Some(place(pending, execution)),
+        ),
     };
     let mut waiting = session.phase.pending().map(pending_action);
     let first = waiting.next();
     ActiveSessionView {
-        session_id: session.session_id.to_string(),
-        conversation_id: session.conversation_id.to_string(),
+        session_id: session.session_id,
+        conversation_id: session.conversation_id,
         session_type: session.session_type.clone(),
-        started_by: session.started_by.to_string(),
+        started_by: session.started_by.clone(),
         status,
-        current_item_id: first.as_ref().map(|first| first.tool_call_id.clone()),
+        current_item_id: first.as_ref().map(|first| first.tool_call_id),
         pending_action: first,
         further_actions: waiting.collect(),
         execution_state,
         interactions: session.interactions,
-        started_at: session.started_at.to_string(),
-        expires_at: session.expires_at.map(|time| time.to_string()),
+        started_at: Time(session.started_at),
+        expires_at: session.expires_at.map(Time),
     }
 }
 
 fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
     ExecutionPlaceView {
-        run_id: execution.run.to_string(),
+        run_id: execution.run,
         last_message: execution.head,
         iteration: execution.iteration,
         tool_calls_made: execution.tool_calls_made,
@@ -111,7 +117,7 @@ fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
 /// The call that waits.
 pub(super) fn pending_tool_call(pending: &PendingAction) -> PendingToolCallView {
     PendingToolCallView {
-        call_id: pending.tool_call_id.to_string(),
+        call_id: pending.tool_call_id,
         tool_name: pending.tool_name.clone(),
         arguments: pending.action.props.clone(),
     }

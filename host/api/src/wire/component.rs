@@ -1,5 +1,6 @@
 //! Components in public form.
 
+use super::ContentDigest;
 use broker::Entry;
 use domain::grant::Grant;
 use serde::Serialize;
@@ -12,7 +13,7 @@ pub struct ComponentView {
     /// The operator's name for it.
     pub name: String,
     /// The digest of its bytes.
-    pub digest: String,
+    pub digest: ContentDigest,
     /// The code that was admitted under this name before, if the present code took its place and
     /// no digest in the configuration says that it is meant. In the list of a running host only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +46,7 @@ pub fn component(entry: &Entry) -> ComponentView {
     let manifest = component.manifest();
     ComponentView {
         name: entry.name.clone(),
-        digest: component.digest().reference(),
+        digest: ContentDigest(component.digest()),
         replaces: None,
         size_bytes: component.size_bytes(),
         // Records of text and numbers always have a JSON form.

@@ -4,8 +4,9 @@
 use super::view::{SessionRowView, label, session_row};
 use broker::{AgentSessions, LeftOutDefinition};
 use domain::confirm::Confirm;
-use domain::definition::{Definition, ToolExposure};
+use domain::definition::{Definition, DefinitionId, ToolExposure};
 use domain::grant::PatternList;
+use domain::id::AgentId;
 use domain::user::UserId;
 use serde::Serialize;
 use store::DefinitionCounts;
@@ -15,7 +16,7 @@ use store::DefinitionCounts;
 #[schema(as = DefinitionRights)]
 pub struct DefinitionView {
     /// Its `agentId`.
-    pub definition: String,
+    pub definition: DefinitionId,
     /// The component that drives it.
     pub component: String,
     /// True if users and other agents see it.
@@ -56,7 +57,7 @@ pub struct Lists {
 #[must_use]
 pub fn definition(definition: &Definition) -> DefinitionView {
     DefinitionView {
-        definition: definition.agent_id.to_string(),
+        definition: definition.agent_id.clone(),
         component: definition.component.clone(),
         ui_visible: definition.ui_visible,
         lists: Lists {
@@ -89,12 +90,12 @@ pub(crate) struct DefinitionEntryView {
     pub(crate) icon: Option<String>,
     /// Its colour, such as `#3366cc`.
     pub(crate) color: Option<String>,
-    /// The form in which it is shown its tools: `tools`, `skills` or `mixed`.
-    pub(crate) exposure: &'static str,
+    /// The form in which it is shown its tools.
+    pub(crate) exposure: ToolExposure,
     /// The definition that it extends.
-    pub(crate) extends: Option<String>,
+    pub(crate) extends: Option<DefinitionId>,
     /// The user who made it of a template; none of one of the configuration.
-    pub(crate) made_by: Option<String>,
+    pub(crate) made_by: Option<UserId>,
     /// True if you may make definitions of it.
     pub(crate) is_template: bool,
     /// Numbers of your own.
@@ -117,13 +118,13 @@ pub(crate) struct DefinitionCountsView {
 #[schema(as = LeftOutDefinition)]
 pub(crate) struct LeftOutDefinitionView {
     /// Its id.
-    pub(crate) definition: String,
+    pub(crate) definition: DefinitionId,
     /// Its name for people.
     pub(crate) display_name: String,
     /// The definition that it was made of.
-    pub(crate) template: String,
+    pub(crate) template: DefinitionId,
     /// The user who made it.
-    pub(crate) made_by: String,
+    pub(crate) made_by: UserId,
     /// The reason why it is left out.
     pub(crate) reason: String,
 }
@@ -131,10 +132,10 @@ pub(crate) struct LeftOutDefinitionView {
 /// Returns a definition that is left out.
 pub(crate) fn left_out_definition(it: &LeftOutDefinition) -> LeftOutDefinitionView {
     LeftOutDefinitionView {
-        definition: it.definition.to_string(),
+        definition: it.definition.clone(),
         display_name: it.display_name.clone(),
-        template: it.template.to_string(),
-        made_by: it.user.to_string(),
+        template: it.template.clone(),
+        made_by: it.user.clone(),
         reason: it.reason.clone(),
     }
 }
@@ -151,13 +152,9 @@ pub(crate) fn definition_entry(
         description: it.description.clone(),
         icon: it.icon.clone(),
         color: it.color.clone(),
-        exposure: match it.tool_exposure {
-            ToolExposure::Tools => "tools",
-            ToolExposure::Skills => "skills",
-            ToolExposure::Mixed => "mixed",
-        },
-        extends: it.extends.as_ref().map(ToString::to_string),
-        made_by: it.made_by.as_ref().map(ToString::to_string),
+        exposure: it.tool_exposure,
+        extends: it.extends.clone(),
+        made_by: it.made_by.clone(),
         is_template: it.is_template_for(user),
         counts: DefinitionCountsView {
             agents: counts.agents,
@@ -170,14 +167,14 @@ pub(crate) fn definition_entry(
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentSessions)]
 pub(crate) struct AgentSessionsView {
-    /// The agent's id, a UUID.
-    pub(crate) agent_id: String,
+    /// The agent's id.
+    pub(crate) agent_id: AgentId,
     /// Its address.
     pub(crate) path: String,
     /// The label shown to people.
     pub(crate) label: String,
     /// Its definition.
-    pub(crate) definition: String,
+    pub(crate) definition: DefinitionId,
     /// The icon of its definition.
     pub(crate) icon: Option<String>,
     /// The colour of its definition, such as `#3366cc`.
@@ -192,10 +189,10 @@ pub(crate) fn agent_sessions(group: &AgentSessions) -> AgentSessionsView {
     let agent = &group.agent.agent;
     let look = group.definition.as_ref();
     AgentSessionsView {
-        agent_id: agent.id.to_string(),
-        path: agent.path.to_string(),
+        agent_id: agent.id,
+        path: agent.path.clone(),
         label: label(agent),
-        definition: agent.definition.to_string(),
+        definition: agent.definition.clone(),
         icon: look.and_then(|look| look.icon.clone()),
         color: look.and_then(|look| look.color.clone()),
         sessions: group.sessions.iter().map(session_row).collect(),

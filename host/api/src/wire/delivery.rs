@@ -1,7 +1,12 @@
 //! Deliveries, pairings and connectors in public form.
 
+use super::Time;
 use super::connector_event::cause;
-use edge::ConnectorState;
+use domain::connector::UnknownSender;
+use domain::definition::DefinitionId;
+use domain::id::DeliveryId;
+use domain::path::ConnectorName;
+use edge::{ConnectorCondition, ConnectorState};
 use serde::Serialize;
 use serde_json::Value;
 use store::{DeliveryRow, DeliveryState, PairingRow};
@@ -21,7 +26,7 @@ pub(crate) struct ChoiceView {
 #[schema(as = Delivery)]
 pub(crate) struct DeliveryView {
     /// Its id, the same for every attempt.
-    pub(crate) delivery_id: String,
+    pub(crate) delivery_id: DeliveryId,
     /// Its outcome so far.
     #[serde(flatten)]
     pub(crate) state: TurnDeliveryView,
@@ -35,7 +40,7 @@ pub(crate) struct DeliveryView {
     /// Number of choices, of a question.
     pub(crate) choices: u64,
     /// The time at which it was queued, ISO 8601.
-    pub(crate) queued_at: String,
+    pub(crate) queued_at: Time,
 }
 
 /// The state of a message to people outside.
@@ -43,12 +48,12 @@ pub(crate) struct DeliveryView {
 #[schema(as = DeliveryStatus)]
 pub(crate) struct TurnDeliveryView {
     /// The connector.
-    pub(crate) connector: String,
+    pub(crate) connector: ConnectorName,
     /// The chat, in the service's terms.
     pub(crate) chat: String,
     /// `queued`, `started`, `failed` until the next attempt, `delivered`, `unknown` if it may have
     /// been sent and is not sent again, or `dead` once it was given up.
-    pub(crate) state: &'static str,
+    pub(crate) state: DeliveryState,
     /// Number of attempts at the present piece of it.
     pub(crate) attempts: u32,
     /// Pieces of it that the service has taken: long texts are sent in several.
@@ -56,11 +61,11 @@ pub(crate) struct TurnDeliveryView {
     /// The reason of the latest failure.
     pub(crate) reason: Option<String>,
     /// The time of the next attempt, ISO 8601.
-    pub(crate) retry_at: Option<String>,
+    pub(crate) retry_at: Option<Time>,
     /// The service's ids of what it has taken.
     pub(crate) service_ids: Vec<String>,
     /// The time of its latest change, ISO 8601.
-    pub(crate) updated_at: String,
+    pub(crate) updated_at: Time,
 }
 
 /// A sender who is offered to be paired with a user.
@@ -70,7 +75,7 @@ pub(crate) struct PairingView {
     /// The code that the sender was told.
     pub(crate) code: String,
     /// The connector.
-    pub(crate) connector: String,
+    pub(crate) connector: ConnectorName,
     /// The service's own id of the sender.
     pub(crate) target_id: String,
     /// The sender's name for people, as the service gives it.
@@ -78,9 +83,9 @@ pub(crate) struct PairingView {
     /// The chat in which the code was told.
     pub(crate) chat: String,
     /// The time at which it was told, ISO 8601.
-    pub(crate) offered_at: String,
+    pub(crate) offered_at: Time,
     /// The time until which it counts, ISO 8601.
-    pub(crate) expires_at: String,
+    pub(crate) expires_at: Time,
 }
 
 /// A connector as it is served.
@@ -88,22 +93,22 @@ pub(crate) struct PairingView {
 #[schema(as = ConnectorState)]
 pub(crate) struct ConnectorStateView {
     /// Its name.
-    pub(crate) name: String,
+    pub(crate) name: ConnectorName,
     /// The component that translates for its service; `direct` for a chat of the host's own.
     pub(crate) component: String,
     /// The definition of the agents that talk through it.
-    pub(crate) definition: String,
+    pub(crate) definition: DefinitionId,
     /// `polling`, `webhook` or `direct` while all is well; `disabled`, `without_component`,
     /// `unauthorised` or `failing`.
-    pub(crate) state: &'static str,
+    pub(crate) state: ConnectorCondition,
     /// The reason why it is `unauthorised` or `failing`.
     pub(crate) reason: Option<String>,
     /// The time since which it is, ISO 8601.
-    pub(crate) since: Option<String>,
-    /// The treatment of senders whom nobody knows: `ignore`, `refuse` or `pair`.
-    pub(crate) unknown_senders: &'static str,
+    pub(crate) since: Option<Time>,
+    /// The treatment of senders whom nobody knows.
+    pub(crate) unknown_senders: UnknownSender,
     /// The time at which a message arrived last, ISO 8601.
-    pub(crate) last_received_at: Option<String>,
+    pub(crate) last_received_at: Option<Time>,
     /// Number of messages that arrived and are with no session yet.
     pub(crate) arrivals_waiting: u64,
     /// Number of deliveries that are still to be sent.
@@ -117,14 +122,14 @@ pub(crate) struct ConnectorStateView {
 /// A connector as the operator sees it.
 pub(crate) fn connector_state(state: &ConnectorState) -> ConnectorStateView {
     ConnectorStateView {
-        name: state.name.to_string(),
+        name: state.name.clone(),
         component: state.spec.component.clone(),
-        definition: state.spec.agent.to_string(),
-        state: state.condition.as_str(),
+        definition: state.spec.agent.clone(),
+        state: state.condition,
         reason: state.reason.clone(),
-        since: state.since.map(|since| since.to_string()),
-        unknown_senders: state.spec.unknown.as_str(),
-        last_received_at: state.last_received.map(|time| time.to_string()),
+        since: state.since.map(Time),
+        unknown_senders: state.spec.unknown,
+        last_received_at: state.last_received.map(Time),
         arrivals_waiting: state.arrivals,
         deliveries_waiting: state.waiting,
         deliveries_unknown: state.unknown,
@@ -135,27 +140,27 @@ pub(crate) fn connector_state(state: &ConnectorState) -> ConnectorStateView {
 /// A delivery as the operator sees it, without its words: those are in the session of its cause.
 pub(crate) fn delivery(row: &DeliveryRow) -> DeliveryView {
     DeliveryView {
-        delivery_id: row.delivery.to_string(),
+        delivery_id: row.delivery,
         state: turn_delivery(row),
         cause: cause(&row.cause),
         bytes: row.text.len() as u64,
         choices: row.choices.len() as u64,
-        queued_at: row.queued.to_string(),
+        queued_at: Time(row.queued),
     }
 }
 
 /// A delivery as it is shown with the turn that it comes of.
 pub(crate) fn turn_delivery(row: &DeliveryRow) -> TurnDeliveryView {
     TurnDeliveryView {
-        connector: row.connector.to_string(),
+        connector: row.connector.clone(),
         chat: row.chat.clone(),
-        state: row.state.as_str(),
+        state: row.state,
         attempts: row.attempts,
         pieces_sent: row.piece,
         reason: row.reason.clone(),
-        retry_at: (row.state == DeliveryState::Failed).then(|| row.next_try.to_string()),
+        retry_at: (row.state == DeliveryState::Failed).then_some(Time(row.next_try)),
         service_ids: row.service_ids.clone(),
-        updated_at: row.updated.to_string(),
+        updated_at: Time(row.updated),
     }
 }
 
@@ -163,11 +168,11 @@ pub(crate) fn turn_delivery(row: &DeliveryRow) -> TurnDeliveryView {
 pub(crate) fn pairing(row: &PairingRow) -> PairingView {
     PairingView {
         code: row.code.clone(),
-        connector: row.key.connector().to_string(),
+        connector: row.key.connector().clone(),
         target_id: row.key.external_id().to_owned(),
         name: row.name.clone(),
         chat: row.chat.clone(),
-        offered_at: row.offered.to_string(),
-        expires_at: row.expires.to_string(),
+        offered_at: Time(row.offered),
+        expires_at: Time(row.expires),
     }
 }

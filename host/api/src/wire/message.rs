@@ -1,7 +1,9 @@
 //! Messages in public form.
 
+use super::ContentDigest;
 use domain::compaction::Mark;
 use domain::cut_off::CutOff;
+use domain::id::TurnId;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use domain::speaker::Speaker;
 use domain::thinking;
@@ -14,8 +16,8 @@ pub(crate) struct MessageView {
     /// Its place in the thread, from 1; none while it has no place yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<u64>,
-    /// `user`, `assistant`, `tool` or `notice`.
-    pub(crate) role: &'static str,
+    /// The role of its author.
+    pub(crate) role: Role,
     /// Its text parts, joined by line breaks.
     pub(crate) text: String,
     /// All of its parts, in order.
@@ -41,7 +43,7 @@ pub(crate) struct MessageView {
     /// its reply; `content_filter`: the provider withheld the rest; `refusal`: the model declined
     /// to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stop: Option<&'static str>,
+    pub(crate) stop: Option<CutOff>,
     /// The extent of the summary, if it is one of a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) compaction: Option<CompactionView>,
@@ -52,9 +54,9 @@ pub(crate) struct MessageView {
 #[schema(as = Compaction)]
 pub(crate) struct CompactionView {
     /// The last turn that was summarised.
-    pub(crate) summarized_through_turn_id: String,
+    pub(crate) summarized_through_turn_id: TurnId,
     /// The first turn that models see word for word; none when none before the summary is.
-    pub(crate) first_kept_turn_id: Option<String>,
+    pub(crate) first_kept_turn_id: Option<TurnId>,
     /// Tokens of the thread as a model saw it before.
     pub(crate) tokens_before: u64,
     /// The same after it, estimated.
@@ -74,7 +76,7 @@ pub(crate) enum PartView {
     /// Bytes kept outside the message.
     Blob {
         /// The digest under which they are kept.
-        digest: String,
+        digest: ContentDigest,
         /// Their media type.
         media_type: String,
         /// The number of bytes.
@@ -147,7 +149,7 @@ pub(crate) fn message(message: &Message) -> MessageView {
     });
     MessageView {
         id: Some(*id),
-        role: role_name(*role),
+        role: *role,
         text: message.text(),
         parts: part_views(parts),
         calls: calls.collect(),
@@ -155,7 +157,7 @@ pub(crate) fn message(message: &Message) -> MessageView {
         origin: origin.clone(),
         untrusted: *untrusted,
         speaker: message.said_by(),
-        stop: CutOff::of_parts(parts).map(CutOff::as_str),
+        stop: CutOff::of_parts(parts),
         compaction: Mark::of(message).as_ref().map(compaction),
     }
 }
@@ -164,7 +166,7 @@ pub(crate) fn message(message: &Message) -> MessageView {
 pub(super) fn draft(draft: &Draft) -> MessageView {
     MessageView {
         id: None,
-        role: role_name(draft.role),
+        role: draft.role,
         text: text_of(&draft.parts),
         parts: part_views(&draft.parts),
         calls: Vec::new(),
@@ -172,15 +174,15 @@ pub(super) fn draft(draft: &Draft) -> MessageView {
         origin: draft.origin.clone(),
         untrusted: draft.untrusted,
         speaker: draft.said_by(),
-        stop: CutOff::of_parts(&draft.parts).map(CutOff::as_str),
+        stop: CutOff::of_parts(&draft.parts),
         compaction: None,
     }
 }
 
 fn compaction(mark: &Mark) -> CompactionView {
     CompactionView {
-        summarized_through_turn_id: mark.summarized_through.to_string(),
-        first_kept_turn_id: mark.first_kept.map(|turn| turn.to_string()),
+        summarized_through_turn_id: mark.summarized_through,
+        first_kept_turn_id: mark.first_kept,
         tokens_before: mark.tokens_before,
         tokens_after: mark.tokens_after,
     }
@@ -206,7 +208,7 @@ fn part_views(parts: &[Part]) -> Vec<PartView> {
                 media_type,
                 size,
             } => PartView::Blob {
-                digest: digest.reference(),
+                digest: ContentDigest(*digest),
                 media_type: media_type.clone(),
                 size: *size,
             },

@@ -1,10 +1,12 @@
 //! A session's queue in public form: its settings, what waits in it, and single inputs.
 
+use super::Time;
 use broker::{InputView as Input, QueueSaid, WaitingInputs};
+use domain::delegate::Priority;
 use domain::event::{InputAccepted, Source};
-use domain::queue::{Manner, WaitKind, excerpt};
+use domain::id::{InputId, RunId, SessionId, TurnId};
+use domain::queue::{Manner, QueueOverride, QueueSettings, WaitKind, excerpt};
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::InputState;
 
@@ -14,25 +16,9 @@ use store::InputState;
 pub(crate) struct QueueView {
     /// The settings for messages that bring none of their own: `mode`, `debounce_ms`, `cap` and
     /// `drop`.
-    #[schema(value_type = QueueRules)]
-    pub(crate) settings: Value,
+    pub(crate) settings: QueueSettings,
     /// The settings that the session itself has; the rest follow the host's configuration.
-    #[schema(value_type = QueueRules)]
-    pub(crate) session: Value,
-}
-
-/// Settings of a queue, as far as they are set.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what settings are")]
-pub(crate) struct QueueRules {
-    /// The mode.
-    mode: Option<String>,
-    /// The quiet time before queued inputs get their turn, in milliseconds.
-    debounce_ms: Option<u64>,
-    /// Number of inputs that the queue holds.
-    cap: Option<u32>,
-    /// The policy for inputs beyond the cap.
-    drop: Option<String>,
+    pub(crate) session: QueueOverride,
 }
 
 /// The inputs that wait in a session.
@@ -40,9 +26,9 @@ pub(crate) struct QueueRules {
 #[schema(as = WaitingInputs)]
 pub(crate) struct WaitingInputsView {
     /// The session.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The run that is open; none when no turn is in progress.
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// The settings of its queue.
     pub(crate) queue: QueueView,
     /// Inputs that were dropped from it and that no turn has reported yet.
@@ -56,21 +42,19 @@ pub(crate) struct WaitingInputsView {
 #[schema(as = WaitingInput)]
 pub(crate) struct WaitingInputView {
     /// Its id.
-    pub(crate) input_id: String,
-    /// The condition that it waits for: `steer`, `interrupt`, `followup`, `collect`, or `own_turn`
-    /// for work that was handed over.
-    pub(crate) waits_for: &'static str,
-    /// `low`, `normal`, `high` or `critical`.
-    pub(crate) priority: &'static str,
-    /// The source of the input: `api`, `trigger`, `connector`, `opening`, `dispatch`, `late_reply`
-    /// or `reminder`.
-    pub(crate) source: &'static str,
+    pub(crate) input_id: InputId,
+    /// The condition that it waits for.
+    pub(crate) waits_for: WaitsFor,
+    /// Its urgency.
+    pub(crate) priority: Priority,
+    /// The source of the input.
+    pub(crate) source: InputSource,
     /// The beginning of its text, on one line.
     pub(crate) excerpt: String,
     /// The time since which it has waited, ISO 8601.
-    pub(crate) since: String,
+    pub(crate) since: Time,
     /// The time at which it is due, ISO 8601; none when it is not for later.
-    pub(crate) due: Option<String>,
+    pub(crate) due: Option<Time>,
     /// Labels that its sender put on it; absent without any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,
@@ -84,32 +68,101 @@ pub(crate) struct InputView {
     #[serde(flatten)]
     pub(crate) accepted: WaitingInputView,
     /// The session.
-    pub(crate) session_id: String,
-    /// The state: `waiting`, `claimed` by an open run, `consumed` by one that has ended, `dead` as
-    /// a dead letter, `cancelled` or `dropped`.
-    pub(crate) state: &'static str,
+    pub(crate) session_id: SessionId,
+    /// What became of it.
+    pub(crate) state: InputStateView,
     /// The run that deals or dealt with it, or that had taken it in before it was put aside. That
     /// stays when the dead letter is dropped.
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// The turn that it is a part of.
-    pub(crate) turn_id: Option<String>,
+    pub(crate) turn_id: Option<TurnId>,
     /// The reason why it became a dead letter.
     pub(crate) reason: Option<String>,
+}
+
+/// The condition that an input waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WaitsFor {
+    /// A turn of its own: it is work that was handed over.
+    OwnTurn,
+    /// The next boundary of the open run.
+    Steer,
+    /// The end of the open run, which it brings about.
+    Interrupt,
+    /// The end of the open run.
+    Followup,
+    /// The end of the open run, with what else was collected.
+    Collect,
+}
+
+/// The source of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum InputSource {
+    /// A client of the API.
+    Api,
+    /// A trigger.
+    Trigger,
+    /// A connector.
+    Connector,
+    /// The opening of its session.
+    Opening,
+    /// Work that an agent handed over.
+    Dispatch,
+    /// A reply that came after its deadline.
+    LateReply,
+    /// A reminder of the agent's own.
+    Reminder,
+}
+
+/// The state of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = InputState)]
+pub(crate) enum InputStateView {
+    /// It waits.
+    Waiting,
+    /// An open run has it.
+    Claimed,
+    /// A run that has ended had it.
+    Consumed,
+    /// It is a dead letter.
+    Dead,
+    /// It was withdrawn.
+    Cancelled,
+    /// It was dropped from a full queue.
+    Dropped,
+}
+
+impl InputSource {
+    /// Returns the kind of a source.
+    pub(crate) fn of(source: &Source) -> Self {
+        match source {
+            Source::Api => Self::Api,
+            Source::Trigger { .. } => Self::Trigger,
+            Source::Connector { .. } => Self::Connector,
+            Source::Opening => Self::Opening,
+            Source::Dispatch { .. } => Self::Dispatch,
+            Source::LateReply { .. } => Self::LateReply,
+            Source::Reminder { .. } => Self::Reminder,
+        }
+    }
 }
 
 /// Returns the settings of a session's queue.
 pub(crate) fn queue(said: &QueueSaid) -> QueueView {
     QueueView {
-        settings: json!(said.holds),
-        session: json!(said.said),
+        settings: said.holds,
+        session: said.said,
     }
 }
 
 /// Returns the inputs that wait in a session.
 pub(crate) fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
     WaitingInputsView {
-        session_id: waiting.row.id.to_string(),
-        run_id: waiting.row.open_run.map(|run| run.to_string()),
+        session_id: waiting.row.id,
+        run_id: waiting.row.open_run,
         queue: queue(&waiting.queue),
         dropped: waiting.row.overflow.dropped(),
         inputs: waiting.inputs.iter().map(waiting_input).collect(),
@@ -119,45 +172,47 @@ pub(crate) fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
 /// Returns an input in whatever state.
 pub(crate) fn input(view: &Input) -> InputView {
     let (state, run, reason) = match &view.state {
-        InputState::Waiting => ("waiting", None, None),
-        InputState::Claimed { run } => ("claimed", Some(run), None),
-        InputState::Consumed { run } => ("consumed", Some(run), None),
-        InputState::Dead { reason, run, .. } => ("dead", run.as_ref(), Some(reason.clone())),
-        InputState::Cancelled { run, .. } => ("cancelled", run.as_ref(), None),
-        InputState::Dropped => ("dropped", None, None),
+        InputState::Waiting => (InputStateView::Waiting, None, None),
+        InputState::Claimed { run } => (InputStateView::Claimed, Some(run), None),
+        InputState::Consumed { run } => (InputStateView::Consumed, Some(run), None),
+        InputState::Dead { reason, run, .. } => {
+            (InputStateView::Dead, run.as_ref(), Some(reason.clone()))
+        }
+        InputState::Cancelled { run, .. } => (InputStateView::Cancelled, run.as_ref(), None),
+        InputState::Dropped => (InputStateView::Dropped, None, None),
     };
     InputView {
         accepted: waiting_input(&view.accepted),
-        session_id: view.accepted.session.to_string(),
+        session_id: view.accepted.session,
         state,
-        run_id: run.map(ToString::to_string),
-        turn_id: view.turn.map(|turn| turn.to_string()),
+        run_id: run.copied(),
+        turn_id: view.turn,
         reason,
     }
 }
 
-/// Returns the condition that an input waits for, as a word.
-pub(crate) fn waits_for(kind: &WaitKind) -> &'static str {
+/// Returns the condition that an input waits for.
+pub(crate) fn waits_for(kind: &WaitKind) -> WaitsFor {
     match kind {
-        WaitKind::OwnTurn => "own_turn",
-        WaitKind::Steer => "steer",
-        WaitKind::Interrupt => "interrupt",
+        WaitKind::OwnTurn => WaitsFor::OwnTurn,
+        WaitKind::Steer => WaitsFor::Steer,
+        WaitKind::Interrupt => WaitsFor::Interrupt,
         WaitKind::Queued(queued) => match queued.manner {
-            Manner::Followup | Manner::OneByOne { .. } => "followup",
-            Manner::Collect { .. } => "collect",
+            Manner::Followup | Manner::OneByOne { .. } => WaitsFor::Followup,
+            Manner::Collect { .. } => WaitsFor::Collect,
         },
     }
 }
 
 fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
-    let (source, due) = match &accepted.source {
-        Source::Api => ("api", None),
-        Source::Trigger { .. } => ("trigger", None),
-        Source::Connector { .. } => ("connector", None),
-        Source::Opening => ("opening", None),
-        Source::Dispatch { .. } => ("dispatch", None),
-        Source::LateReply { .. } => ("late_reply", None),
-        Source::Reminder { due, .. } => ("reminder", Some(due.to_string())),
+    let due = match &accepted.source {
+        Source::Reminder { due, .. } => Some(*due),
+        Source::Api
+        | Source::Trigger { .. }
+        | Source::Connector { .. }
+        | Source::Opening
+        | Source::Dispatch { .. }
+        | Source::LateReply { .. } => None,
     };
     let text = accepted
         .message
@@ -165,13 +220,13 @@ fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
         .map(|message| domain::message::text_of(&message.parts))
         .unwrap_or_default();
     WaitingInputView {
-        input_id: accepted.input.to_string(),
+        input_id: accepted.input,
         waits_for: waits_for(&accepted.waits_for()),
-        priority: accepted.priority().as_str(),
-        source,
+        priority: accepted.priority(),
+        source: InputSource::of(&accepted.source),
         excerpt: excerpt(&text),
-        since: accepted.time.to_string(),
-        due,
+        since: Time(accepted.time),
+        due: due.map(Time),
         labels: accepted.labels.0.clone(),
     }
 }

@@ -2,18 +2,87 @@
 //!
 //! "The design" is the specification that docs/requirements.md opens with; its names are kept.
 
+use super::Time;
 use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
-use super::operation::ClientActionView;
 use broker::SessionView;
 use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, Recorded};
-use domain::id::OperationId;
+use domain::id::{ConversationId, OperationId, RunId, SessionId};
 use domain::message::{Message, Role};
 use domain::session::{EndStatus, PastSession, PendingAction, Phase};
+use domain::tool::ClientAction;
+use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
+
+/// The status of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = SessionStatus)]
+pub(crate) enum SessionStatusView {
+    /// It takes input.
+    Open,
+    /// A structured session that ended well.
+    Completed,
+    /// A structured session that was ended from outside, failed or expired.
+    Terminated,
+}
+
+impl From<SessionStatus> for SessionStatusView {
+    fn from(status: SessionStatus) -> Self {
+        match status {
+            SessionStatus::Open => Self::Open,
+            SessionStatus::Completed => Self::Completed,
+            // A session that was deleted is not shown.
+            SessionStatus::Terminated | SessionStatus::Deleted => Self::Terminated,
+        }
+    }
+}
+
+/// The status of a session, with the progress of one that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionProgress {
+    /// It goes on.
+    Active,
+    /// It waits for the answer to a question.
+    AwaitingClientAction,
+    /// It ended well.
+    Completed,
+    /// It was accepted and not yet stepped.
+    Pending,
+    /// It was ended from outside, failed or expired.
+    Terminated,
+}
+
+/// The status of a session, with the phase of one that is open. It is `expired` where the time of a
+/// session was up, if the field has that word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionPhase {
+    /// It goes on.
+    Active,
+    /// It waits for the answer to a question.
+    AwaitingClientAction,
+    /// It ended well.
+    Completed,
+    /// Its time was up.
+    Expired,
+    /// It was ended from outside, or failed.
+    Terminated,
+}
+
+/// The driver of a session: the user, or the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ControlMode {
+    /// The user.
+    Reactive,
+    /// The agent.
+    Proactive,
+}
 
 /// The state that a client needs to show a session as it was left (the design's `ui_state`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -33,7 +102,7 @@ pub(crate) struct UiStateView {
 #[schema(as = PendingAction)]
 pub(crate) struct PendingActionView {
     /// The id to answer under.
-    pub(crate) tool_call_id: String,
+    pub(crate) tool_call_id: OperationId,
     /// The agent's name for it, or the tool that asks.
     pub(crate) tool_name: String,
     /// The widget.
@@ -53,7 +122,7 @@ pub(crate) struct PendingActionView {
 #[schema(as = ExecutionState)]
 pub(crate) struct ExecutionStateView {
     /// The turn in progress.
-    pub(crate) run_id: String,
+    pub(crate) run_id: RunId,
     /// The messages that were asked for, as a model sees them.
     pub(crate) conversation_snapshot: Vec<SnapshotMessageView>,
     /// Steps that were taken.
@@ -72,8 +141,8 @@ pub(crate) struct ExecutionStateView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SnapshotMessage)]
 pub(crate) struct SnapshotMessageView {
-    /// `user`, `assistant` or `tool`.
-    pub(crate) role: &'static str,
+    /// The role of its author. Notices are shown as words of the user.
+    pub(crate) role: Role,
     /// Its text.
     pub(crate) content: String,
     /// The calls that the model made in it.
@@ -93,7 +162,7 @@ pub(crate) struct ItemView {
     /// Its place on the record, from 1.
     pub(crate) sequence: u64,
     /// The time of the question, ISO 8601; none when no client action was named with it.
-    pub(crate) started_at: Option<String>,
+    pub(crate) started_at: Option<Time>,
     /// The client action that was shown.
     pub(crate) client_action: Option<Value>,
     /// Milliseconds from when it was asked to the answer.
@@ -106,7 +175,7 @@ pub(crate) struct ItemView {
     pub(crate) evaluation: Option<Value>,
     /// The time at which it was recorded, ISO 8601; none for an item that another system asked and
     /// nobody answered.
-    pub(crate) completed_at: Option<String>,
+    pub(crate) completed_at: Option<Time>,
     /// True if another system asked it, and it was imported with its session.
     pub(crate) imported: bool,
 }
@@ -128,19 +197,19 @@ pub(crate) struct MetricsView {
 #[schema(as = PastSession)]
 pub(crate) struct PastSessionView {
     /// Its id.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The conversation that it was a part of.
-    pub(crate) conversation_id: String,
+    pub(crate) conversation_id: ConversationId,
     /// Its type.
     pub(crate) session_type: String,
     /// The user whom it was for.
-    pub(crate) user_id: String,
-    /// `completed` or `terminated`.
-    pub(crate) status: &'static str,
+    pub(crate) user_id: UserId,
+    /// The way in which it ended.
+    pub(crate) status: SessionStatusView,
     /// The time at which it began, ISO 8601.
-    pub(crate) started_at: String,
+    pub(crate) started_at: Time,
     /// The time at which it ended, ISO 8601.
-    pub(crate) completed_at: Option<String>,
+    pub(crate) completed_at: Option<Time>,
     /// The reason for its termination; `expired` when its time limit was reached.
     pub(crate) terminated_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
@@ -154,19 +223,19 @@ pub(crate) struct PastSessionView {
 #[schema(as = RememberedSession)]
 pub(crate) struct RememberedSessionView {
     /// Its id.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The conversation that it was a part of.
-    pub(crate) conversation_id: String,
+    pub(crate) conversation_id: ConversationId,
     /// Its type.
     pub(crate) session_type: String,
     /// The user who began it.
-    pub(crate) started_by: String,
-    /// `completed` or `terminated`.
-    pub(crate) status: &'static str,
+    pub(crate) started_by: UserId,
+    /// The way in which it ended.
+    pub(crate) status: EndStatus,
     /// The time at which it began, ISO 8601.
-    pub(crate) started_at: String,
+    pub(crate) started_at: Time,
     /// The time at which it ended, ISO 8601.
-    pub(crate) completed_at: String,
+    pub(crate) completed_at: Time,
     /// The reason for its termination; `expired` when its time limit was reached.
     pub(crate) terminated_reason: Option<String>,
     /// Client actions that were answered.
@@ -176,20 +245,29 @@ pub(crate) struct RememberedSessionView {
 }
 
 /// A pending action.
-pub(crate) fn pending_action(action: &PendingAction) -> PendingActionView {
+pub(crate) fn pending_action(pending: &PendingAction) -> PendingActionView {
+    question(pending.tool_call_id, &pending.tool_name, &pending.action)
+}
+
+/// A question with the call that asks it, and the agent's name for that.
+pub(super) fn question(
+    call: OperationId,
+    tool_name: &str,
+    action: &ClientAction,
+) -> PendingActionView {
     PendingActionView {
-        tool_call_id: action.tool_call_id.to_string(),
-        tool_name: action.tool_name.clone(),
-        widget_type: action.action.widget.clone(),
-        props: action.action.props.clone(),
-        response_schema: action.action.response_schema.clone(),
-        lock_input: action.action.lock_input,
+        tool_call_id: call,
+        tool_name: tool_name.to_owned(),
+        widget_type: action.widget.clone(),
+        props: action.props.clone(),
+        response_schema: action.response_schema.clone(),
+        lock_input: action.lock_input,
     }
 }
 
 /// Returns a session's status as the session itself shows it: [`status`], or `pending` for a
 /// structured session that was accepted and not yet stepped.
-pub(crate) fn progress(view: &SessionView) -> &'static str {
+pub(crate) fn progress(view: &SessionView) -> SessionProgress {
     let row = &view.row;
     let is_accepted_only = row.status == SessionStatus::Open
         && row.head.is_none()
@@ -200,39 +278,47 @@ pub(crate) fn progress(view: &SessionView) -> &'static str {
             .as_ref()
             .is_some_and(|active| active.phase == Phase::Active);
     if is_accepted_only {
-        "pending"
-    } else {
-        status(view)
+        return SessionProgress::Pending;
+    }
+    match status(view) {
+        SessionPhase::Active => SessionProgress::Active,
+        SessionPhase::AwaitingClientAction => SessionProgress::AwaitingClientAction,
+        SessionPhase::Completed => SessionProgress::Completed,
+        SessionPhase::Expired | SessionPhase::Terminated => SessionProgress::Terminated,
     }
 }
 
 /// Returns a session's status, as the design names it.
-pub(crate) fn status(view: &SessionView) -> &'static str {
+pub(crate) fn status(view: &SessionView) -> SessionPhase {
     match (view.row.status, &view.active) {
-        (SessionStatus::Completed, _) => "completed",
-        (SessionStatus::Terminated, _) => "terminated",
-        (SessionStatus::Deleted, _) => "deleted",
+        (SessionStatus::Completed, _) => SessionPhase::Completed,
+        // A session that was deleted is not shown.
+        (SessionStatus::Terminated | SessionStatus::Deleted, _) => SessionPhase::Terminated,
         (SessionStatus::Open, Some(active))
             if matches!(active.phase, Phase::AwaitingClientAction { .. }) =>
         {
-            "awaiting_client_action"
+            SessionPhase::AwaitingClientAction
         }
-        (SessionStatus::Open, _) => "active",
+        (SessionStatus::Open, _) => SessionPhase::Active,
     }
 }
 
 /// Returns a status of a session, or `expired` for one that ended because its time was up.
-pub(crate) fn status_or_expired(row: &SessionRow, status: &'static str) -> &'static str {
+pub(crate) fn status_or_expired(row: &SessionRow, status: SessionPhase) -> SessionPhase {
     let is_expired =
         row.status == SessionStatus::Terminated && row.ended_reason.as_deref() == Some(EXPIRED);
-    if is_expired { "expired" } else { status }
+    if is_expired {
+        SessionPhase::Expired
+    } else {
+        status
+    }
 }
 
-/// Returns the driver of sessions of a type: `reactive` or `proactive`.
-pub(crate) fn control_mode(session_type: &str) -> &'static str {
+/// Returns the driver of sessions of a type.
+pub(crate) fn control_mode(session_type: &str) -> ControlMode {
     match session_type {
-        "thought" | "chat" => "reactive",
-        _ => "proactive",
+        "thought" | "chat" => ControlMode::Reactive,
+        _ => ControlMode::Proactive,
     }
 }
 
@@ -247,7 +333,7 @@ pub(crate) fn ui_state(view: &SessionView) -> UiStateView {
     let shown = |call: &OperationId| {
         active_widget
             .as_ref()
-            .is_some_and(|widget| widget.tool_call_id == call.to_string())
+            .is_some_and(|widget| widget.tool_call_id == *call)
     };
     let partial = view
         .row
@@ -276,22 +362,10 @@ pub(crate) fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingAc
     if !active.is_empty() {
         return active;
     }
-    let of_chat = |call, action| chat_widget(super::operation::client_action(call, action));
     view.asking
         .iter()
-        .map(|(call, action)| (*call, of_chat(*call, action)))
+        .map(|(call, action)| (*call, question(*call, &action.widget, action)))
         .collect()
-}
-
-fn chat_widget(action: ClientActionView) -> PendingActionView {
-    PendingActionView {
-        tool_call_id: action.call_id,
-        tool_name: action.widget.clone(),
-        widget_type: action.widget,
-        props: action.props,
-        response_schema: action.response_schema,
-        lock_input: action.lock_input,
-    }
 }
 
 /// The execution state; none while the session does not wait.
@@ -303,7 +377,7 @@ pub(crate) fn execution_state(view: &SessionView) -> Option<ExecutionStateView> 
         return None;
     };
     Some(ExecutionStateView {
-        run_id: execution.run.to_string(),
+        run_id: execution.run,
         conversation_snapshot: view.messages.iter().map(snapshot).collect(),
         iteration: execution.iteration,
         tool_calls_made: execution.tool_calls_made,
@@ -316,9 +390,8 @@ pub(crate) fn execution_state(view: &SessionView) -> Option<ExecutionStateView> 
 fn snapshot(message: &Message) -> SnapshotMessageView {
     let view = message_view(message);
     let role = match message.role {
-        Role::User | Role::Notice => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        Role::User | Role::Notice => Role::User,
+        role @ (Role::Assistant | Role::Tool) => role,
     };
     SnapshotMessageView {
         role,
@@ -341,7 +414,7 @@ pub(crate) fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
     Some(ItemView {
         id: it.item.clone(),
         sequence,
-        started_at: it.asked_at.map(|time| time.to_string()),
+        started_at: it.asked_at.map(Time),
         client_action: it
             .client_action
             .as_ref()
@@ -350,7 +423,7 @@ pub(crate) fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
         agent_prompt: it.prompt.clone(),
         user_response: it.response.clone(),
         evaluation: it.evaluation.clone(),
-        completed_at: (it.answered_at.is_some() || !it.imported).then(|| it.time.to_string()),
+        completed_at: (it.answered_at.is_some() || !it.imported).then_some(Time(it.time)),
         imported: it.imported,
     })
 }
@@ -367,13 +440,13 @@ pub(crate) fn metrics(row: &SessionRow) -> MetricsView {
 /// A session of the history.
 pub(crate) fn past_session(row: &SessionRow) -> PastSessionView {
     PastSessionView {
-        session_id: row.id.to_string(),
-        conversation_id: row.conversation.to_string(),
+        session_id: row.id,
+        conversation_id: row.conversation,
         session_type: row.session_type.clone(),
-        user_id: row.user_id.to_string(),
-        status: row.status.as_str(),
-        started_at: row.created_at.to_string(),
-        completed_at: row.ended_at.map(|time| time.to_string()),
+        user_id: row.user_id.clone(),
+        status: row.status.into(),
+        started_at: Time(row.created_at),
+        completed_at: row.ended_at.map(Time),
         terminated_reason: row.ended_reason.clone(),
         summary: row.summary.clone(),
         metrics: metrics(row),
@@ -383,16 +456,13 @@ pub(crate) fn past_session(row: &SessionRow) -> PastSessionView {
 /// The same as an agent's aggregate keeps it.
 pub(crate) fn remembered(past: &PastSession) -> RememberedSessionView {
     RememberedSessionView {
-        session_id: past.session_id.to_string(),
-        conversation_id: past.conversation_id.to_string(),
+        session_id: past.session_id,
+        conversation_id: past.conversation_id,
         session_type: past.session_type.clone(),
-        started_by: past.started_by.to_string(),
-        status: match past.status {
-            EndStatus::Completed => "completed",
-            EndStatus::Terminated => "terminated",
-        },
-        started_at: past.started_at.to_string(),
-        completed_at: past.completed_at.to_string(),
+        started_by: past.started_by.clone(),
+        status: past.status,
+        started_at: Time(past.started_at),
+        completed_at: Time(past.completed_at),
         terminated_reason: past.terminated_reason.clone(),
         interactions: past.interactions,
         summary: past.summary.clone(),

@@ -1,8 +1,10 @@
 //! Tasks in public form: work that agents handed to each other.
 
-use domain::task::TaskSum;
+use super::Time;
+use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use domain::task::{TaskKind, TaskStatus, TaskSum};
+use domain::user::UserId;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use store::TaskRow;
 
@@ -11,12 +13,12 @@ use store::TaskRow;
 #[schema(as = Task)]
 pub(crate) struct TaskView {
     /// Its id: that of the operation that handed it over, and the `taskId` that its caller is told.
-    task_id: String,
+    task_id: OperationId,
     /// Its state. `PAUSED` waits for a person's answer or approval, `QUEUED` for room within the
     /// limits.
-    state: String,
+    state: TaskStatus,
     /// The way in which it was handed over.
-    kind: String,
+    kind: TaskKind,
     /// The agent that handed it over.
     caller: TaskCallerView,
     /// The agent that does it.
@@ -38,13 +40,13 @@ pub(crate) struct TaskView {
     /// Milliseconds from when it was handed over to its end; none while it goes on.
     duration_ms: Option<u64>,
     /// Time at which it was handed over.
-    created_at: String,
+    created_at: Time,
     /// Time at which its turn began.
-    started_at: Option<String>,
+    started_at: Option<Time>,
     /// Time at which it ended.
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
     /// Time at which it ends as `TIMEOUT`.
-    deadline: Option<String>,
+    deadline: Option<Time>,
 }
 
 /// The turn that handed a task over.
@@ -52,15 +54,15 @@ pub(crate) struct TaskView {
 #[schema(as = TaskCaller)]
 pub(crate) struct TaskCallerView {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// Its path; none if it was purged.
     agent_path: Option<String>,
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// The run.
-    run_id: String,
+    run_id: RunId,
     /// The user for whom that turn works.
-    user: String,
+    user: UserId,
 }
 
 /// The turn that does a task.
@@ -68,33 +70,33 @@ pub(crate) struct TaskCallerView {
 #[schema(as = TaskPerformer)]
 pub(crate) struct TaskPerformerView {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// The input that carries the work.
-    input_id: String,
+    input_id: InputId,
     /// The run; none before it begins.
-    run_id: Option<String>,
+    run_id: Option<RunId>,
 }
 
 /// Returns a task in public form.
 pub(crate) fn task(row: &TaskRow) -> TaskView {
     TaskView {
-        task_id: row.id.to_string(),
-        state: row.status.to_string(),
-        kind: row.kind.to_string(),
+        task_id: row.id,
+        state: row.status,
+        kind: row.kind,
         caller: TaskCallerView {
-            agent_id: row.agent.to_string(),
+            agent_id: row.agent,
             agent_path: row.agent_path.clone(),
-            session_id: row.session.to_string(),
-            run_id: row.run.to_string(),
-            user: row.user_id.to_string(),
+            session_id: row.session,
+            run_id: row.run,
+            user: row.user_id.clone(),
         },
         performer: TaskPerformerView {
-            agent_id: row.to_agent.to_string(),
-            session_id: row.to_session.to_string(),
-            input_id: row.input.to_string(),
-            run_id: row.child.map(|run| run.to_string()),
+            agent_id: row.to_agent,
+            session_id: row.to_session,
+            input_id: row.input,
+            run_id: row.child,
         },
         target: row.target.clone(),
         operation: row.operation.clone(),
@@ -104,10 +106,10 @@ pub(crate) fn task(row: &TaskRow) -> TaskView {
         calls: row.calls,
         cost_micros: row.cost_micros,
         duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)),
-        created_at: row.created_at.to_string(),
-        started_at: row.started_at.map(|time| time.to_string()),
-        ended_at: row.ended_at.map(|time| time.to_string()),
-        deadline: row.deadline.map(|time| time.to_string()),
+        created_at: Time(row.created_at),
+        started_at: row.started_at.map(Time),
+        ended_at: row.ended_at.map(Time),
+        deadline: row.deadline.map(Time),
     }
 }
 
@@ -123,7 +125,7 @@ pub(crate) struct TaskSumView {
     count: u64,
     /// Number of tasks by their state; states without any are left out.
     #[schema(value_type = TaskCounts)]
-    states: Value,
+    states: BTreeMap<&'static str, u64>,
     /// Number of tasks that ended as `FAILED` or `TIMEOUT`.
     failures: u64,
     /// The median duration of those that have ended, in milliseconds, to within 0.2 %.
@@ -162,17 +164,15 @@ pub(crate) struct TaskCounts {
 
 /// Returns sums of tasks in public form.
 pub(crate) fn task_sum(sum: &TaskSum) -> TaskSumView {
-    let states: BTreeMap<&str, u64> = sum
-        .states
-        .iter()
-        .map(|(status, count)| (status.as_str(), *count))
-        .collect();
     TaskSumView {
         target: sum.target.clone(),
         operation: sum.operation.clone(),
         count: sum.count(),
-        // Words and numbers always have a JSON form.
-        states: serde_json::to_value(states).unwrap_or_default(),
+        states: sum
+            .states
+            .iter()
+            .map(|(status, count)| (status.as_str(), *count))
+            .collect(),
         failures: sum.failures(),
         p50_ms: sum.p50_ms,
         p95_ms: sum.p95_ms,

@@ -8,7 +8,6 @@ use domain::digest::{Digest, Salt};
 use domain::event::{self, Recorded, Subject};
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
 use domain::message::{Answers, Draft, Message, Part, Role};
-use domain::message_labels::MessageLabels;
 use domain::model::Usage;
 use domain::operation::{
     Attempt, CallUsage, Continuation, Operation, Pause, Performer, Settlement,
@@ -516,16 +515,9 @@ fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
     let input = InputId(Uuid::from_u128(5));
     let accepted = |message: Option<Draft>| {
         event::Event::InputAccepted(event::InputAccepted {
-            input,
-            session,
-            source: event::Source::Api,
-            user_id: UserId::local(),
+            user_id: Some(UserId::local()),
             message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: MessageLabels::default(),
-            time: Timestamp(1),
+            ..event::InputAccepted::of(session, input, event::Source::Api, Timestamp(1))
         })
     };
     let frames = frames_of(accepted(Some(Draft::text(Role::User, "api", "hello"))));
@@ -836,18 +828,12 @@ fn an_input_from_outside_says_where_its_reply_goes() {
         },
         messages: vec!["m-1".to_owned()],
     };
-    let accepted = event::InputAccepted {
-        input: InputId(Uuid::from_u128(4)),
-        session: SessionId(Uuid::from_u128(2)),
+    let accepted = event::InputAccepted::of(
+        SessionId(Uuid::from_u128(2)),
+        InputId(Uuid::from_u128(4)),
         source,
-        message: None,
-        model: None,
-        user_id: UserId::local(),
-        labels: MessageLabels::default(),
-        waits_for: None,
-        priority: None,
-        time: Timestamp(0),
-    };
+        Timestamp(0),
+    );
     assert_eq!(
         data(event::Event::InputAccepted(accepted))["source"],
         json!({

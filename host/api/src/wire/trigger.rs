@@ -1,46 +1,50 @@
 //! Triggers and their runs in public form.
 
+use super::Time;
 use super::trigger_event::occasion;
 use domain::event::{PauseReason, PostedMessage, TriggerOrigin};
+use domain::id::AgentId;
 use domain::time::Timestamp;
+use domain::trigger::{TriggerName, TriggerSpec};
+use domain::user::UserId;
+use edge::KindName;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{OccasionRow, OccasionState, TriggerRecord, TriggerRow};
+use utoipa::ToSchema;
 
 /// A trigger.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Trigger)]
 pub(crate) struct TriggerView {
     /// Its name.
-    pub(crate) name: String,
+    pub(crate) name: TriggerName,
     /// The trigger, as the configuration writes it under `triggers`.
-    #[schema(value_type = TriggerSpecShape)]
-    pub(crate) spec: Value,
-    /// `schedule`, `heartbeat`, `webhook`, `files` or `events`.
-    pub(crate) kind: &'static str,
-    /// `configuration` for one that changes and goes with the configuration, `api` or `agent`.
-    pub(crate) origin: &'static str,
+    pub(crate) spec: TriggerSpec,
+    /// The kind of its occasions.
+    pub(crate) kind: KindName,
+    /// Who defined it.
+    pub(crate) origin: TriggerOriginView,
     /// The agent that made it, if one did.
-    pub(crate) made_by_agent_id: Option<String>,
+    pub(crate) made_by_agent_id: Option<AgentId>,
     /// The user on whose behalf it speaks.
-    pub(crate) user_id: Option<String>,
-    /// `active`, `resting` until `resting_until_at` after failures, `paused` until somebody resumes
-    /// it, or `disabled` as its `spec` says.
-    pub(crate) state: &'static str,
+    pub(crate) user_id: Option<UserId>,
+    /// Whether it is fired.
+    pub(crate) state: TriggerState,
     /// The reason why it is paused.
     pub(crate) pause: Option<TriggerPauseView>,
     /// The time of its next occasion, ISO 8601; none without a schedule, or when that is over.
-    pub(crate) next_due_at: Option<String>,
+    pub(crate) next_due_at: Option<Time>,
     /// Number of failures in a row.
     pub(crate) failures: u32,
     /// The time before which it is not tried again, ISO 8601.
-    pub(crate) resting_until_at: Option<String>,
+    pub(crate) resting_until_at: Option<Time>,
     /// Occasions that were accepted and are not dealt with yet.
     pub(crate) waiting: u64,
     /// The time at which it was fired last, ISO 8601.
-    pub(crate) last_fired_at: Option<String>,
+    pub(crate) last_fired_at: Option<Time>,
     /// The time at which it was defined as it is, ISO 8601.
-    pub(crate) defined_at: String,
+    pub(crate) defined_at: Time,
 }
 
 /// The reason why a trigger is paused.
@@ -57,10 +61,33 @@ pub(crate) struct TriggerPauseView {
     pub(crate) error: Option<String>,
 }
 
-/// A trigger as the configuration writes it. The guide has an example of each kind.
-#[derive(Debug, utoipa::ToSchema)]
-#[schema(as = TriggerSpec)]
-pub(crate) struct TriggerSpecShape {}
+/// The origin of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = TriggerOrigin)]
+pub(crate) enum TriggerOriginView {
+    /// It changes and goes with the configuration.
+    Configuration,
+    /// A client of the API.
+    Api,
+    /// An agent.
+    Agent,
+}
+
+/// The state of a trigger: `resting` until `resting_until_at` after failures, `paused` until
+/// somebody resumes it, `disabled` as its `spec` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TriggerState {
+    /// It is fired when it is due.
+    Active,
+    /// It failed, and is fired again later.
+    Resting,
+    /// It is not fired until somebody resumes it.
+    Paused,
+    /// Its definition turns it off.
+    Disabled,
+}
 
 /// An occasion of a trigger, and what became of it; or occasions that were passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -118,32 +145,32 @@ pub(crate) struct TriggerMessageView {
 pub(crate) fn trigger(row: &TriggerRow, now: Timestamp) -> TriggerView {
     let resting_until = row.failures.open_until.filter(|until| *until > now);
     TriggerView {
-        name: row.name.to_string(),
-        spec: json!(row.spec),
-        kind: row.spec.on.key(),
+        name: row.name.clone(),
+        spec: row.spec.as_ref().clone(),
+        kind: KindName::of(&row.spec.on),
         origin: match &row.origin {
-            TriggerOrigin::Configuration => "configuration",
-            TriggerOrigin::Api { .. } => "api",
-            TriggerOrigin::Agent { .. } => "agent",
+            TriggerOrigin::Configuration => TriggerOriginView::Configuration,
+            TriggerOrigin::Api { .. } => TriggerOriginView::Api,
+            TriggerOrigin::Agent { .. } => TriggerOriginView::Agent,
         },
         made_by_agent_id: match &row.origin {
-            TriggerOrigin::Agent { agent, .. } => Some(agent.to_string()),
+            TriggerOrigin::Agent { agent, .. } => Some(*agent),
             TriggerOrigin::Configuration | TriggerOrigin::Api { .. } => None,
         },
-        user_id: row.user.as_ref().map(ToString::to_string),
+        user_id: row.user.clone(),
         state: match (&row.paused, resting_until) {
-            _ if !row.spec.enabled => "disabled",
-            (Some(_), _) => "paused",
-            (None, Some(_)) => "resting",
-            (None, None) => "active",
+            _ if !row.spec.enabled => TriggerState::Disabled,
+            (Some(_), _) => TriggerState::Paused,
+            (None, Some(_)) => TriggerState::Resting,
+            (None, None) => TriggerState::Active,
         },
         pause: row.paused.as_ref().map(pause),
-        next_due_at: shown(row.next_due),
+        next_due_at: row.next_due.map(Time),
         failures: row.failures.in_a_row,
-        resting_until_at: shown(resting_until),
+        resting_until_at: resting_until.map(Time),
         waiting: row.pending,
-        last_fired_at: shown(row.last_fired),
-        defined_at: row.defined.to_string(),
+        last_fired_at: row.last_fired.map(Time),
+        defined_at: Time(row.defined),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Turns in public form: alone, in their tree, side by side with another thread, and as what was
 //! found.
 
+use super::Time;
 use super::delivery::{TurnDeliveryView, turn_delivery};
 use super::message::{MessageView, message, role_name};
-use super::operation::TokenUsage;
 use domain::event::DeliveryCause;
-use domain::id::RunId;
-use domain::message::Message;
+use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
+use domain::message::{Message, Role};
 use domain::model::Usage;
 use domain::speaker::Speaker;
 use domain::turn::{TurnEnd, TurnNode};
@@ -23,9 +23,9 @@ const SNIPPET_CHARS: (usize, usize) = (60, 200);
 #[schema(as = SessionLabel)]
 pub(crate) struct SessionLabelView {
     /// The session.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// Its agent.
-    pub(crate) agent_id: String,
+    pub(crate) agent_id: AgentId,
     /// Its name.
     pub(crate) name: Option<String>,
 }
@@ -35,33 +35,32 @@ pub(crate) struct SessionLabelView {
 #[schema(as = TreeTurn)]
 pub(crate) struct TreeTurnView {
     /// Its id: a hash of its messages, of its parent, and of its end.
-    pub(crate) turn_id: String,
+    pub(crate) turn_id: TurnId,
     /// The turn before it.
-    pub(crate) parent_turn_id: Option<String>,
+    pub(crate) parent_turn_id: Option<TurnId>,
     /// Number of turns in its thread, itself included.
     pub(crate) depth: u64,
     /// Its first message's place in the thread.
     pub(crate) first_message: u64,
     /// Its last message's place.
     pub(crate) last_message: u64,
-    /// `replied`, `completed`, `failed` or `aborted`.
-    pub(crate) end: &'static str,
+    /// The way in which it ended.
+    pub(crate) end: TurnEnd,
     /// The run that made it.
-    pub(crate) run_id: String,
+    pub(crate) run_id: RunId,
     /// The session in which it was made, or for which it was imported.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The time at which it was stored, ISO 8601. For an imported turn, the time at which it was
     /// stored at its origin.
-    pub(crate) time: String,
+    pub(crate) time: Time,
     /// The tokens that it used.
-    #[schema(value_type = TokenUsage)]
     pub(crate) usage: Usage,
     /// The models that took part.
     pub(crate) models: Vec<String>,
     /// The beginning of its first message.
     pub(crate) text: String,
     /// The inputs that it answers; empty for an imported turn.
-    pub(crate) input_ids: Vec<String>,
+    pub(crate) input_ids: Vec<InputId>,
     /// True if it is the host's own and compacts the conversation; it answers no input.
     pub(crate) compaction: bool,
     /// The sessions that are at this turn, as far as you see them.
@@ -80,7 +79,7 @@ pub(crate) struct TurnView {
     #[serde(flatten)]
     pub(crate) summary: TreeTurnView,
     /// The turns that follow it, as far as you see them.
-    pub(crate) child_turn_ids: Vec<String>,
+    pub(crate) child_turn_ids: Vec<TurnId>,
     /// Its messages, in order. One that was erased is not among them.
     pub(crate) messages: Vec<MessageView>,
 }
@@ -89,8 +88,8 @@ pub(crate) struct TurnView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Said)]
 pub(crate) struct SaidView {
-    /// `user`, `assistant`, `tool` or `notice`.
-    pub(crate) role: &'static str,
+    /// The role of its author.
+    pub(crate) role: Role,
     /// Its text.
     pub(crate) text: String,
 }
@@ -100,7 +99,7 @@ pub(crate) struct SaidView {
 #[schema(as = ToldTurn)]
 pub(crate) struct ToldTurnView {
     /// The turn.
-    pub(crate) turn_id: String,
+    pub(crate) turn_id: TurnId,
     /// Number of turns in its thread, itself included.
     pub(crate) depth: u64,
     /// Its messages, in order.
@@ -112,7 +111,7 @@ pub(crate) struct ToldTurnView {
 #[schema(as = Parting)]
 pub(crate) struct PartingView {
     /// The last turn of both; none when they have nothing in common.
-    pub(crate) common_turn_id: Option<String>,
+    pub(crate) common_turn_id: Option<TurnId>,
     /// The turns of the session alone, in order.
     pub(crate) only_here: Vec<ToldTurnView>,
     /// The turns of the other thread alone, in order.
@@ -124,13 +123,13 @@ pub(crate) struct PartingView {
 #[schema(as = Found)]
 pub(crate) struct FoundView {
     /// The session of the message.
-    pub(crate) session_id: String,
+    pub(crate) session_id: SessionId,
     /// The name of that session.
     pub(crate) session_name: Option<String>,
     /// Its agent.
-    pub(crate) agent_id: String,
+    pub(crate) agent_id: AgentId,
     /// The turn that it is of.
-    pub(crate) turn_id: String,
+    pub(crate) turn_id: TurnId,
     /// The message's place in its thread.
     pub(crate) message: u64,
     /// The one who said it: `user`, `assistant`, or the kind of whoever else spoke in a user's
@@ -145,26 +144,26 @@ pub(crate) struct FoundView {
     /// True if its content came from outside the user's and the operator's control.
     pub(crate) untrusted: bool,
     /// The time of the message, ISO 8601.
-    pub(crate) time: String,
+    pub(crate) time: Time,
 }
 
 /// A turn of a tree, with the deliveries that come of it.
 pub(crate) fn tree_turn(turn: &TreeTurn, deliveries: &[DeliveryRow]) -> TreeTurnView {
     let node = &turn.node;
     TreeTurnView {
-        turn_id: node.id.to_string(),
-        parent_turn_id: node.parent.map(|id| id.to_string()),
+        turn_id: node.id,
+        parent_turn_id: node.parent,
         depth: node.depth,
         first_message: node.first_message,
         last_message: node.last_message,
-        end: turn_end(node.end),
-        run_id: node.run.to_string(),
-        session_id: turn.session.to_string(),
-        time: turn.time.to_string(),
+        end: node.end,
+        run_id: node.run,
+        session_id: turn.session,
+        time: Time(turn.time),
         usage: node.usage,
         models: node.models.clone(),
         text: on_one_line(&turn.text, TEXT_CHARS_MAX),
-        input_ids: turn.inputs.iter().map(ToString::to_string).collect(),
+        input_ids: turn.inputs.clone(),
         compaction: turn.compacts,
         sessions: turn.labels.iter().map(label).collect(),
         deliveries: deliveries.iter().map(turn_delivery).collect(),
@@ -185,7 +184,7 @@ pub(crate) fn run_of(row: &DeliveryRow) -> Option<RunId> {
 pub(crate) fn turn(seen: &SeenTurn, deliveries: &[DeliveryRow]) -> TurnView {
     TurnView {
         summary: tree_turn(&seen.turn, deliveries),
-        child_turn_ids: seen.children.iter().map(ToString::to_string).collect(),
+        child_turn_ids: seen.children.clone(),
         messages: seen.messages.iter().flatten().map(message).collect(),
     }
 }
@@ -199,7 +198,7 @@ pub(crate) fn parting(parting: &Parting) -> PartingView {
             .collect()
     };
     PartingView {
-        common_turn_id: parting.common.map(|id| id.to_string()),
+        common_turn_id: parting.common,
         only_here: views(&parting.left),
         only_there: views(&parting.right),
     }
@@ -209,10 +208,10 @@ pub(crate) fn parting(parting: &Parting) -> PartingView {
 pub(crate) fn found(found: &Found, words: &str) -> FoundView {
     let speaker = found.message.said_by();
     FoundView {
-        session_id: found.session.to_string(),
+        session_id: found.session,
         session_name: found.session_name.clone(),
-        agent_id: found.agent.to_string(),
-        turn_id: found.turn.to_string(),
+        agent_id: found.agent,
+        turn_id: found.turn,
         message: found.place,
         role: speaker
             .as_ref()
@@ -220,27 +219,22 @@ pub(crate) fn found(found: &Found, words: &str) -> FoundView {
         speaker,
         snippet: snippet(&found.message.text(), words),
         untrusted: found.message.untrusted,
-        time: found.time.to_string(),
+        time: Time(found.time),
     }
 }
 
 /// Returns the public name of the end of a turn.
 pub(super) fn turn_end(end: TurnEnd) -> &'static str {
-    match end {
-        TurnEnd::Replied => "replied",
-        TurnEnd::Completed => "completed",
-        TurnEnd::Failed => "failed",
-        TurnEnd::Aborted => "aborted",
-    }
+    end.as_str()
 }
 
 fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
     let said = messages.iter().flatten().map(|message| SaidView {
-        role: role_name(message.role),
+        role: message.role,
         text: message.text(),
     });
     ToldTurnView {
-        turn_id: node.id.to_string(),
+        turn_id: node.id,
         depth: node.depth,
         messages: said.collect(),
     }
@@ -248,8 +242,8 @@ fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
 
 fn label(label: &SessionLabel) -> SessionLabelView {
     SessionLabelView {
-        session_id: label.id.to_string(),
-        agent_id: label.agent.to_string(),
+        session_id: label.id,
+        agent_id: label.agent,
         name: label.name.clone(),
     }
 }

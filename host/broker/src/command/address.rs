@@ -4,6 +4,7 @@ use super::Target;
 use domain::id::{SessionId, TurnId};
 use domain::path::FetchStrategy;
 use domain::persona::PersonaId;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The address of words.
@@ -30,17 +31,35 @@ pub enum Address {
     Found(FetchStrategy),
 }
 
+/// The level at which a message was addressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressLevel {
+    /// A turn.
+    Thread,
+    /// A session.
+    Session,
+    /// An agent.
+    Agent,
+    /// A persona.
+    Persona,
+    /// The thread on the same topic.
+    Smart,
+    /// The agent that a strategy finds.
+    Strategy,
+}
+
 impl Address {
-    /// Returns the name of its level.
+    /// Returns its level.
     #[must_use]
-    pub fn level(&self) -> &'static str {
+    pub fn level(&self) -> AddressLevel {
         match self {
-            Self::Thread(_) => "thread",
-            Self::Session(_) => "session",
-            Self::Agent(_) => "agent",
-            Self::Persona(_) => "persona",
-            Self::Smart { .. } => "smart",
-            Self::Found(_) => "strategy",
+            Self::Thread(_) => AddressLevel::Thread,
+            Self::Session(_) => AddressLevel::Session,
+            Self::Agent(_) => AddressLevel::Agent,
+            Self::Persona(_) => AddressLevel::Persona,
+            Self::Smart { .. } => AddressLevel::Smart,
+            Self::Found(_) => AddressLevel::Strategy,
         }
     }
 

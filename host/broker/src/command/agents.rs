@@ -1,8 +1,7 @@
 //! Commands on agents: create, find, list, set up.
 
 pub(super) use super::error::invalid;
-use super::once::{AsItWas, Once};
-use super::quota::passed_limit;
+use super::once::{AsItWas, Once, lands};
 use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
@@ -22,7 +21,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{AgentFilter, AgentGuard, AgentRow, Clash, Commit, CommitError, Expected};
+use store::{AgentFilter, AgentGuard, AgentRow, Clash, Commit, Expected};
 
 /// Number of tries of a command while others change the same agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -338,28 +337,18 @@ impl Broker {
             // A commit that ends or shares something is not refused over stored bytes.
             commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
-            match self.store().commit(commit).await {
+            if lands(self.store().commit(commit).await)? {
                 // The view is of the agent right after this commit, even if another has changed it
                 // since. Users who removed themselves see how they left it.
-                Ok(_) => {
-                    let active = row.active && !after.is_archived();
-                    return Ok(self.view(
-                        AgentRow {
-                            agent: after,
-                            version: was.version,
-                            updated_at: now,
-                            active,
-                            ..row
-                        },
-                        role,
-                    ));
-                }
-                Err(CommitError::Conflict(conflict)) => {
-                    if let Some(refusal) = passed_limit(&conflict.clash) {
-                        return Err(refusal.into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
+                let active = row.active && !after.is_archived();
+                let row = AgentRow {
+                    agent: after,
+                    version: was.version,
+                    updated_at: now,
+                    active,
+                    ..row
+                };
+                return Ok(self.view(row, role));
             }
         }
         Err(changing("the agent").into())

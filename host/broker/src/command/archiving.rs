@@ -6,7 +6,7 @@ use super::{AgentView, Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{changing, spawned};
+use crate::refusals::spawned;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::event::{AgentCreated, Event};
@@ -15,10 +15,7 @@ use domain::path::AgentConfig;
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 use serde_json::json;
-use store::{Commit, CommitError, Expected};
-
-/// Number of tries of a command while others change the same agent at the same time.
-const TRIES_MAX: u32 = 8;
+use store::{Commit, Expected};
 
 impl Broker {
     /// Archives an agent, and with it those below it. Their open runs end as cancelled.
@@ -72,8 +69,8 @@ impl Broker {
             by,
             &json!({ "start_afresh": target.named(), "reason": reason }),
         )?;
-        let act = self.replace(by.user, target, reason, request.as_ref());
-        let (archived, fresh) = self.once(request.as_ref(), act).await?.either();
+        let plan = || self.planned_replacement(by.user, target, &reason);
+        let (archived, fresh) = self.carry_out(request.as_ref(), "the agent", plan).await?;
         self.end_runs_of(archived.agent).await?;
         Ok((
             self.view_as_it_was(&archived).await?,
@@ -81,74 +78,66 @@ impl Broker {
         ))
     }
 
-    async fn replace(
+    /// Returns the commit that archives an agent and makes another, with both as they are then.
+    async fn planned_replacement(
         &self,
         user: &UserId,
         target: &Target,
-        reason: String,
-        request: Option<&Request>,
-    ) -> Result<(AsItWas, AsItWas), Error> {
-        for _ in 0..TRIES_MAX {
-            let (row, role) = self.find(user, target).await?;
-            if row.parent.is_some() {
-                return Err(spawned(row.agent.id).into());
-            }
-            role.permits(Right::Archive)?;
-            self.may_command(user, row.agent.path.as_str())?;
-            let now = self.core.now();
-            let id = row.agent.id;
-            let archived = row.agent.archive(reason.clone(), now)?;
-            let definition = self.definition(&row.agent.definition)?;
-            let fresh = AgentCreated {
-                agent: fresh::agent(),
-                definition: definition.agent_id.clone(),
-                agent_type: self.core.served().catalogue.agent_type(&definition),
-                path: row.agent.path.clone(),
-                kind: row.kind,
-                config: AgentConfig {
-                    name: row.agent.config.name.clone(),
-                    ..AgentConfig::default()
-                },
-                parent: None,
-                owner_user_id: user.clone(),
-                name: row.agent.name.clone(),
-                denies: Denies::default(),
-                permissions: Permissions::default(),
-                created_at: now,
-            };
-            let made = fresh.agent;
-            let both = (
-                AsItWas {
-                    agent: id,
-                    version: row.version + 1,
-                    role,
-                },
-                AsItWas {
-                    agent: made,
-                    version: 1,
-                    role: AgentRole::Primary,
-                },
-            );
-            let context = Context::by(user, now);
-            let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
-            let mut commit = Commit::new()
-                .append(
-                    Stream::Agent(id),
-                    Expected::Version(row.version),
-                    of(id, archived),
-                )
-                .append(
-                    Stream::Agent(made),
-                    Expected::New,
-                    of(made, Event::AgentCreated(fresh)),
-                );
-            commit.key = request.map(|request| request.answered(&both));
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok(both),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        reason: &str,
+    ) -> Result<(Commit, (AsItWas, AsItWas)), Error> {
+        let (row, role) = self.find(user, target).await?;
+        if row.parent.is_some() {
+            return Err(spawned(row.agent.id).into());
         }
-        Err(changing("the agent").into())
+        role.permits(Right::Archive)?;
+        self.may_command(user, &row.agent.path)?;
+        let now = self.core.now();
+        let id = row.agent.id;
+        let archived = row.agent.archive(reason.to_owned(), now)?;
+        let definition = self.definition(&row.agent.definition)?;
+        let fresh = AgentCreated {
+            agent: fresh::agent(),
+            definition: definition.agent_id.clone(),
+            agent_type: Some(self.core.served().catalogue.agent_type(&definition)),
+            path: row.agent.path.clone(),
+            kind: Some(row.kind),
+            config: AgentConfig {
+                name: row.agent.config.name.clone(),
+                ..AgentConfig::default()
+            },
+            parent: None,
+            owner_user_id: user.clone(),
+            name: row.agent.name.clone(),
+            denies: Denies::default(),
+            permissions: Permissions::default(),
+            created_at: now,
+        };
+        let made = fresh.agent;
+        let both = (
+            AsItWas {
+                agent: id,
+                version: row.version + 1,
+                role,
+            },
+            AsItWas {
+                agent: made,
+                version: 1,
+                role: AgentRole::Primary,
+            },
+        );
+        let context = Context::by(user, now);
+        let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
+        let commit = Commit::new()
+            .append(
+                Stream::Agent(id),
+                Expected::Version(row.version),
+                of(id, archived),
+            )
+            .append(
+                Stream::Agent(made),
+                Expected::New,
+                of(made, Event::AgentCreated(fresh)),
+            );
+        Ok((commit, both))
     }
 }

@@ -13,7 +13,6 @@ use super::queue::Configured;
 use super::quota::passed_limit;
 use super::route::{Route, Routing};
 use super::{Broker, Error, InputReceipt, PostOutcome, PostRouted, Request, RoutedReceipt, Target};
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
@@ -87,10 +86,7 @@ impl First {
     ) -> Event {
         match self {
             Self::Words(input, kind) => Event::InputAccepted(InputAccepted {
-                input: *input,
-                session,
-                source: arriving::source(arriving),
-                user_id: command.user.clone(),
+                user_id: Some(command.user.clone()),
                 message: Some(arriving::draft(
                     arriving,
                     &command.user,
@@ -100,7 +96,7 @@ impl First {
                 waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
                 priority: command.priority,
                 labels: command.labels.clone(),
-                time: now,
+                ..InputAccepted::of(session, *input, arriving::source(arriving), now)
             }),
             Self::Queue(queue) => Event::QueueConfigured(QueueConfigured {
                 session,
@@ -274,18 +270,11 @@ fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Ti
     let agent = beginning.agent;
     let user = &command.user;
     let opened = SessionOpened {
-        session,
-        agent,
-        session_type: CHAT.to_owned(),
-        conversation: fresh::conversation(),
         name: beginning.name,
         head: beginning.head.map(|(turn, _)| turn),
         persona: beginning.persona,
-        model: None,
         started_by: arriving::started_by(arriving, user),
-        user_id: user.clone(),
-        config: None,
-        time: now,
+        ..SessionOpened::chat(agent, session, fresh::conversation(), user.clone(), now)
     };
     let context = Context::by(user, now).about(agent, Some(session), None);
     let opened = context.event(Event::SessionOpened(opened));

@@ -2,7 +2,7 @@
 //!
 //! An administrator says who is who.
 
-use super::once::Once;
+use super::once::{Once, lands};
 use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
@@ -16,7 +16,7 @@ use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::{Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard, VisitorRow};
+use store::{Commit, ConnectorRow, Expected, Guard, KeyGuard, VisitorRow};
 
 /// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
@@ -121,11 +121,8 @@ impl Broker {
                 connector: connector.clone(),
                 max: visitors_max.saturating_sub(u64::from(gone.is_none())),
             };
-            match self.store().commit(commit.guard(at_most)).await {
-                Ok(_) => return Ok(gone),
-                // Somebody else came at this moment.
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+            if lands(self.store().commit(commit.guard(at_most)).await)? {
+                return Ok(gone);
             }
         }
         Err(busy("too many come at this moment; try again shortly").into())
@@ -183,10 +180,8 @@ impl Broker {
             };
             let mut commit = binding(by, &row).guard(room_for_one_more(user));
             commit.key = request.map(|request| request.answered(&row.bound_at));
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok(row),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+            if lands(self.store().commit(commit).await)? {
+                return Ok(row);
             }
         }
         Err(busy("the key is changing hands at this moment; try again shortly").into())
@@ -237,10 +232,8 @@ impl Broker {
             } else {
                 commit = commit.guard(room_for_one_more(&user));
             }
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok(Some(user)),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+            if lands(self.store().commit(commit).await)? {
+                return Ok(Some(user));
             }
         }
         Err(busy("the key is changing hands at this moment; try again shortly").into())
@@ -300,16 +293,13 @@ impl Broker {
                 .guard(guard)
                 .append(Stream::Host, Expected::Any, vec![event]);
         commit.key = request.map(|request| request.answered(&()));
-        match self.store().commit(commit).await {
-            Ok(_) => Ok(()),
-            Err(CommitError::Conflict(_)) => {
-                let message = format!("`{user}` has no connector key `{key}`");
-                Err(not_found("CONNECTOR_KEY_NOT_FOUND", message)
-                    .at("path:key")
-                    .into())
-            }
-            Err(error) => Err(error.into()),
+        if lands(self.store().commit(commit).await)? {
+            return Ok(());
         }
+        let message = format!("`{user}` has no connector key `{key}`");
+        Err(not_found("CONNECTOR_KEY_NOT_FOUND", message)
+            .at("path:key")
+            .into())
     }
 
     /// Returns a user's connector keys, in the order of their texts.

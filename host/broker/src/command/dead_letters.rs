@@ -1,5 +1,6 @@
 //! Dead letters: inputs that could not be dealt with. They can be looked at, requeued and dropped.
 
+use super::once::lands;
 use super::reason::check_reason;
 use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
@@ -173,12 +174,10 @@ impl Broker {
             vec![context.event(event)],
         );
         commit.key = request.map(|request| request.answered(&()));
-        match self.store().commit(commit).await {
-            Err(CommitError::Conflict(_)) => Err(not_there(input)),
-            committed => {
-                committed?;
-                Ok(())
-            }
+        if lands(self.store().commit(commit).await)? {
+            Ok(())
+        } else {
+            Err(not_there(input))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::driver_answer::answered;
 use super::guards::allowed;
-use super::once::Once;
+use super::once::{Once, lands};
 use super::quarantine::driven;
 use super::queue::NamedSession;
 use super::reason::checked_reason;
@@ -126,10 +126,8 @@ impl Broker {
                         Expected::Any,
                         vec![context.event(event)],
                     );
-                match self.store().commit(commit).await {
-                    Ok(_) => {}
-                    Err(CommitError::Conflict(_)) => continue,
-                    Err(error) => return Err(error.into()),
+                if !lands(self.store().commit(commit).await)? {
+                    continue;
                 }
             }
             return self.session_row(session).await;

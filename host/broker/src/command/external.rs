@@ -354,14 +354,11 @@ fn opening(command: &AttachExternal) -> NewSession {
             session: Some(command.name.session()),
             ..SessionIds::default()
         },
-        target: Target::Definition(command.definition.clone()),
-        session_type: None,
-        name: None,
-        model: None,
         config: Some(Map::from_iter([(SESSION_NAME.to_owned(), name)])),
-        time_limit_s: None,
-        idempotency_key: None,
-        user: command.user.clone(),
+        ..NewSession::of(
+            Target::Definition(command.definition.clone()),
+            command.user.clone(),
+        )
     }
 }
 

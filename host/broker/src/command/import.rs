@@ -3,10 +3,10 @@
 //! There is one agent for each user and session type, and each session is imported once.
 
 use super::agents::{Whom, making};
+use super::once::lands;
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::busy;
@@ -19,13 +19,14 @@ use domain::id::{AgentId, SessionId, Stream};
 use domain::import::{FORMAT, ImportStanding, OldItem, OldSession};
 use domain::refusal::{Refusal, RefusalKind};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentGuard, AgentRow, Commit, CommitError, Expected, Guard};
+use store::{AgentGuard, AgentRow, Commit, Expected, Guard};
 
 /// Number of tries of one session while others change its agent at the same time.
 const TRIES_MAX: u32 = 8;
@@ -137,14 +138,11 @@ impl Broker {
             {
                 Whom::There(row, _) => row,
                 // Afterwards the agent is there, whoever made it.
-                Whom::New(created) => match self
-                    .store()
-                    .commit(making(&session.user_id, *created))
-                    .await
-                {
-                    Ok(_) | Err(CommitError::Conflict(_)) => continue,
-                    Err(error) => return Err(error.into()),
-                },
+                Whom::New(created) => {
+                    let making = making(&session.user_id, *created);
+                    lands(self.store().commit(making).await)?;
+                    continue;
+                }
             };
             let going = match session.standing(now) {
                 ImportStanding::GoesOn { left_ms }
@@ -171,10 +169,8 @@ impl Broker {
                 Some(_) => self.core.commit_work(session.session_id, commit).await,
                 None => self.store().commit(commit).await,
             };
-            match committed {
-                Ok(_) => return Ok(Some((row.agent.id, going.is_some()))),
-                Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+            if lands(committed)? {
+                return Ok(Some((row.agent.id, going.is_some())));
             }
         }
         Err(busy(
@@ -277,18 +273,15 @@ fn import_commit(
     let id = session.session_id;
     let context = Context::by(by, now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
-        session: id,
-        agent,
         session_type: session.session_type.clone(),
-        conversation: session.conversation_id,
-        name: None,
-        head: None,
-        persona: None,
-        model: None,
-        started_by: format!("user:{}", session.user_id),
-        user_id: session.user_id.clone(),
         config: config.as_ref().map(|config| config.digest),
-        time: session.started_at,
+        ..SessionOpened::chat(
+            agent,
+            id,
+            session.conversation_id,
+            session.user_id.clone(),
+            session.started_at,
+        )
     })];
     events.extend(
         (1_u32..)
@@ -298,16 +291,8 @@ fn import_commit(
     let change = agent_event(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
-            input: fresh::input(),
-            session: id,
-            source: Source::Opening,
-            user_id: session.user_id.clone(),
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: now,
+            user_id: Some(session.user_id.clone()),
+            ..InputAccepted::of(id, fresh::input(), Source::Opening, now)
         }));
     }
     let mut commit = Commit::new()

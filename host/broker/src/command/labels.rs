@@ -5,7 +5,6 @@ use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::driver::tell_of_dead;
 use crate::journal::Context;
 use crate::refusals::{
@@ -14,6 +13,7 @@ use crate::refusals::{
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::session_label::{Changes, Label, merge};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -24,8 +24,6 @@ use store::{
     SessionRow, SessionStatus,
 };
 
-/// Number of tries of a command while others change the same thing at the same time.
-const TRIES_MAX: u32 = 5;
 /// The reason of a dead letter whose session was deleted while the input waited.
 const DELETED: &str = "its session was deleted";
 /// A time later than any reminder is due.
@@ -154,28 +152,12 @@ impl Broker {
         session: SessionId,
     ) -> Result<u64, Error> {
         let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
-        let act = self.try_clearing(by.user, target, session, request.as_ref());
-        Ok(self.once(request.as_ref(), act).await?.either())
-    }
-
-    async fn try_clearing(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        request: Option<&Request>,
-    ) -> Result<u64, Error> {
-        for _ in 0..TRIES_MAX {
+        let plan = || async {
             let now = self.core.now();
-            let row = self.clearable(user, target, session, now).await?;
-            let mut commit = clearing(&row, user, now);
-            let revision = row.revision + 1;
-            commit.key = request.map(|request| request.answered(&revision));
-            if self.lands(commit).await? {
-                return Ok(revision);
-            }
-        }
-        Err(changing("the session").into())
+            let row = self.clearable(by.user, target, session, now).await?;
+            Ok((clearing(&row, by.user, now), row.revision + 1))
+        };
+        self.carry_out(request.as_ref(), "the session", plan).await
     }
 
     /// Returns a session that may be cleared now.
@@ -236,19 +218,8 @@ impl Broker {
         session: SessionId,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
-        let act = self.try_deleting(by.user, target, session, request.as_ref());
-        self.once(request.as_ref(), act).await.map(Once::either)
-    }
-
-    async fn try_deleting(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
-        for _ in 0..TRIES_MAX {
-            let row = self.disposable(user, target, session).await?;
+        let plan = || async {
+            let row = self.disposable(by.user, target, session).await?;
             if row.session_type != CHAT && row.status == SessionStatus::Open {
                 return Err(session_active(row.agent).into());
             }
@@ -267,26 +238,9 @@ impl Broker {
                 )
                 .into());
             }
-            let mut commit = deleting(&row, &waiting, user, self.core.now());
-            commit.key = request.map(|request| request.answered(&()));
-            if self.lands(commit).await? {
-                return Ok(());
-            }
-        }
-        Err(changing("the session").into())
-    }
-
-    /// Commits a change of a session. Returns false when a guard refused it: whoever looks again
-    /// finds the reason.
-    async fn lands(&self, commit: Commit) -> Result<bool, Error> {
-        match self.store().commit(commit).await {
-            Ok(_) => Ok(true),
-            Err(CommitError::Conflict(Conflict {
-                clash: Clash::Guard(_),
-                ..
-            })) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+            Ok((deleting(&row, &waiting, by.user, self.core.now()), ()))
+        };
+        self.carry_out(request.as_ref(), "the session", plan).await
     }
 
     /// Returns the reason why a commit in a session did not land, as things are now.

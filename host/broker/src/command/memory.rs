@@ -3,7 +3,6 @@
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::journal::Context;
 use crate::purge::rewrite;
 use crate::refusals::{
@@ -14,6 +13,7 @@ use domain::id::{NoteId, SessionId, Stream};
 use domain::limits::RECALL_HITS_MAX;
 use domain::memory::{may_forget, may_see};
 use domain::role::Right;
+use domain::session::CHAT;
 use domain::user::UserId;
 use serde_json::json;
 use store::{Commit, Expected, NoteRow, SessionGuard, SessionStatus};
@@ -70,19 +70,18 @@ impl Broker {
         note: NoteId,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "forget": note, "target": target.named() }))?;
-        let act = self.try_forgetting(by.user, target, note, request.as_ref());
-        self.once(request.as_ref(), act).await?.either();
+        let plan = || self.planned_forgetting(by.user, target, note);
+        self.carry_out(request.as_ref(), "the note", plan).await?;
         rewrite(&self.core).await;
         Ok(())
     }
 
-    async fn try_forgetting(
+    async fn planned_forgetting(
         &self,
         user: &UserId,
         target: &Target,
         note: NoteId,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
+    ) -> Result<(Commit, ()), Error> {
         let (row, role) = self.find(user, target).await?;
         self.may_command(user, row.agent.path.as_str())?;
         if !row.active {
@@ -107,14 +106,12 @@ impl Broker {
             user_id: user.clone(),
             time: now,
         };
-        let mut commit = Commit::new().append(
+        let commit = Commit::new().append(
             Stream::Agent(agent),
             Expected::Any,
             vec![context.event(Event::NoteForgotten(forgotten))],
         );
-        commit.key = request.map(|request| request.answered(&()));
-        self.store().commit(commit).await?;
-        Ok(())
+        Ok((commit, ()))
     }
 
     /// Has the memory agent read what it has not read of a chat, as soon as no turn of it is open.
@@ -130,19 +127,19 @@ impl Broker {
         session: SessionId,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "read": session, "target": target.named() }))?;
-        let act = self.try_reading(by.user, target, session, request.as_ref());
-        self.once(request.as_ref(), act).await?.either();
+        let plan = || self.planned_reading(by.user, target, session);
+        self.carry_out(request.as_ref(), "the session", plan)
+            .await?;
         self.core.wake(session);
         Ok(())
     }
 
-    async fn try_reading(
+    async fn planned_reading(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
+    ) -> Result<(Commit, ()), Error> {
         let row = self.session_for(user, target, session).await?;
         driven(&self.core, row.id)?;
         if row.status != SessionStatus::Open {
@@ -166,13 +163,11 @@ impl Broker {
             due: Some(now),
             time: now,
         };
-        let mut commit = Commit::new().guard(SessionGuard::Open(session)).append(
+        let commit = Commit::new().guard(SessionGuard::Open(session)).append(
             Stream::Session(session),
             Expected::Any,
             vec![context.event(Event::MemoryDue(due))],
         );
-        commit.key = request.map(|request| request.answered(&()));
-        self.store().commit(commit).await?;
-        Ok(())
+        Ok((commit, ()))
     }
 }

@@ -12,7 +12,6 @@ use super::route::Route;
 use super::sessions::allowed;
 use super::{Broker, By, Error, InputReceipt, PostMessage, QueueSaid, Request};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
@@ -30,6 +29,7 @@ use domain::queue::{
     Admission, Arriving, Condition, Directive, Mode, QueueOverride, QueueSettings, WaitKind,
 };
 use domain::reply_schema;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -451,16 +451,18 @@ impl Accepting<'_> {
     /// Returns the event of the acceptance.
     fn event(&self, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
         Event::InputAccepted(InputAccepted {
-            input: self.input,
-            session: self.to.session,
-            source: arriving::source(self.arriving),
-            user_id: self.command.user.clone(),
+            user_id: Some(self.command.user.clone()),
             message: Some(arriving::draft(self.arriving, &self.command.user, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
             priority: self.command.priority,
             labels: self.labels.clone(),
-            time: now,
+            ..InputAccepted::of(
+                self.to.session,
+                self.input,
+                arriving::source(self.arriving),
+                now,
+            )
         })
     }
 

@@ -6,9 +6,10 @@
 //! would often be refused.
 
 use super::error::invalid;
+use super::quota::passed_limit;
 use super::{Broker, Error};
 use crate::boxed::boxed;
-use crate::refusals::{agent_not_found, key_reused};
+use crate::refusals::{agent_not_found, changing, key_reused};
 pub(crate) use crate::request::Request;
 use domain::agent::Agent;
 use domain::digest::Digest;
@@ -20,8 +21,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, Guard, RememberedRequest};
+use store::{AgentRow, Commit, CommitError, Committed, Guard, RememberedRequest};
 
+/// Number of times that a command is planned while others change the same thing at the same time.
+const TRIES_MAX: u32 = 8;
 /// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 /// Number of events that are read at a time to show an agent as it was.
@@ -136,6 +139,32 @@ impl Broker {
             None => {}
         }
         self.unless_done(Some(request), act).await
+    }
+
+    /// Carries out a command once: commits what `plan` decides, with its answer under the request's
+    /// key. While others change `what` at the same time it is planned again, and so finds the
+    /// reason why it is refused now.
+    pub(super) async fn carry_out<T, F>(
+        &self,
+        request: Option<&Request>,
+        what: &'static str,
+        plan: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Error>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: Future<Output = Result<(Commit, T), Error>> + Send,
+    {
+        let act = async {
+            for _ in 0..TRIES_MAX {
+                let (mut commit, answer) = plan().await?;
+                commit.key = request.map(|request| request.answered(&answer));
+                if lands(self.store().commit(commit).await)? {
+                    return Ok(answer);
+                }
+            }
+            Err(changing(what).into())
+        };
+        self.once(request, act).await.map(Once::either)
     }
 
     /// Does something once, without a look beforehand. For commands that only their commit, which
@@ -276,6 +305,18 @@ impl Broker {
             .first()
             .map(|recorded| recorded.position)
             .ok_or_else(|| Error::unavailable(io::Error::other("an answer is not there")))
+    }
+}
+
+/// Returns false for a commit that something else was quicker than: whoever looks again finds the
+/// reason.
+pub(super) fn lands(committed: Result<Committed, CommitError>) -> Result<bool, Error> {
+    match committed {
+        Ok(_) => Ok(true),
+        Err(CommitError::Conflict(conflict)) if passed_limit(&conflict.clash).is_none() => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

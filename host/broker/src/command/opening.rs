@@ -8,7 +8,6 @@ use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{busy, changing, conflict, session_active, spawned};
@@ -21,6 +20,7 @@ use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, ConversationId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use std::io;
 use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, SessionGuard};
@@ -293,34 +293,25 @@ impl PlannedSession<'_> {
     /// Returns the event that opens it.
     fn opened(&self, config: Option<Digest>) -> SessionOpened {
         SessionOpened {
-            session: self.session,
-            agent: self.agent.id,
             session_type: self.session_type.clone(),
-            conversation: self.conversation,
             name: self.command.name.clone(),
-            head: None,
-            persona: None,
             model: self.command.model.clone(),
-            started_by: format!("user:{}", self.command.user),
-            user_id: self.command.user.clone(),
             config,
-            time: self.now,
+            ..SessionOpened::chat(
+                self.agent.id,
+                self.session,
+                self.conversation,
+                self.command.user.clone(),
+                self.now,
+            )
         }
     }
 
     /// Returns the input with which a structured session begins.
     fn first_input(&self) -> InputAccepted {
         InputAccepted {
-            input: fresh::input(),
-            session: self.session,
-            source: Source::Opening,
-            user_id: self.command.user.clone(),
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: self.now,
+            user_id: Some(self.command.user.clone()),
+            ..InputAccepted::of(self.session, fresh::input(), Source::Opening, self.now)
         }
     }
 }

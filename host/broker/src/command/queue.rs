@@ -1,6 +1,7 @@
 //! Commands on a session's queue: configure it, look at it, take inputs back.
 
 use super::guards::allowed;
+use super::once::lands;
 use super::quota::passed_limit;
 use super::reason::check_reason;
 use super::route::Route;
@@ -306,15 +307,12 @@ impl Broker {
         }
         let mut commit = self.cancelling(user, &row, &[input], reason.as_deref());
         commit.key = request.map(|request| request.answered(&input));
-        match self.core.commit_work(session, commit).await {
-            Ok(_) => Ok(input),
-            Err(CommitError::Conflict(_)) => {
-                self.reachable(user, target, session).await?;
-                let now = self.input(user, target, session, input).await?;
-                Err(input_not_waiting(&now.state).into())
-            }
-            Err(error) => Err(error.into()),
+        if lands(self.core.commit_work(session, commit).await)? {
+            return Ok(input);
         }
+        self.reachable(user, target, session).await?;
+        let now = self.input(user, target, session, input).await?;
+        Err(input_not_waiting(&now.state).into())
     }
 
     /// Returns the commit that takes back all words that wait in a session now, and these words. It

@@ -2,8 +2,8 @@
 
 use super::messages::Accepting;
 use super::{Broker, Error};
-use crate::catalogue::CHAT;
 use domain::definition::Definition;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use store::{Guard, QueueGuard};
 

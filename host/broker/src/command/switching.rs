@@ -5,16 +5,14 @@ use super::driver_answer::answered;
 use super::error::invalid;
 use super::guards::allowed;
 use super::labels::while_idle;
-use super::once::Once;
+use super::once::{Once, lands};
 use super::quarantine::driven;
-use super::quota::passed_limit;
 use super::route::{Answered, Routing};
 use super::{
     Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
-    SessionIds, Target,
+    Target,
 };
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::come_back::{ComeBack, Returned};
 use crate::journal::Context;
 use crate::refusals::{
@@ -27,6 +25,7 @@ use domain::id::{AgentId, SessionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Deserialize;
@@ -211,15 +210,8 @@ impl Broker {
             let mut commit = while_idle(&row, noted, user, now);
             commit.guards.extend(self.may_store(user));
             commit.key = request.map(|request| request.answered(&remembered));
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok(switched),
-                // Look again: the look finds the reason.
-                Err(CommitError::Conflict(conflict)) => {
-                    if let Some(refusal) = passed_limit(&conflict.clash) {
-                        return Err(refusal.into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
+            if lands(self.store().commit(commit).await)? {
+                return Ok(switched);
             }
         }
         Err(changing("the session").into())
@@ -233,15 +225,8 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<Switched, Error> {
         let command = NewSession {
-            ids: SessionIds::default(),
-            target: agent,
             session_type: Some(CHAT.to_owned()),
-            name: None,
-            model: None,
-            config: None,
-            time_limit_s: None,
-            idempotency_key: None,
-            user: user.clone(),
+            ..NewSession::of(agent, user.clone())
         };
         let (agent, session) = self.open_now(&command, request, Some(leaving)).await?;
         Ok(Switched {

@@ -2,6 +2,7 @@
 
 use super::ending::CANCEL_REASON;
 use super::guards::allowed;
+use super::once::lands;
 use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Broker, Error, Target};
@@ -18,7 +19,7 @@ use domain::run::settle::task_cancelled;
 use domain::task::{TaskStats, TaskStatus};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{Commit, CommitError, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
+use store::{Commit, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
 
 /// Tasks that one look for a page reads from the store at a time.
 const LOOK_TASKS: usize = 500;
@@ -177,10 +178,8 @@ impl Broker {
                 Expected::Any,
                 vec![context.event(event)],
             );
-        match self.core.commit_work(row.session, commit).await {
-            Ok(_) => {}
-            Err(CommitError::Conflict(_)) => return Err(gone()),
-            Err(error) => return Err(error.into()),
+        if !lands(self.core.commit_work(row.session, commit).await)? {
+            return Err(gone());
         }
         self.core.wake(row.to_session);
         Ok(())
@@ -216,14 +215,11 @@ impl Broker {
                 Expected::Any,
                 vec![context.event(Event::InputCancelled(cancelled))],
             );
-        match self.core.commit_work(row.to_session, commit).await {
-            Ok(_) => {
-                wake_held(&self.core, row.input).await;
-                Ok(())
-            }
-            Err(CommitError::Conflict(_)) => Err(task_settled(TaskStatus::Running)),
-            Err(error) => Err(error.into()),
+        if !lands(self.core.commit_work(row.to_session, commit).await)? {
+            return Err(task_settled(TaskStatus::Running));
         }
+        wake_held(&self.core, row.input).await;
+        Ok(())
     }
 
     /// Returns whether the operator's rules on paths let a user see a task's caller. The operator

@@ -5,7 +5,6 @@ use super::guards::allowed;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{export_too_large, not_exportable, turn_conflict};
@@ -306,18 +305,15 @@ impl Carrying<'_> {
     /// Returns the event that opens the session.
     fn opened(&self) -> Event {
         Event::SessionOpened(SessionOpened {
-            session: self.session,
-            agent: self.agent,
-            session_type: CHAT.to_owned(),
-            conversation: fresh::conversation(),
             name: self.header.name.as_deref().and_then(shown_name),
             head: self.header.head,
-            persona: None,
-            model: None,
-            started_by: format!("user:{}", self.user),
-            user_id: self.user.clone(),
-            config: None,
-            time: self.header.created.min(self.now),
+            ..SessionOpened::chat(
+                self.agent,
+                self.session,
+                fresh::conversation(),
+                self.user.clone(),
+                self.header.created.min(self.now),
+            )
         })
     }
 

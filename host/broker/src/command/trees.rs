@@ -5,7 +5,6 @@ use super::guards::allowed;
 use super::opening::check_label;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::boxed::boxed;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, turn_not_found};
@@ -14,13 +13,8 @@ use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;
 use domain::user::UserId;
 use serde_json::json;
-use store::{
-    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, Guard, Parting, SeenTurn,
-    SessionGuard, SessionRow, TreeTurn,
-};
+use store::{AgentGuard, Commit, Expected, Parting, SeenTurn, SessionGuard, SessionRow, TreeTurn};
 
-/// Number of tries of a fork while the session that shows its turn changes.
-const TRIES_MAX: u32 = 5;
 /// Number of turns that each of two compared threads may have after they part.
 pub const DIFF_TURNS_MAX: usize = 1_000;
 
@@ -147,75 +141,55 @@ impl Broker {
             "model": fork.model,
         });
         let request = Request::of(by, &asked)?;
-        let act = self.try_forking(by.user, target, session, &fork, request.as_ref());
-        let (agent, forked) = self.once(request.as_ref(), act).await?.either();
+        let plan = || self.planned_fork(by.user, target, session, &fork);
+        let (agent, forked) = self
+            .carry_out(request.as_ref(), "the session", plan)
+            .await?;
         self.session(by.user, &Target::Agent(agent), forked, None)
             .await
     }
 
-    async fn try_forking(
+    /// Returns the commit that opens a fork, with its agent and itself.
+    async fn planned_fork(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
         fork: &Fork,
-        request: Option<&Request>,
-    ) -> Result<(AgentId, SessionId), Error> {
-        for _ in 0..TRIES_MAX {
-            let row = self.session_for_words(user, target, session).await?;
-            check_label(fork.name.as_deref())?;
-            self.check_model_of_words(user, session, fork.model.as_deref())
-                .await?;
-            self.check_generation_of_fork(&row, fork).await?;
-            let (head, through) = self.forked_at(user, &row, fork).await?;
-            let now = self.core.now();
-            let forked = fresh::session();
-            let agent = row.agent;
-            let opened = SessionOpened {
-                session: forked,
-                agent,
-                session_type: CHAT.to_owned(),
-                conversation: fresh::conversation(),
-                name: fork.name.clone().or(row.name),
-                head: Some(head),
-                persona: row.persona,
-                model: fork.model.clone().or(row.model),
-                started_by: format!("user:{user}"),
-                user_id: user.clone(),
-                config: None,
-                time: now,
-            };
-            let context = Context::by(user, now).about(agent, Some(forked), None);
-            let mut commit = Commit::new()
-                .guard(AgentGuard::Active(agent))
-                .guard(SessionGuard::Exists(session))
-                // A purge of it would take the turn away before the fork keeps it.
-                .guard(SessionGuard::Shows {
-                    session: through,
-                    turn: head,
-                })
-                .guard(allowed(agent, user))
-                .append(
-                    Stream::Session(forked),
-                    Expected::New,
-                    vec![context.event(Event::SessionOpened(opened))],
-                );
-            commit.guards.extend(self.may_open(user, now));
-            commit.key = request.map(|request| request.answered(&(agent, forked)));
-            match self.store().commit(commit).await {
-                Ok(_) => return Ok((agent, forked)),
-                // Look again: the look finds the reason.
-                Err(CommitError::Conflict(Conflict {
-                    clash: Clash::Guard(Guard::Session(SessionGuard::Shows { .. })),
-                    ..
-                })) => {}
-                Err(CommitError::Conflict(conflict)) => {
-                    return Err(self.changed(user, target, session, conflict).await);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(changing("the session").into())
+    ) -> Result<(Commit, (AgentId, SessionId)), Error> {
+        let row = self.session_for_words(user, target, session).await?;
+        check_label(fork.name.as_deref())?;
+        self.check_model_of_words(user, session, fork.model.as_deref())
+            .await?;
+        self.check_generation_of_fork(&row, fork).await?;
+        let (head, through) = self.forked_at(user, &row, fork).await?;
+        let now = self.core.now();
+        let forked = fresh::session();
+        let agent = row.agent;
+        let opened = SessionOpened {
+            name: fork.name.clone().or(row.name),
+            head: Some(head),
+            persona: row.persona,
+            model: fork.model.clone().or(row.model),
+            ..SessionOpened::chat(agent, forked, fresh::conversation(), user.clone(), now)
+        };
+        let context = Context::by(user, now).about(agent, Some(forked), None);
+        let mut commit = Commit::new()
+            .guard(AgentGuard::Active(agent))
+            .guard(SessionGuard::Exists(session))
+            // A purge of it would take the turn away before the fork keeps it.
+            .guard(SessionGuard::Shows {
+                session: through,
+                turn: head,
+            })
+            .guard(allowed(agent, user))
+            .append(
+                Stream::Session(forked),
+                Expected::New,
+                vec![context.event(Event::SessionOpened(opened))],
+            );
+        commit.guards.extend(self.may_open(user, now));
+        Ok((commit, (agent, forked)))
     }
 
     /// Returns the turn from which a fork goes on, and a session that shows it to the user.

@@ -4,7 +4,6 @@
 use super::error::DriverError;
 use super::resolve::asking;
 use super::state::Driver;
-use crate::catalogue::CHAT;
 use crate::core::Core;
 use crate::performance::result::{Arrival, CommitExtras, Performed};
 use crate::performance::work::{Origin, Work};
@@ -14,6 +13,7 @@ use domain::id::OperationId;
 use domain::operation::{Performer, Settlement};
 use domain::run::Open;
 use domain::run::recover::{Next, is_its_turn, next, ready};
+use domain::session::CHAT;
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;

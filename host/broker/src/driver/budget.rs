@@ -197,18 +197,12 @@ mod tests {
     use uuid::Uuid;
 
     fn input(number: u128, source: Source) -> InputAccepted {
-        InputAccepted {
-            input: InputId(Uuid::from_u128(number)),
-            session: SessionId(Uuid::from_u128(1)),
+        InputAccepted::of(
+            SessionId(Uuid::from_u128(1)),
+            InputId(Uuid::from_u128(number)),
             source,
-            user_id: UserId::local(),
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: Timestamp(0),
-        }
+            Timestamp(0),
+        )
     }
 
     /// Returns a late reply that came of the message which began this run.

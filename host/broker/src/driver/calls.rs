@@ -17,6 +17,7 @@ use domain::definition::DefinitionId;
 use domain::delegate::{
     self, CacheScope, DelegateAddress, Delegation, Invalid, OperationRule, Target,
 };
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
 use domain::message::Part;
@@ -99,7 +100,7 @@ impl SessionContext {
             Ok(parsed) => parsed,
             // An operation's faults are told with the call that would do.
             Err(_) if operation.is_some() => Map::new(),
-            Err(fault) => return Ok(failed("invalid-arguments", fault)),
+            Err(fault) => return Ok(failed(INVALID_ARGUMENTS, fault)),
         };
         // Faults in the arguments of these tools are reported in the tools' own terms.
         if is_own(name) {
@@ -127,7 +128,7 @@ impl SessionContext {
     ) -> Option<Resolved> {
         let configs = &self.served.resolved_configs;
         match configs.arguments_error(config, tool, arguments).await {
-            Ok(complaints) => complaints.map(|wrong| failed("invalid-arguments", wrong)),
+            Ok(complaints) => complaints.map(|wrong| failed(INVALID_ARGUMENTS, wrong)),
             Err(given_up) => Some(refused(OperationOutcome::Failed {
                 failure: given_up.failure(),
             })),
@@ -419,7 +420,7 @@ impl SessionContext {
         let Some(target) = there.filter(|it| scope.knows(it)).cloned() else {
             scope.refuse(None, AGENT_CALL, Rule::Unknown, &dispatch.target);
             return Ok(failed(
-                "agent_not_found",
+                talk::AGENT_NOT_FOUND,
                 format!("there is no agent `{}`", dispatch.target),
             ));
         };

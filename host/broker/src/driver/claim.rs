@@ -187,47 +187,35 @@ impl SessionContext {
         agent: &AgentRow,
         led: &Led<'_>,
     ) -> Result<RunStarted, DriverError> {
-        let time = self.core.now();
         let definition = led.definition;
         Ok(RunStarted {
-            run: fresh::run(),
-            session: self.session,
-            agent: session.agent,
-            definition: agent.agent.definition.clone(),
             session_type: session.session_type.clone(),
-            component: led.entry.component.digest(),
-            resolved_config: self.served.resolved_configs.resolved(definition).digests(),
-            configuration: self.served.version,
+            resolved_config: self
+                .served
+                .resolved_configs
+                .of(&definition.agent_id)
+                .map(|resolved| resolved.digests()),
+            configuration: Some(self.served.version),
             persona: session.persona.clone(),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
             session_state: session.state,
-            claimed: Vec::new(),
-            collected: false,
-            overflow: None,
             limits: definition.limits,
-            accounts: Accounts::default(),
-            deadline: None,
-            reply_to: None,
-            depth: 0,
-            hops: 0,
-            spawn_depth: 0,
-            priority: Priority::default(),
             denies: agent.agent.denies.clone(),
-            permissions: Permissions::default(),
             untrusted: self.thread_is_untrusted(session.head).await?,
-            hints: Vec::new(),
-            sections: None,
             user_id: session.user_id.clone(),
             session_config: session.config,
             session_expires_at: session.expires_at,
-            overrides: None,
-            compacts: None,
             compacted: self.compacted(session.head).await?,
-            model: None,
-            generation: GenerationSettings::default(),
-            time,
+            ..RunStarted::of(
+                fresh::run(),
+                self.session,
+                session.agent,
+                agent.agent.definition.clone(),
+                led.entry.component.digest(),
+                self.core.now(),
+            )
         })
     }
 

@@ -11,6 +11,8 @@ use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
+use domain::authority::Caller;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::Event;
 use domain::id::OperationId;
 use domain::operation::{CommandCall, Continuation, Operation, Pause, Performer};
@@ -102,13 +104,13 @@ impl SessionContext {
         }
         let parsed = match object_of(arguments) {
             Ok(parsed) => parsed,
-            Err(fault) => return failed("invalid-arguments", fault),
+            Err(fault) => return failed(INVALID_ARGUMENTS, fault),
         };
         let command = match (parsed.get("command"), parsed.len()) {
             (Some(Value::String(command)), 1) if command.len() <= COMMAND_BYTES_MAX => command,
             _ => {
                 return failed(
-                    "invalid-arguments",
+                    INVALID_ARGUMENTS,
                     format!(
                         "the arguments are `command` alone, a text of at most \
                          {COMMAND_BYTES_MAX} bytes"
@@ -219,7 +221,7 @@ impl SessionContext {
         }
         let parsed: Value = match domain::json::parse(&wanted.wanted.arguments) {
             Ok(parsed) => parsed,
-            Err(refused) => return Ok(failed("invalid-arguments", refused.to_string())),
+            Err(refused) => return Ok(failed(INVALID_ARGUMENTS, refused.to_string())),
         };
         if let Some(wrong) = self.wrong_arguments(scope.config, name, &parsed).await {
             return Ok(wrong);

@@ -13,7 +13,6 @@ use super::error::DriverError;
 use super::fold::load_run;
 use super::phase::{Phase, Starting};
 use super::state::Driver;
-use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
 use crate::refusals::{
     changing, definition_gone, nothing_to_compact, run_open, session_closed, session_structured,
@@ -30,6 +29,7 @@ use domain::path::ModelRole;
 use domain::persona::Persona;
 use domain::refusal::Refusal;
 use domain::run::Run;
+use domain::session::CHAT;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use store::{AgentRow, Commit, CommitError, Key, SessionRow, SessionStatus};

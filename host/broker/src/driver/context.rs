@@ -6,13 +6,13 @@
 use super::driving::Driving;
 use super::error::DriverError;
 use super::scope::Scope;
-use crate::catalogue::CHAT;
 use crate::core::{Core, Limits};
 use crate::serving::Served;
 use domain::agent::Agent;
 use domain::event::InputAccepted;
 use domain::id::{InputId, SessionId};
 use domain::run::Run;
+use domain::session::CHAT;
 use std::sync::Arc;
 use store::{AgentRow, SessionRow, Store};
 

@@ -12,6 +12,7 @@ use crate::refusals::changing;
 use crate::signal::{ExternalAnswer, ExternalSignal};
 use domain::authority::Denied;
 use domain::delivery::{ANSWER, DELIVER, messages};
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryDecided, BoundaryVerdict};
 use domain::operation::Performer;
 use domain::ruling::Rule;
@@ -34,7 +35,7 @@ pub(super) fn resolve_delivery(scope: &mut Scope<'_>, action: &ClientAction) -> 
     };
     let messages = match messages(action) {
         Ok(messages) => messages,
-        Err(fault) => return failed("invalid-arguments", fault),
+        Err(fault) => return failed(INVALID_ARGUMENTS, fault),
     };
     if scope.left.calls == 0 {
         let told = format!("no calls are left of {} (toolCallsMax)", scope.of);

@@ -5,7 +5,6 @@
 use super::context::SessionContext;
 use super::error::DriverError;
 use super::scope::{Scope, failed, simply};
-use crate::catalogue::CHAT;
 use crate::command::allowed;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -440,16 +439,9 @@ impl Scope<'_> {
             answers: None,
         });
         let accepted = InputAccepted {
-            input,
-            session,
-            source,
-            user_id: started.user_id.clone(),
+            user_id: Some(started.user_id.clone()),
             message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time: self.now,
+            ..InputAccepted::of(session, input, source, self.now)
         };
         let mut events = begun.events;
         events.push((Stream::Session(session), Event::InputAccepted(accepted)));
@@ -571,19 +563,14 @@ impl Scope<'_> {
 
     fn opened(&self, agent: AgentId, session: SessionId) -> SessionOpened {
         SessionOpened {
-            session,
-            agent,
-            session_type: CHAT.to_owned(),
-            conversation: fresh::conversation(),
-            user_id: self.driving.run.started.user_id.clone(),
-            config: None,
-            name: None,
-            head: None,
-            persona: None,
-            // Its definition's model comes after that of the role that it has by its path.
-            model: None,
             started_by: format!("agent:{}", self.agent.agent.path),
-            time: self.now,
+            ..SessionOpened::chat(
+                agent,
+                session,
+                fresh::conversation(),
+                self.driving.run.started.user_id.clone(),
+                self.now,
+            )
         }
     }
 }

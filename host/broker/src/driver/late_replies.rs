@@ -142,16 +142,9 @@ impl Late<'_> {
             deadline: to.deadline,
         };
         let accepted = InputAccepted {
-            input,
-            session: to.session,
-            source,
-            user_id: from.user_id.clone(),
+            user_id: Some(from.user_id.clone()),
             message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            time,
+            ..InputAccepted::of(to.session, input, source, time)
         };
         (accepted, blob)
     }

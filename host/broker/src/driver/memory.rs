@@ -11,11 +11,12 @@ use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, failed, simply};
 use crate::journal::Context;
 use domain::budget::Budget;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{Event, NoteForgotten, NoteRemembered, Provenance};
 use domain::id::{AgentId, NoteId, SessionId, Stream, TurnId};
 use domain::memory::{
-    self, FORGET, INVALID_ARGUMENTS, MEMORY_FULL, NOTE_FORBIDDEN, NOTE_NOT_FOUND,
-    NOTES_OF_USER_MAX, NOTHING_READ, SAVE, SEARCH, SaveCall, may_forget, may_see,
+    self, FORGET, MEMORY_FULL, NOTE_FORBIDDEN, NOTE_NOT_FOUND, NOTES_OF_USER_MAX, NOTHING_READ,
+    SAVE, SEARCH, SaveCall, may_forget, may_see,
 };
 use domain::message::Part;
 use domain::operation::Performer;

@@ -4,16 +4,18 @@
 
 use super::error::DriverError;
 use super::state::Driver;
+use domain::backoff::Backoff;
 use domain::run::end::Cause;
 use domain::run::recover::GIVEN_UP;
 use std::time::Duration;
 
 /// Panics of a driver in a row, with nothing recorded in between, after which it gives up its turn.
 const PANICS_MAX: u32 = 3;
-/// The pause after a driver's first panic, in milliseconds; it doubles up to [`PAUSE_MS_MAX`].
-const PAUSE_MS: u64 = 200;
-/// The longest pause after a driver's panic, in milliseconds.
-const PAUSE_MS_MAX: u64 = 5_000;
+/// Pauses after a driver's panics.
+const PAUSES: Backoff = Backoff {
+    first_ms: 200,
+    most_ms: 5_000,
+};
 
 impl Driver {
     /// Forgets all that is only in memory. Work under way is stopped and is then treated as after a
@@ -30,12 +32,10 @@ impl Driver {
         self.ticket = None;
         self.starting = None;
         self.stale = true;
-        let pause_ms = PAUSE_MS
-            .saturating_mul(1 << self.failures.panics.min(16))
-            .min(PAUSE_MS_MAX);
         self.failures.panics += 1;
         let session = self.context.session;
         let count = self.failures.panics;
+        let pause_ms = PAUSES.pause_ms(count);
         tracing::error!(session.id = %session, run.id = run, panic, count, pause_ms, "a session's \
             driver panicked; it begins anew from the store");
         // Nothing is heard meanwhile: signals must not use up the attempts.

@@ -67,7 +67,7 @@ impl Driver {
                 Some(_) => RUN_CONFIG_GONE,
             };
             return Ok(Err(Cause::Failed {
-                code: "outfit-gone".to_owned(),
+                code: "configuration-gone".to_owned(),
                 reason: reason.to_owned(),
             }));
         };

@@ -7,11 +7,11 @@ use super::context::SessionContext;
 use super::error::DriverError;
 use super::phase::Phase;
 use super::state::Driver;
-use crate::catalogue::CHAT;
 use domain::event::InputAccepted;
 use domain::id::InputId;
 use domain::queue::{Claims, Condition, OverflowNotice, Plan, PlannedTurn, Queue};
 use domain::run::end::Cause;
+use domain::session::CHAT;
 use domain::user::UserId;
 use store::Guard;
 

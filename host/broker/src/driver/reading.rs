@@ -9,7 +9,6 @@ use super::end::add;
 use super::error::DriverError;
 use super::phase::Phase;
 use super::state::Driver;
-use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use domain::account::Accounts;
@@ -27,9 +26,9 @@ use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::memory::{Occasion, READING_BYTES_MAX, READING_MESSAGES_MAX, reading, unread};
 use domain::message::{Draft, Role};
-use domain::message_labels::MessageLabels;
 use domain::path::{AgentConfig, AgentPath, PathKind};
 use domain::persona::Persona;
+use domain::session::CHAT;
 use domain::time::Timestamp;
 use std::sync::Arc;
 use store::{
@@ -409,46 +408,40 @@ impl ToRead<'_> {
 
     fn opened(&self, agent: AgentId, session: SessionId) -> SessionOpened {
         SessionOpened {
-            session,
-            agent,
-            session_type: CHAT.to_owned(),
-            conversation: fresh::conversation(),
-            user_id: self.session.user_id.clone(),
-            config: None,
-            name: None,
-            head: None,
-            persona: None,
-            model: None,
             started_by: format!("agent:{}", self.agent.path),
-            time: self.now,
+            ..SessionOpened::chat(
+                agent,
+                session,
+                fresh::conversation(),
+                self.session.user_id.clone(),
+                self.now,
+            )
         }
     }
 
     fn accepted(&self, reader: SessionId, input: InputId, handed: &Handed) -> InputAccepted {
         InputAccepted {
-            input,
-            labels: MessageLabels::default(),
-            session: reader,
-            source: Source::Dispatch {
-                reply_to: None,
-                from: self.agent.path.to_string(),
-                deadline: None,
-                depth: 0,
-                hops: 0,
-                // What its user waits for goes first.
-                priority: Priority::Low,
-                spawn_depth: 0,
-                budget: Budget::default(),
-                denies: self.agent.denies.and_of(self.definition),
-                permissions: handed.permissions.clone(),
-                accounts: Accounts::default(),
-            },
-            user_id: self.session.user_id.clone(),
+            user_id: Some(self.session.user_id.clone()),
             message: Some(handed.draft.clone()),
-            model: None,
-            waits_for: None,
-            priority: None,
-            time: self.now,
+            ..InputAccepted::of(
+                reader,
+                input,
+                Source::Dispatch {
+                    reply_to: None,
+                    from: self.agent.path.clone(),
+                    deadline: None,
+                    depth: 0,
+                    hops: 0,
+                    // What its user waits for goes first.
+                    priority: Priority::Low,
+                    spawn_depth: 0,
+                    budget: Budget::default(),
+                    denies: self.agent.denies.and_of(self.definition),
+                    permissions: handed.permissions.clone(),
+                    accounts: Accounts::default(),
+                },
+                self.now,
+            )
         }
     }
 

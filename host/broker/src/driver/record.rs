@@ -74,7 +74,7 @@ impl Driver {
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
         let committed = self.context.store().commit(commit).await?;
         self.failures = Failures::default();
-        self.backoff.cut_short();
+        self.trouble.cut_short();
         Ok(committed)
     }
 

@@ -12,7 +12,6 @@ use super::handover::Sent;
 use super::reserve::RoutedCall;
 use super::scope::{NotMade, Scope, failed, simply};
 use crate::asking::ready;
-use crate::catalogue::CHAT;
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
@@ -22,6 +21,7 @@ use domain::budget::Amount;
 use domain::delegate;
 use domain::delivery;
 use domain::digest::Digest;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
@@ -31,6 +31,7 @@ use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::sampling::UnfitSetting;
+use domain::session::CHAT;
 use domain::step::{Audience, Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
@@ -326,7 +327,7 @@ impl SessionContext {
             && let Err(error) = self.core.schemas.compile(schema).await
         {
             return Err(Box::new(failed(
-                "invalid-arguments",
+                INVALID_ARGUMENTS,
                 format!("model: the reply schema is not a JSON Schema that can be used: {error}"),
             )));
         }
@@ -410,7 +411,7 @@ impl SessionContext {
         let settings = &started.generation;
         let request = match self.sampled(scope, asked.as_deref(), request) {
             Ok(request) => request,
-            Err(unfit) => return Ok(failed("invalid-arguments", format!("model: {unfit}"))),
+            Err(unfit) => return Ok(failed(INVALID_ARGUMENTS, format!("model: {unfit}"))),
         };
         route.max_tokens = settings.limited(route.max_tokens);
         let serving = &self.core.serving;
@@ -467,7 +468,7 @@ pub(super) fn asking(route: &ResolvedModel) -> EffectClass {
 fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items: u64) -> Resolved {
     let action = match action {
         Ok(action) => action,
-        Err(complaint) => return failed("invalid-arguments", complaint),
+        Err(complaint) => return failed(INVALID_ARGUMENTS, complaint),
     };
     let asked = simply(Performer::Client { action }, EffectClass::ReadOnly);
     let session_type = &scope.driving.run.started.session_type;

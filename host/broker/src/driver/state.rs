@@ -1,6 +1,5 @@
 //! The state of one session's driver: the phase that it is in, and what outlasts a phase.
 
-use super::backoff::Backoff;
 use super::context::SessionContext;
 use super::driving::Owed;
 use super::error::DriverError;
@@ -9,6 +8,7 @@ use super::phase::Phase;
 use super::place::MessagePlace;
 use super::sectioning::Sectioned;
 use super::ticket::StepTicket;
+use super::trouble::Trouble;
 use crate::core::{Core, Mailbox, Seat};
 use crate::signal::Signal;
 use domain::id::{OperationId, TurnId};
@@ -38,7 +38,7 @@ pub(crate) struct Driver {
     /// The permit to start, until the first look is over.
     pub(super) starting: Option<OwnedSemaphorePermit>,
     /// The pauses after trouble.
-    pub(super) backoff: Backoff,
+    pub(super) trouble: Trouble,
     /// The ticket of the next step, while it waits for its turn.
     pub(super) ticket: Option<StepTicket>,
     /// The place among the messages that the agent works on, or the turn for it.
@@ -78,7 +78,7 @@ impl Driver {
             mailbox: seat.mailbox,
             inbox: seat.inbox,
             starting: seat.starting,
-            backoff: Backoff::default(),
+            trouble: Trouble::default(),
             ticket: None,
             place: None,
             phase: Phase::Unknown,

@@ -15,8 +15,9 @@ use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::result::CommitExtras;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, of_whom};
+use domain::backoff::Backoff;
 use domain::digest::Digest;
-use domain::event::{BoundaryVerdict, Event, InputAccepted, StepFailed};
+use domain::event::{BoundaryVerdict, Event, InputAccepted, StepFailed, StepFault};
 use domain::id::OperationId;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::CallUsage;
@@ -37,23 +38,11 @@ use tokio::time::Instant;
 /// Number of attempts at a step that the host could not do its part of. With their pauses they take
 /// half a minute.
 const FAULTED_ATTEMPTS_MAX: u32 = 10;
-/// The pause after the first such attempt, in milliseconds; it doubles up to
-/// [`FAULTED_PAUSE_MS_MAX`].
-const FAULTED_PAUSE_MS: u64 = 100;
-/// The longest such pause, in milliseconds.
-const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
-/// The code of such an attempt.
-const FAULTED: &str = "faulted";
-/// The code of an attempt that returned something unacceptable.
-const REFUSED: &str = "refused";
-/// The code of an attempt that crashed.
-const TRAPPED: &str = "trapped";
-/// The code of an attempt that took more memory than it may.
-const OUT_OF_MEMORY: &str = "out_of_memory";
-/// The code of an attempt that computed for longer than it may.
-const OUT_OF_CPU: &str = "out_of_cpu";
-/// The code of an attempt that took too long.
-const TIMED_OUT: &str = "timed_out";
+/// Pauses between such attempts.
+const FAULTED_PAUSES: Backoff = Backoff {
+    first_ms: 100,
+    most_ms: 10_000,
+};
 
 impl Driver {
     /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False
@@ -188,7 +177,7 @@ impl Driver {
                 if let Some(driving) = self.phase.driving_mut() {
                     driving.waits_told.clear();
                 }
-                if outcome == REFUSED {
+                if outcome == StepFault::Refused {
                     let decided = &mut attempt.decided;
                     decided.note(STEP, BoundaryVerdict::Refused, Rule::Contract, &detail);
                 }
@@ -279,7 +268,7 @@ impl Driver {
     /// after it, and pauses between them.
     async fn step_failed(
         &mut self,
-        outcome: &str,
+        outcome: StepFault,
         detail: String,
         failed: Attempt,
     ) -> Result<(), DriverError> {
@@ -288,7 +277,7 @@ impl Driver {
         };
         let attempt = driving.run.failed_attempts + 1;
         tracing::warn!(
-            session.id = %self.context.session, run.id = %driving.run.started.run, step = driving.run.step, attempt, outcome, detail,
+            session.id = %self.context.session, run.id = %driving.run.started.run, step = driving.run.step, attempt, %outcome, detail,
             "an agent's step failed"
         );
         let run = driving.run.started.run;
@@ -305,7 +294,7 @@ impl Driver {
             run,
             step: driving.run.step,
             attempt,
-            outcome: outcome.to_owned(),
+            outcome,
             detail: detail.clone(),
             usage: failed.usage,
             time: now,
@@ -317,7 +306,7 @@ impl Driver {
         self.commit_run_event(Event::StepFailed(failed), extras)
             .await?;
         self.failures = failures;
-        let faulted = outcome == FAULTED;
+        let faulted = outcome == StepFault::Faulted;
         if attempt
             < if faulted {
                 FAULTED_ATTEMPTS_MAX
@@ -326,13 +315,13 @@ impl Driver {
             }
         {
             if let Some(driving) = self.phase.driving_mut().filter(|_| faulted) {
-                driving.rests_until =
-                    Some(Instant::now() + Duration::from_millis(faulted_pause_ms(attempt)));
+                let pause = Duration::from_millis(FAULTED_PAUSES.pause_ms(attempt));
+                driving.rests_until = Some(Instant::now() + pause);
             }
             return Ok(());
         }
         let reason = if detail.is_empty() {
-            outcome.to_owned()
+            outcome.to_string()
         } else {
             format!("{outcome}: {detail}")
         };
@@ -469,7 +458,7 @@ enum NotTaken {
     /// Nothing of it ran.
     NotBegun(NotAdmitted),
     /// It failed: how, with details.
-    Failed(&'static str, String),
+    Failed(StepFault, String),
 }
 
 /// Returns the result of a step if it keeps the contract, and what it remembers has room.
@@ -486,7 +475,7 @@ fn acceptable(run: &Run, prepared: &Prepared, result: StepResult) -> Result<Step
             can_be_remembered(&agent.agent, &run.started.user_id, *role, &result.effects)
         })
         .map(|()| result)
-        .map_err(|complaint| NotTaken::Failed(REFUSED, complaint))
+        .map_err(|complaint| NotTaken::Failed(StepFault::Refused, complaint))
 }
 
 /// Checks that an agent has room for what a step wants to remember, in a run for a user in this
@@ -533,19 +522,12 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
         Outcome::TooOften { wait_ms } => {
             return Err(NotTaken::NotBegun(NotAdmitted::TooOften { wait_ms }));
         }
-        Outcome::Faulted { detail, .. } => (FAULTED, detail),
-        Outcome::Refused { detail } => (REFUSED, detail),
-        Outcome::Trapped { message, .. } => (TRAPPED, message),
-        Outcome::OutOfMemory => (OUT_OF_MEMORY, String::new()),
-        Outcome::OutOfCpu => (OUT_OF_CPU, String::new()),
-        Outcome::TimedOut => (TIMED_OUT, String::new()),
+        Outcome::Faulted { detail, .. } => (StepFault::Faulted, detail),
+        Outcome::Refused { detail } => (StepFault::Refused, detail),
+        Outcome::Trapped { message, .. } => (StepFault::Trapped, message),
+        Outcome::OutOfMemory => (StepFault::OutOfMemory, String::new()),
+        Outcome::OutOfCpu => (StepFault::OutOfCpu, String::new()),
+        Outcome::TimedOut => (StepFault::TimedOut, String::new()),
     };
     Err(NotTaken::Failed(outcome, detail))
-}
-
-/// Returns the pause after an attempt, counted from 1, that the host could not do its part of.
-fn faulted_pause_ms(attempt: u32) -> u64 {
-    FAULTED_PAUSE_MS
-        .saturating_mul(1 << (attempt - 1).min(16))
-        .min(FAULTED_PAUSE_MS_MAX)
 }

@@ -6,7 +6,7 @@ use super::error::DriverError;
 use super::phase::Phase;
 use super::state::{Driver, Failures};
 use crate::core::Core;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use domain::id::SessionId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Driver {
         let core = &self.context.core;
         core.quarantine.put(Quarantined {
             session,
-            why: Why::Stuck,
+            why: QuarantineCause::Stuck,
             reason,
             since,
         });
@@ -78,7 +78,7 @@ async fn look_again(core: Arc<Core>, session: SessionId) {
             has_failed = true;
             sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
         }
-        if has_failed && core.quarantine.release_if(session, Why::Stuck) {
+        if has_failed && core.quarantine.release_if(session, QuarantineCause::Stuck) {
             tracing::info!(session.id = %session, "a session goes on that was put into quarantine \
                 while the disk failed");
             core.wake(session);

@@ -6,7 +6,6 @@ use super::fold::load_caller;
 use super::handover::{Handover, Place, Sent, To, Waits, full};
 use super::late_replies::{Late, Told};
 use super::scope::{Scope, failed, refused, simply};
-use crate::catalogue::CHAT;
 use crate::command::{Broker, Error, Target, Whom as Found};
 use crate::core::fresh;
 use crate::journal::Context;
@@ -25,6 +24,7 @@ use domain::ruling::{AGENT_CALL, Rule};
 use domain::run::Open;
 use domain::run::decide::Resolved;
 use domain::run::end::{Given, given};
+use domain::session::CHAT;
 use domain::step::{Failure, OperationOutcome};
 use domain::talk::{
     self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall,

@@ -12,6 +12,7 @@ use super::error::DriverError;
 use super::handover::Sent;
 use super::scope::{Scope, at_once, failed, simply};
 use crate::journal::Context;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{Event, Source, TriggerDefined, TriggerOrigin, TriggerRemoved};
 use domain::id::{InputId, Stream};
 use domain::message::Part;
@@ -21,9 +22,9 @@ use domain::run::decide::Resolved;
 use domain::step::OperationOutcome;
 use domain::tool::EffectClass;
 use domain::trigger::{
-    TRIGGER_INVALID, TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TRIGGER_UNKNOWN, TRIGGERS_FULL,
-    TRIGGERS_MAX, TRIGGERS_NARROWED, TRIGGERS_OF_USER_MAX, TRIGGERS_WRITE, TriggerCaller,
-    TriggerKind, TriggerName, TriggerSpec,
+    TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TRIGGER_UNKNOWN, TRIGGERS_FULL, TRIGGERS_MAX,
+    TRIGGERS_NARROWED, TRIGGERS_OF_USER_MAX, TRIGGERS_WRITE, TriggerCaller, TriggerKind,
+    TriggerName, TriggerSpec,
 };
 use serde_json::{Map, Value, json};
 use store::{Guard, TriggerFilter, TriggerGuard, TriggerRow};
@@ -78,7 +79,7 @@ impl SessionContext {
         if name == TRIGGER_REMOVE {
             return match caller.remove(arguments) {
                 Ok(name) => self.remove_trigger(scope, caller, name, sent).await,
-                Err(wrong) => Ok(failed(TRIGGER_INVALID, wrong.to_string())),
+                Err(wrong) => Ok(failed(INVALID_ARGUMENTS, wrong.to_string())),
             };
         }
         match caller.set(arguments) {
@@ -86,7 +87,7 @@ impl SessionContext {
                 let setting = Setting { caller, name, spec };
                 self.set_trigger(scope, setting, sent).await
             }
-            Err(wrong) => Ok(failed(TRIGGER_INVALID, wrong.to_string())),
+            Err(wrong) => Ok(failed(INVALID_ARGUMENTS, wrong.to_string())),
         }
     }
 
@@ -164,11 +165,11 @@ impl SessionContext {
         let there = self.store().trigger(&name).await?;
         let there = there.filter(|row| row.removed.is_none());
         if there.as_ref().is_some_and(|row| !is_of(row, caller)) {
-            return Ok(failed(TRIGGER_INVALID, "`name` is taken; choose another"));
+            return Ok(failed(INVALID_ARGUMENTS, "`name` is taken; choose another"));
         }
         let schedule = match spec.schedule() {
             Ok(schedule) => schedule,
-            Err(error) => return Ok(failed(TRIGGER_INVALID, error.to_string())),
+            Err(error) => return Ok(failed(INVALID_ARGUMENTS, error.to_string())),
         };
         let next = match &schedule {
             Some(schedule) => schedule.next(&name, scope.now, scope.now),
@@ -176,8 +177,8 @@ impl SessionContext {
         };
         let next_due = match next {
             Ok(Some(next)) => next,
-            Ok(None) => return Ok(failed(TRIGGER_INVALID, "its time has passed already")),
-            Err(error) => return Ok(failed(TRIGGER_INVALID, error.to_string())),
+            Ok(None) => return Ok(failed(INVALID_ARGUMENTS, "its time has passed already")),
+            Err(error) => return Ok(failed(INVALID_ARGUMENTS, error.to_string())),
         };
         // The guard counts what is stored, so what this step sets besides comes off its bound.
         let set = sent

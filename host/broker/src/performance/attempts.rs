@@ -1,6 +1,7 @@
 //! The attempts at one model's call: all but the first are afforded and recorded before they are
 //! made.
 
+use domain::backoff::Backoff;
 use domain::budget::Amount;
 use domain::event::BoundaryVerdict;
 use domain::id::OperationId;
@@ -15,11 +16,11 @@ use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The first pause after the driver could not say, in milliseconds; it doubles up to
-/// [`PAUSE_MS_MAX`].
-const PAUSE_MS: u64 = 50;
-/// The longest such pause, in milliseconds.
-const PAUSE_MS_MAX: u64 = 5_000;
+/// Pauses while the driver cannot say.
+const PAUSES: Backoff = Backoff {
+    first_ms: 50,
+    most_ms: 5_000,
+};
 
 /// The payer of further attempts at a call, who records each before it is made.
 pub(crate) trait AttemptPayer: Debug + Send + Sync {
@@ -138,20 +139,17 @@ impl<'a> Attempts<'a> {
 
     /// Has the cut of the prompt recorded. It returns when that is stored.
     pub(crate) async fn record_cut(&self, cut: &PromptCut) {
-        let mut pause_ms = PAUSE_MS;
-        while self
-            .payer
-            .record_cut(self.operation, cut.clone())
-            .await
-            .is_none()
-        {
-            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
+        for failures in 1.. {
+            let recorded = self.payer.record_cut(self.operation, cut.clone()).await;
+            if recorded.is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(PAUSES.pause_ms(failures))).await;
         }
     }
 
     async fn ask_again(&self, more_tokens: u64, beside: Amount) -> Result<(), String> {
-        let mut pause_ms = PAUSE_MS;
+        let mut failures = 0_u32;
         let wanted = {
             let mut course = self.course();
             course.more_tokens = course.more_tokens.saturating_add(more_tokens);
@@ -181,8 +179,8 @@ impl<'a> Attempts<'a> {
                 }
                 None => {}
             }
-            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
+            failures = failures.saturating_add(1);
+            tokio::time::sleep(Duration::from_millis(PAUSES.pause_ms(failures))).await;
         }
     }
 

@@ -10,6 +10,7 @@ use domain::delivery::{
     DELIVER, DELIVERED, Try, is_delivered, judge, may_ask_for_time, undelivered,
 };
 use domain::egress::{EgressGrant, Method};
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::external::{DELIVERY_BYTES_MAX, ExternalSettings, SIGNATURE_HEADER, TIME_HEADER, Way};
 use domain::message::{Message, Part};
@@ -189,7 +190,7 @@ impl Delivery<'_> {
     fn body(&self, program: &ExternalSettings, session: &str) -> Result<Value, Failure> {
         let Some(first) = self.messages.first() else {
             let none = "there are no such messages in this turn";
-            return Err(Failure::lasting("invalid-arguments", none));
+            return Err(Failure::lasting(INVALID_ARGUMENTS, none));
         };
         let texts: Vec<String> = self.messages.iter().map(|message| message.text()).collect();
         let attached: Vec<Value> = self

@@ -14,6 +14,7 @@ use crate::tool_places::ToolPlace;
 use domain::approval::{self, Exact};
 use domain::authority::{Asked, Caller, Denied};
 use domain::digest::Digest;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryVerdict, Event, KeyValueWritten, RunStarted};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
@@ -350,7 +351,7 @@ impl Tool<'_> {
                 }
             }
             Outcome::Returned(Err(ToolError::InvalidArguments(detail))) => {
-                failed("invalid-arguments", detail)
+                failed(INVALID_ARGUMENTS, detail)
             }
             Outcome::Returned(Err(ToolError::NotFound(detail))) => failed("not-found", detail),
             Outcome::Returned(Err(ToolError::Denied)) => Performed::ended(Ended::Denied),

@@ -1,6 +1,7 @@
 //! A few threads with large stacks, for work that may have to be given up.
 
 use domain::digest::Digest;
+use domain::error_code::INVALID_ARGUMENTS;
 use domain::step::Failure;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -48,7 +49,7 @@ impl GivenUp {
     /// Returns the failure of an operation that needed the comparison.
     pub(crate) fn failure(self) -> Failure {
         match self {
-            Self::Before(_) => Failure::lasting("invalid-arguments", self.to_string()),
+            Self::Before(_) => Failure::lasting(INVALID_ARGUMENTS, self.to_string()),
             Self::TooLong | Self::Busy | Self::Panicked => {
                 Failure::passing("busy", self.to_string())
             }

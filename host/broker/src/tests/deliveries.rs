@@ -356,16 +356,14 @@ async fn hand_over(host: &Host, session: SessionId, reply_to: ReplyTo) {
         "kind": "dispatch", "reply_to": reply_to, "from": "puppet", "deadline": null, "depth": 1,
     });
     let accepted = InputAccepted {
-        input: fresh::input(),
-        session,
-        source: serde_json::from_value(source).unwrap(),
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(Draft::text(Role::User, "agent:puppet", "do it")),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: MessageLabels::default(),
-        time,
+        ..InputAccepted::of(
+            session,
+            fresh::input(),
+            serde_json::from_value(source).unwrap(),
+            time,
+        )
     };
     let event = Context::new("host", time).event(Event::InputAccepted(accepted));
     let commit = Commit::new().append(Stream::Session(session), Expected::Any, vec![event]);
@@ -454,16 +452,9 @@ async fn a_reply_into_a_chat_that_is_full_is_given_up_where_an_operator_sees_it(
 fn of_messages_that_are_put_aside_each_chat_hears_once() {
     let time = Timestamp(1);
     let input = |chat: &str| InputAccepted {
-        input: fresh::input(),
-        session: SessionId(Uuid::nil()),
-        source: from(chat),
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(Draft::text(Role::User, "connector:telegram", "hi")),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: MessageLabels::default(),
-        time,
+        ..InputAccepted::of(SessionId(Uuid::nil()), fresh::input(), from(chat), time)
     };
     let mut commit = Commit::new();
     let dead = [input("1"), input("2"), input("1")];

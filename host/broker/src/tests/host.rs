@@ -5,7 +5,7 @@ use crate::command::By;
 use crate::engine::scripted::{Component, Runtime, ToolOutcome};
 use crate::{
     AfterRestore, Broker, Cancelled, Catalogue, Clock, Entry, Limits, NewSession, Parts,
-    PathSettings, PostMessage, SessionIds, Target,
+    PathSettings, PostMessage, Target,
 };
 use domain::clock::Reading;
 use domain::definition::DefinitionId;
@@ -276,17 +276,7 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
 }
 
 async fn open(broker: &Broker) -> SessionId {
-    let new = NewSession {
-        ids: SessionIds::default(),
-        target: target(),
-        session_type: None,
-        config: None,
-        time_limit_s: None,
-        idempotency_key: None,
-        name: None,
-        model: None,
-        user: UserId::local(),
-    };
+    let new = NewSession::of(target(), UserId::local());
     broker.open_session(new).await.unwrap().row.id
 }
 

@@ -3,7 +3,7 @@
 use super::host::{DUE_SESSIONS_MAX, Host, replies};
 use crate::fresh;
 use crate::journal::Context;
-use crate::quarantine::{Quarantined, Why};
+use crate::quarantine::{QuarantineCause, Quarantined};
 use domain::account::Accounts;
 use domain::authority::{Denies, Permissions};
 use domain::event::{Event, InputAccepted, Source, Subject};
@@ -16,25 +16,23 @@ use store::{Commit, Expected};
 async fn remind(host: &Host, session: SessionId, in_ms: u64) {
     let time = host.broker.core.now();
     let accepted = InputAccepted {
-        input: fresh::input(),
-        session,
-        source: Source::Reminder {
-            due: time.plus_ms(in_ms),
-            depth: 0,
-            spawn_depth: 0,
-            hops: 0,
-            denies: Denies::default(),
-            permissions: Permissions::default(),
-            accounts: Accounts::default(),
-            deadline: None,
-        },
-        user_id: UserId::local(),
+        user_id: Some(UserId::local()),
         message: Some(Draft::text(Role::User, "reminder", "now")),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time,
+        ..InputAccepted::of(
+            session,
+            fresh::input(),
+            Source::Reminder {
+                due: time.plus_ms(in_ms),
+                depth: 0,
+                spawn_depth: 0,
+                hops: 0,
+                denies: Denies::default(),
+                permissions: Permissions::default(),
+                accounts: Accounts::default(),
+                deadline: None,
+            },
+            time,
+        )
     };
     let context = Context {
         subject: Subject {
@@ -56,7 +54,7 @@ async fn sessions_in_quarantine_that_stay_due_keep_no_other_from_being_woken() {
         let session = host.open().await;
         host.broker.core.quarantine.put(Quarantined {
             session,
-            why: Why::Skipped,
+            why: QuarantineCause::Skipped,
             reason: "a test".to_owned(),
             since: host.broker.core.now(),
         });

@@ -15,6 +15,7 @@ use crate::values::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The prefix of every key.
 pub const KEY_PREFIX: &str = "ahk_";
@@ -36,7 +37,8 @@ const DAY_S: u64 = 24 * 3_600;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(pattern = "^[a-z2-7]{12}$")]
 pub struct KeyId(String);
 
 impl KeyId {

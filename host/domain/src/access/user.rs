@@ -5,6 +5,7 @@ use crate::values::text::{serde_as_text, words, wrapped_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The words that give segments of a path their meaning. They name no user, no agent, no connector
 /// and no tag.
@@ -19,7 +20,8 @@ const FOREIGN: &str = "oidc-";
 
 /// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`. It begins with a letter or a
 /// digit, and is none of the words that give segments of paths their meaning.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9._@-]{0,63}$")]
 pub struct UserId(String);
 
 /// A text that is no user's id.
@@ -96,7 +98,18 @@ serde_as_text!(UserId::from_str);
 
 /// A permission of a credential. A user's roles decide which agents it reaches.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

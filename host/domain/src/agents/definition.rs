@@ -23,10 +23,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use utoipa::ToSchema;
 
 /// A definition's id, such as `reading-list`.
 #[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(transparent)]
 pub struct DefinitionId(pub String);
@@ -49,7 +50,9 @@ pub enum AgentType {
 }
 
 /// The form in which tools are shown to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {
     /// As tools.

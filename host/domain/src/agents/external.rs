@@ -11,6 +11,7 @@ mod tests;
 use crate::access::egress::{
     AddressRange, EgressGrant, HostPattern, Method, PathPattern, Target, TargetError, ceiling,
 };
+use crate::values::backoff::Backoff;
 use crate::values::digest::Digest;
 use crate::values::id::{NotAnId, SessionId};
 use schemars::JsonSchema;
@@ -174,13 +175,14 @@ impl ExternalSettings {
     /// the program asked for, and an hour at most. None when there is no further try.
     #[must_use]
     pub fn pause_ms(&self, tries: u32, asked_ms: Option<u64>) -> Option<u64> {
-        let again = tries.checked_sub(1)?;
-        if again >= self.retries {
-            return None;
-        }
-        let base = u64::from(self.retry_base_ms);
-        let pause = base.saturating_mul(1_u64.checked_shl(again).unwrap_or(u64::MAX));
-        Some(pause.max(asked_ms.unwrap_or(0)).min(RETRY_MS_MAX))
+        let backoff = Backoff {
+            first_ms: u64::from(self.retry_base_ms),
+            most_ms: RETRY_MS_MAX,
+        };
+        let asked_ms = asked_ms.unwrap_or(0).min(RETRY_MS_MAX);
+        (1..=self.retries)
+            .contains(&tries)
+            .then(|| backoff.pause_ms(tries).max(asked_ms))
     }
 
     /// Returns the milliseconds within which a message has to be answered.

@@ -13,8 +13,11 @@ use std::str::FromStr;
 const ID_BYTES_MAX: usize = 64;
 
 /// A persona's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema, utoipa::ToSchema,
+)]
 #[schemars(with = "String")]
+#[schema(pattern = "^[a-z0-9_-]{1,64}$")]
 pub struct PersonaId(String);
 
 /// A text that is no persona's id.

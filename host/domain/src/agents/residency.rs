@@ -8,6 +8,7 @@ use crate::agents::path::PathKind;
 use crate::values::text::words;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Milliseconds without work after which an agent sleeps.
 pub const IDLE_SIGNAL_MS: u64 = 60_000;
@@ -15,7 +16,7 @@ pub const IDLE_SIGNAL_MS: u64 = 60_000;
 pub const POISON_PILL_MS: u64 = 3_600_000;
 
 /// The residency of an agent: whether it is at work, rests, or is done for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
     /// A run of it is open or an input waits, or that was so a moment ago. Leads to sleeping.

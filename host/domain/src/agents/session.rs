@@ -9,6 +9,8 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The type of a session that is a chat, and no structured session.
+pub const CHAT: &str = "chat";
 /// Ended sessions that an agent keeps; all of them can be listed.
 pub const HISTORY_MAX: usize = 10;
 /// Bytes of a summary that the history keeps; a longer one is in its event only.
@@ -102,8 +104,9 @@ pub struct Execution {
 }
 
 /// The way in which a structured session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SessionEnd)]
 pub enum EndStatus {
     /// Well.
     Completed,

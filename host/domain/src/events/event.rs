@@ -58,7 +58,7 @@ pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{
     OperationAttempted, OperationStarted, PluginEmitted, RunCut, RunEnded, RunRecovered,
-    RunSettled, RunStarted, RunStepped, StepFailed,
+    RunSettled, RunStarted, RunStepped, StepFailed, StepFault,
 };
 pub use session::{
     FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,

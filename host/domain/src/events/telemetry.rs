@@ -17,8 +17,13 @@ use crate::events::event::Subject;
 use crate::values::error_code::ErrorCategory;
 use crate::values::text::words;
 use crate::values::time::Timestamp;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Characters of a tool's name. What a model writes for one may be longer.
 pub const TOOL_CHARS_MAX: usize = 80;
@@ -90,6 +95,28 @@ words!(TelemetryKind {
     SessionCreated = "session.created",
     Error = "error",
 });
+
+impl Serialize for TelemetryKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl PartialSchema for TelemetryKind {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(Self::ALL.map(Self::as_str)))
+            .description(Some("The type of an event of telemetry."))
+            .into()
+    }
+}
+
+impl ToSchema for TelemetryKind {
+    fn name() -> Cow<'static, str> {
+        "TelemetryType".into()
+    }
+}
 
 /// The error that an event tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]

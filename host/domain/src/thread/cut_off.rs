@@ -9,7 +9,9 @@
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::model::Stop;
 use crate::values::text::words;
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 /// The provider and the model of the part that holds a mark: none that a request ever goes to.
 const MARKED_BY: (&str, &str) = ("agent-host", "stop");
@@ -24,7 +26,8 @@ const OWN_WORDS: &str = "agent";
 pub const NO_ANSWER: &str = "[the model gave no answer]";
 
 /// The reason why a reply is not whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CutOff {
     /// It reached the limit of its tokens, or filled the model's window.
     Length,

@@ -6,13 +6,15 @@ use crate::values::digest::{Digest, Salt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
+use utoipa::ToSchema;
 
 /// A message's place in its thread, counted from 1.
 pub type MessageId = u64;
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = MessageRole)]
 pub enum Role {
     /// The user, or a caller in the user's place.
     User,

@@ -5,6 +5,7 @@ use crate::thread::message::{Message, Part};
 use crate::thread::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// Tokens that a call can have used in no time: more than the largest windows hold.
 const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
@@ -12,7 +13,8 @@ const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
 const TOKENS_A_MS_MAX: u64 = 1_000;
 
 /// Tokens that a call used, as the provider counted them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = TokenUsage)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input_tokens: u64,

@@ -1,6 +1,7 @@
 //! The settings with which a model writes a reply: what a definition and a session may set of it,
 //! and what one request is sent with.
 
+use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,18 +26,7 @@ pub enum ReasoningEffort {
     High,
 }
 
-impl ReasoningEffort {
-    /// Its word, which is also that of the providers.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
+words!(ReasoningEffort { Minimal = "minimal", Low = "low", Medium = "medium", High = "high" });
 
 /// Settings of model replies, of a definition (`generation`) or of a session (`generation` in what
 /// it is opened with). What is not set is left to the model's configuration and its provider.

@@ -6,9 +6,10 @@ use crate::values::digest::Digest;
 use crate::values::id::{RunId, TurnId};
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The way in which a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
     /// It ended with a reply.

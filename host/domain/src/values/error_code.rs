@@ -2,20 +2,25 @@
 //! of each in the terms of the designs.
 //!
 //! A code keeps its meaning for ever. It is more exact than its category, which only says at which
-//! stage something went wrong. Codes in capitals are those of problems and of tool results; codes
-//! in lower case are those of failed operations and turns.
+//! stage something went wrong. Codes in capitals are those of problems and of tool results, with
+//! underscores; codes in lower case are those of failed operations, steps and turns, with hyphens.
 
 use crate::values::text::words;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 #[cfg(test)]
 mod tests;
 
+/// The code of a call whose arguments make no sense.
+pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
 /// The code of work that met a limit.
-pub(crate) const LIMIT_REACHED: &str = "limit-reached";
+pub const LIMIT_REACHED: &str = "limit-reached";
+/// The code of work that was not done in its time.
+pub const TIMED_OUT: &str = "timed-out";
 
 /// The stage at which something went wrong, as the designs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
     /// An agent cannot be made of what is configured.
@@ -293,16 +298,17 @@ pub const ALL: &[ErrorCode] = &[
     lasting("WORK_SETTLED", None),
     lasting("aborted", PROCESSING),
     lasting("agent-failed", PROCESSING),
-    lasting("agent_message_failed", TOOL),
-    lasting("agent_not_accessible", TOOL),
-    lasting("agent_not_found", TOOL),
-    lasting("agent_session_error", TOOL),
+    lasting("agent-message-failed", TOOL),
+    lasting("agent-not-accessible", TOOL),
+    lasting("agent-not-found", TOOL),
+    lasting("agent-session-error", TOOL),
     lasting("approval-denied", TOOL),
     lasting("approval-expired", TOOL),
     passing("busy", TOOL),
     lasting("cancelled", PROCESSING),
     lasting("compaction-failed", PROCESSING),
     passing("component-gone", PROCESSING),
+    passing("configuration-gone", PROCESSING),
     lasting("cut-off", TOOL),
     lasting("denied", TOOL),
     lasting("dropped", PROCESSING),
@@ -310,10 +316,9 @@ pub const ALL: &[ErrorCode] = &[
     lasting("faulted", PROCESSING),
     lasting("host-failed", PROCESSING),
     lasting("host-stopped", TOOL),
-    lasting("invalid-arguments", TOOL),
+    lasting(INVALID_ARGUMENTS, TOOL),
     lasting("invalid-reply", STREAM),
-    lasting("invalid_arguments", TOOL),
-    lasting("limit-reached", PROCESSING),
+    lasting(LIMIT_REACHED, PROCESSING),
     lasting("memory-full", TOOL),
     passing("message-timed-out", PROCESSING),
     lasting("model-barred", REQUEST),
@@ -324,7 +329,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("model-refused", REQUEST),
     passing("model-unavailable", REQUEST),
     lasting("model-unknown", REQUEST),
-    lasting("no_caller", TOOL),
+    lasting("no-caller", TOOL),
     lasting("not-begun", PROCESSING),
     lasting("not-configured", TOOL),
     lasting("not-found", TOOL),
@@ -334,9 +339,6 @@ pub const ALL: &[ErrorCode] = &[
     lasting("nothing-read", TOOL),
     lasting("out-of-cpu", TOOL),
     lasting("out-of-memory", TOOL),
-    lasting("out_of_cpu", PROCESSING),
-    lasting("out_of_memory", PROCESSING),
-    passing("outfit-gone", PROCESSING),
     passing("rate-limited", TOOL),
     lasting("refused", TOOL),
     lasting("repeated-call", TOOL),
@@ -347,8 +349,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("state-gone", PROCESSING),
     lasting("step-failed", PROCESSING),
     lasting("stopped", TOOL),
-    passing("timed-out", PROCESSING),
-    lasting("timed_out", PROCESSING),
+    passing(TIMED_OUT, PROCESSING),
     lasting("tool-failed", TOOL),
     lasting("trapped", TOOL),
     lasting("trigger-not-found", TOOL),

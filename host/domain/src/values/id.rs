@@ -4,6 +4,7 @@ use crate::values::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Text that is not an id of the kind asked for.
@@ -19,8 +20,9 @@ pub struct NotAnId {
 macro_rules! uuid_ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
         #[serde(transparent)]
+        #[schema(value_type = String, format = "uuid")]
         pub struct $name(pub Uuid);
 
         impl fmt::Display for $name {
@@ -47,8 +49,9 @@ macro_rules! uuid_ids {
 macro_rules! digest_ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
         #[serde(transparent)]
+        #[schema(value_type = String, pattern = "^[0-9a-fA-F]{64}$")]
         pub struct $name(pub Digest);
 
         impl fmt::Display for $name {

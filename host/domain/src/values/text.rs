@@ -1,6 +1,7 @@
 //! Conversions of values that have one text, written once: words of enums, names, serde's traits.
 
 /// Implements `ALL`, `as_str`, `from_word` and `Display` for an enum with a word a variant.
+#[macro_export]
 macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $name {

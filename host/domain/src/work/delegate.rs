@@ -34,6 +34,7 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 /// The tool's name.
 pub const NAME: &str = crate::agents::authority::DELEGATE;
@@ -107,7 +108,18 @@ impl Target {
 /// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
 /// is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {

@@ -43,8 +43,6 @@ pub const READING_BYTES_MAX: usize = 48 << 10;
 /// Messages of a session that are handed to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
 
-/// The code of a call whose arguments make no sense.
-pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
 /// The code when there is no such note, or none that the user may see.
 pub const NOTE_NOT_FOUND: &str = "note-not-found";
 /// The code when the user's role does not allow it.

@@ -32,9 +32,6 @@ pub const SELECTION_MAX: usize = 100;
 /// Sessions of a user in which panels are looked for, the latest ones.
 pub const SESSIONS_MAX: usize = 32;
 
-/// The code of a call whose arguments make no sense.
-pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
-
 /// The kind of what a client pushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -34,18 +34,16 @@ pub const MESSAGE_TIMEOUT_S: u64 = 300;
 /// Seconds that a call may wait, or give another agent, at most.
 pub const TIMEOUT_S_MAX: u64 = 86_400;
 
-/// The code of a call whose arguments make no sense.
-pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 /// The code when there is no such agent, or none of the user's.
-pub const AGENT_NOT_FOUND: &str = "agent_not_found";
+pub const AGENT_NOT_FOUND: &str = "agent-not-found";
 /// The code when a list is against it.
-pub const AGENT_NOT_ACCESSIBLE: &str = "agent_not_accessible";
+pub const AGENT_NOT_ACCESSIBLE: &str = "agent-not-accessible";
 /// The code when the session is not there, is another agent's, or takes nothing.
-pub const AGENT_SESSION_ERROR: &str = "agent_session_error";
+pub const AGENT_SESSION_ERROR: &str = "agent-session-error";
 /// The code when the other agent's turn failed or was cancelled.
-pub const AGENT_MESSAGE_FAILED: &str = "agent_message_failed";
+pub const AGENT_MESSAGE_FAILED: &str = "agent-message-failed";
 /// The code of a reply without a caller.
-pub const NO_CALLER: &str = "no_caller";
+pub const NO_CALLER: &str = "no-caller";
 
 /// An agent that can be reached, as a tool's description names it.
 #[derive(Debug, Clone, Copy)]

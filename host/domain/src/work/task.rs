@@ -8,8 +8,10 @@ use crate::thread::turn::TurnEnd;
 use crate::values::text::words;
 use crate::work::delegate::{self, Priority, TaskState};
 use crate::work::operation::{Operation, Performer};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Bytes of a task's parameters that are kept to be shown, at most.
 pub const PARAMETERS_BYTES_MAX: usize = 1_024;
@@ -20,7 +22,9 @@ pub const SUMS_MAX: usize = 1_000;
 const DURATION_BITS: u32 = 10;
 
 /// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` go on, the others are ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(as = TaskState)]
 pub enum TaskStatus {
     /// It was handed over, and its turn is about to begin.
     Pending,
@@ -125,7 +129,8 @@ impl TaskFacts {
 }
 
 /// The way in which a task was handed over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum TaskKind {
     /// By a call of `delegate`.
     Delegate,

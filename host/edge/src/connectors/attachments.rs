@@ -5,15 +5,13 @@ use super::Shared;
 use super::calls::CallFailure;
 use super::sender::Sender;
 use super::served::Served;
-use broker::{Error, NewSession, SessionIds, Target, UploadFile};
+use broker::{Error, NewSession, Target, UploadFile};
 use domain::connector::{Attachment, ConnectorFailure, kept_reason};
 use domain::file::File;
 use domain::id::{AgentId, SessionId};
 use domain::refusal::{Refusal, RefusalKind};
+use domain::session::CHAT;
 use store::ArrivalRow;
-
-/// The type of a session that people chat in.
-const CHAT: &str = "chat";
 
 /// The place where files are handed over.
 pub(super) struct Place<'a> {
@@ -91,15 +89,9 @@ impl Shared {
         key: &str,
     ) -> Result<SessionId, Error> {
         let command = NewSession {
-            target: Target::Agent(agent),
             session_type: Some(CHAT.to_owned()),
-            name: None,
-            model: None,
-            config: None,
-            time_limit_s: None,
-            ids: SessionIds::default(),
             idempotency_key: Some(session_key(key)),
-            user: sender.user.clone(),
+            ..NewSession::of(Target::Agent(agent), sender.user.clone())
         };
         let view = self.core.broker.open_session(command).await?;
         Ok(view.row.id)

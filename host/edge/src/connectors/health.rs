@@ -1,18 +1,21 @@
 //! The health of a connector: failures in a row, the pauses after them, and what an operator is
 //! told.
 
+use domain::backoff::Backoff;
 use domain::connector::{ConnectorFailure, kept_reason};
 use domain::time::Timestamp;
 use domain::trouble::{ServiceTrouble, TroubleRecord};
 
-/// Milliseconds until the next poll after one that failed. It doubles each time.
-const PAUSE_MS: u64 = 1_000;
-/// The longest such pause, in milliseconds.
-const PAUSE_MS_MAX: u64 = 300_000;
-/// Milliseconds until the next try with credentials that do not count.
-const UNAUTHORISED_MS: u64 = 60_000;
-/// The longest such pause, in milliseconds.
-const UNAUTHORISED_MS_MAX: u64 = 900_000;
+/// Pauses after polls that failed.
+const FAILED: Backoff = Backoff {
+    first_ms: 1_000,
+    most_ms: 300_000,
+};
+/// Pauses after tries with credentials that do not count.
+const UNAUTHORISED: Backoff = Backoff {
+    first_ms: 60_000,
+    most_ms: 900_000,
+};
 /// The longest pause that a service asks for and gets before it is asked again for messages, in
 /// milliseconds.
 const ASKED_MS_MAX: u64 = 3_600_000;
@@ -68,7 +71,7 @@ impl Health {
     ) -> Option<ServiceTrouble> {
         match failure {
             ConnectorFailure::Unauthorised(_) => {
-                self.held = Some(now.plus_ms(UNAUTHORISED_MS));
+                self.held = Some(now.plus_ms(UNAUTHORISED.first_ms));
             }
             ConnectorFailure::RetryLater { after_ms, .. } => {
                 self.held = Some(now.plus_ms((*after_ms).min(HELD_MS_MAX)));
@@ -101,19 +104,14 @@ impl Health {
 
     /// Returns the milliseconds until the next poll after one that failed.
     pub(super) fn pause_ms(&self, failure: &ConnectorFailure) -> u64 {
-        let doublings = self.failures.saturating_sub(1);
-        let grown = |first: u64, max: u64| {
-            let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
-            first.saturating_mul(factor).min(max)
-        };
         match failure {
-            ConnectorFailure::Unauthorised(_) => grown(UNAUTHORISED_MS, UNAUTHORISED_MS_MAX),
+            ConnectorFailure::Unauthorised(_) => UNAUTHORISED.pause_ms(self.failures),
             ConnectorFailure::RetryLater { after_ms, .. } => {
-                (*after_ms).clamp(PAUSE_MS, ASKED_MS_MAX)
+                (*after_ms).clamp(FAILED.first_ms, ASKED_MS_MAX)
             }
             ConnectorFailure::Rejected(_)
             | ConnectorFailure::Unknown(_)
-            | ConnectorFailure::Moved { .. } => grown(PAUSE_MS, PAUSE_MS_MAX),
+            | ConnectorFailure::Moved { .. } => FAILED.pause_ms(self.failures),
         }
     }
 
@@ -160,7 +158,7 @@ mod tests {
             Some(ServiceTrouble::Unauthorised { .. })
         ));
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
-        assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
+        assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED.first_ms);
         assert!(health.held(Timestamp(1)).is_some());
     }
 
@@ -175,7 +173,7 @@ mod tests {
         assert_eq!(health.held(Timestamp(0)), None);
         assert!(health.is_unauthorised(), "until they count");
         health.note_failure(&revoked, Timestamp(0));
-        assert_eq!(health.pause_ms(&revoked), UNAUTHORISED_MS);
+        assert_eq!(health.pause_ms(&revoked), UNAUTHORISED.first_ms);
         health.note_success();
         assert!(!health.is_unauthorised());
         // Time that the service asks for has nothing to do with credentials.
@@ -214,8 +212,8 @@ mod tests {
             health.note_failure(&failing(), Timestamp(0));
             pauses.push(health.pause_ms(&failing()));
         }
-        assert_eq!(pauses.first(), Some(&PAUSE_MS));
-        assert_eq!(pauses.last(), Some(&PAUSE_MS_MAX));
+        assert_eq!(pauses.first(), Some(&FAILED.first_ms));
+        assert_eq!(pauses.last(), Some(&FAILED.most_ms));
         assert_eq!(health.pause_ms(&busy(7_000)), 7_000);
         health.note_failure(&busy(7_000), Timestamp(0));
         assert_eq!(health.held(Timestamp(0)), Some(Timestamp(7_000)));

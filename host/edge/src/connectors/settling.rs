@@ -6,6 +6,7 @@ use super::settlement::Settlement;
 use super::{Shared, gathering, queueing};
 use crate::journal::Context;
 use broker::Error;
+use domain::backoff::Backoff;
 use domain::connector::{Reception, kept_reason, key_of, receive};
 use domain::event::{ArrivalOutcome, ArrivalsSettled, Event, NewEvent, Subject};
 use domain::id::OccasionId;
@@ -17,10 +18,11 @@ use store::{ArrivalRow, Commit, CommitError, ConnectorGuard, Expected};
 const TRIES_MAX: u32 = 20;
 /// Tries of files that the service does not give.
 const FILE_TRIES_MAX: u32 = 5;
-/// Milliseconds until the second try. Each pause is twice the one before.
-const AGAIN_MS: u64 = 500;
-/// The longest pause between two tries, in milliseconds.
-const AGAIN_MS_MAX: u64 = 30_000;
+/// Pauses between two tries.
+const AGAIN: Backoff = Backoff {
+    first_ms: 500,
+    most_ms: 30_000,
+};
 
 /// The words for a message that was not taken for want of a place.
 const BUSY: &str = "There is too much to do at the moment. Please try again later.";
@@ -70,19 +72,13 @@ pub(super) async fn settle(
                     "arrivals cannot be handed over now; they are later"
                 );
                 return Next::Again {
-                    ms: pause_ms(failures),
+                    ms: AGAIN.pause_ms(failures.saturating_add(1)),
                 };
             }
         }
         failures_of_first = 0;
     }
     Next::GoOn
-}
-
-/// Returns the milliseconds until the next try after so many failures in a row.
-fn pause_ms(failures: u32) -> u64 {
-    let factor = 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
-    AGAIN_MS.saturating_mul(factor).min(AGAIN_MS_MAX)
 }
 
 /// Deals with the first arrivals after so many failures in a row, and returns what became of them.
@@ -257,16 +253,5 @@ fn settled(
     NewEvent {
         subject,
         ..Context::new(served.origin(), now).event(event)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_between_tries_grow_up_to_a_limit() {
-        assert_eq!([0, 1, 2].map(pause_ms), [500, 1_000, 2_000]);
-        assert_eq!([10, 100].map(pause_ms), [AGAIN_MS_MAX; 2]);
     }
 }

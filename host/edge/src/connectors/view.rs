@@ -9,11 +9,13 @@ use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
+use serde::Serialize;
 use std::sync::Arc;
 use store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
 /// The condition of a connector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ConnectorCondition {
     /// Its service is asked for news.
     Polling,
@@ -31,6 +33,16 @@ pub enum ConnectorCondition {
     Failing,
 }
 
+words!(ConnectorCondition {
+    Polling = "polling",
+    Webhook = "webhook",
+    Direct = "direct",
+    Disabled = "disabled",
+    WithoutComponent = "without_component",
+    Unauthorised = "unauthorised",
+    Failing = "failing",
+});
+
 impl ConnectorCondition {
     /// Returns whether it is a trouble that an operator has to look at.
     #[must_use]
@@ -38,20 +50,6 @@ impl ConnectorCondition {
         match self {
             Self::Polling | Self::Webhook | Self::Direct | Self::Disabled => false,
             Self::WithoutComponent | Self::Unauthorised | Self::Failing => true,
-        }
-    }
-
-    /// Returns it as a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Polling => "polling",
-            Self::Webhook => "webhook",
-            Self::Direct => "direct",
-            Self::Disabled => "disabled",
-            Self::WithoutComponent => "without_component",
-            Self::Unauthorised => "unauthorised",
-            Self::Failing => "failing",
         }
     }
 }

@@ -25,12 +25,17 @@ use domain::trigger::{
     TriggerSpec,
 };
 use domain::user::UserId;
+use serde::Serialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::str::FromStr;
 use store::{
     Clash, Commit, CommitError, Expected, Guard, Key, TriggerFilter, TriggerGuard, TriggerRecord,
     TriggerRow,
 };
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Names of webhooks of the host's own, which the configuration makes.
 const OWN_NAMES: [&str; 2] = ["wake", "agent"];
@@ -38,13 +43,37 @@ const OWN_NAMES: [&str; 2] = ["wake", "agent"];
 const KINDS: [&str; 5] = ["schedule", "heartbeat", "webhook", "files", "events"];
 
 /// A kind of triggers, by the key under which it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindName(&'static str);
 
 /// A word that is no kind of triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a kind of triggers is schedule, heartbeat, webhook, files or events")]
 pub struct UnknownKind;
+
+impl KindName {
+    /// Returns the key of a trigger's kind.
+    #[must_use]
+    pub fn of(kind: &TriggerKind) -> Self {
+        Self(kind.key())
+    }
+}
+
+impl PartialSchema for KindName {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(KINDS))
+            .description(Some("The kind of a trigger."))
+            .into()
+    }
+}
+
+impl ToSchema for KindName {
+    fn name() -> Cow<'static, str> {
+        "TriggerKind".into()
+    }
+}
 
 impl FromStr for KindName {
     type Err = UnknownKind;

@@ -11,6 +11,7 @@ use domain::id::{DeliveryId, RunId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -18,7 +19,8 @@ use std::str::FromStr;
 pub(super) const LOOKED_THROUGH_MAX: usize = 10_000;
 
 /// The state of a message to people outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
     /// It is to be sent, or its next piece is.
     Queued,

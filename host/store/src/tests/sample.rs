@@ -2,10 +2,8 @@
 
 use crate::AgentFilter;
 use crate::{Commit, Committed, Expected, Options, Store};
-use domain::authority::Permissions;
-use domain::basis::{Basis, LimitsLeft, ResolvedConfigDigests};
+use domain::basis::{Basis, LimitsLeft};
 use domain::definition::DefinitionId;
-use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped,
@@ -13,7 +11,6 @@ use domain::event::{
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
-use domain::limits::TurnLimits;
 use domain::message::{Draft, Message, Role};
 use domain::operation::{CallUsage, Operation, Performer};
 use domain::path::{AgentConfig, AgentPath};
@@ -162,33 +159,27 @@ pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
 
 pub(super) fn opened(n: u128, of: u128, head: Option<TurnId>) -> Event {
     Event::SessionOpened(SessionOpened {
-        config: None,
-        conversation: ConversationId(Uuid::nil()),
-        user_id: UserId::local(),
-        session: session(n),
-        agent: agent(of),
-        session_type: "chat".to_owned(),
-        name: None,
         head,
-        persona: None,
-        model: None,
         started_by: "user:ada".to_owned(),
-        time: NOON,
+        ..SessionOpened::chat(
+            agent(of),
+            session(n),
+            ConversationId(Uuid::nil()),
+            UserId::local(),
+            NOON,
+        )
     })
 }
 
 pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
     Event::InputAccepted(InputAccepted {
-        user_id: UserId::local(),
-        input: input(n),
-        session: session(to),
-        source,
         message: Some(Draft::text(Role::User, "api", text)),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time: NOON.plus_ms(u64::try_from(n).unwrap()),
+        ..InputAccepted::of(
+            session(to),
+            input(n),
+            source,
+            NOON.plus_ms(u64::try_from(n).unwrap()),
+        )
     })
 }
 
@@ -220,44 +211,19 @@ pub(super) fn run_started(
     claimed: Vec<InputId>,
 ) -> Event {
     Event::RunStarted(Box::new(RunStarted {
-        compacts: None,
-        compacted: None,
-        overrides: None,
-        session_config: None,
-        session_expires_at: None,
-        run: of,
-        session: session(in_session),
-        agent: agent(1),
-        definition: DefinitionId("assistant".to_owned()),
-        session_type: "chat".to_owned(),
-        component: Digest::of(b"component"),
-        resolved_config: ResolvedConfigDigests::all_of(Digest::of(crate::EMPTY_STATE)),
-        configuration: Digest::of(b"configuration"),
-        persona: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
         revision: base.map_or(0, |turn| turn.depth),
-        session_state: Digest::of(crate::EMPTY_STATE),
         claimed,
-        permissions: Permissions::default(),
-        collected: false,
-        overflow: None,
-        limits: TurnLimits::default(),
-        accounts: Default::default(),
-        deadline: None,
-        reply_to: None,
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        priority: Priority::default(),
-        denies: Default::default(),
-        untrusted: false,
-        hints: Vec::new(),
-        sections: None,
         user_id: ada(),
-        model: None,
-        generation: domain::sampling::GenerationSettings::default(),
-        time: NOON,
+        ..RunStarted::of(
+            of,
+            session(in_session),
+            agent(1),
+            DefinitionId("assistant".to_owned()),
+            Digest::of(b"component"),
+            NOON,
+        )
     }))
 }
 

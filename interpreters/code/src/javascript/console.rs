@@ -1,7 +1,7 @@
 //! `console`: what a program prints, line by line into its two streams.
 
+use super::jobs::attribute;
 use super::rendering::{text_of, writer};
-use super::timers::attribute;
 use super::world::World;
 use crate::output::Stream;
 use boa_engine::object::ObjectInitializer;

@@ -1,7 +1,7 @@
 //! Errors of a program, with the place in it that they are about.
 
 use super::clock::ProgramClock;
-use super::names::place_of_read;
+use super::places::place_of_read;
 use super::places::{Place, last_line};
 use super::rendering::text_of;
 use super::world::World;

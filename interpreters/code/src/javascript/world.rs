@@ -2,8 +2,8 @@
 
 use super::clock::ProgramClock;
 use super::jobs::Jobs;
+use super::jobs::Timers;
 use super::places::{Insert, Place, original};
-use super::timers::Timers;
 use crate::output::Stream;
 use crate::request::Allowance;
 use boa_engine::builtins::promise::{OperationType, Promise, PromiseState};

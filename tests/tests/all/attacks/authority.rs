@@ -91,7 +91,7 @@ macro_rules! agent {
 pub(super) async fn a_step_without_end_fails_the_turn_after_three_attempts() {
     agent!(
         a_step_without_end_fails_the_turn_after_three_attempts,
-        Fails("out_of_cpu", "out_of_cpu"),
+        Fails("out-of-cpu", "out-of-cpu"),
         CPU
     );
 }
@@ -100,7 +100,7 @@ pub(super) async fn a_step_without_end_fails_the_turn_after_three_attempts() {
 pub(super) async fn a_step_that_takes_all_memory_fails_the_turn() {
     agent!(
         a_step_that_takes_all_memory_fails_the_turn,
-        Fails("out_of_memory", "out_of_memory"),
+        Fails("out-of-memory", "out-of-memory"),
         MEMORY
     );
 }
@@ -284,8 +284,8 @@ pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nobody_answers_to_a_pattern() {
-    let told = "0 agent_not_found, 1 agent_not_found, 2 agent_not_found, 3 denied, 4 \
-                agent_not_found, 5 agent_not_found, 6 agent_not_found";
+    let told = "0 agent-not-found, 1 agent-not-found, 2 agent-not-found, 3 denied, 4 \
+                agent-not-found, 5 agent-not-found, 6 agent-not-found";
     agent!(nobody_answers_to_a_pattern, Replies(told), PATTERNS_DENIED);
 }
 

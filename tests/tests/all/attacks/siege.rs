@@ -683,7 +683,7 @@ impl Siege {
     async fn failed_steps(&self, session: SessionId) -> Vec<String> {
         let failed = |event| {
             if let Event::StepFailed(failed) = event {
-                Some(failed.outcome)
+                Some(failed.outcome.to_string())
             } else {
                 None
             }

@@ -151,7 +151,7 @@ fn ways() -> [Way; 3] {
             request: json!({ "key": "d", "agent": "other", "text": heard }),
             worked: "d parts heard",
             denied: "d denied",
-            unknown: "d failed agent_not_found",
+            unknown: "d failed agent-not-found",
         },
         Way {
             request: tool(
@@ -159,8 +159,8 @@ fn ways() -> [Way; 3] {
                 json!({ "agentId": "other", "content": heard }),
             ),
             worked: "heard",
-            denied: "d failed agent_not_accessible",
-            unknown: "d failed agent_not_found",
+            denied: "d failed agent-not-accessible",
+            unknown: "d failed agent-not-found",
         },
         Way {
             request: tool(

@@ -353,6 +353,6 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.archive(&gone).await?;
     client.idle(&gone).await?;
     client
-        .until_heard(&talk, &["ask failed agent_message_failed", "archived"])
+        .until_heard(&talk, &["ask failed agent-message-failed", "archived"])
         .await
 }

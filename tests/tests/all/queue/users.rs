@@ -35,17 +35,7 @@ impl Lesson {
             )
             .await
             .unwrap();
-        let opened = broker::NewSession {
-            ids: broker::SessionIds::default(),
-            target: agent.clone(),
-            session_type: None,
-            config: None,
-            time_limit_s: None,
-            idempotency_key: None,
-            name: None,
-            model: None,
-            user: mentee.clone(),
-        };
+        let opened = broker::NewSession::of(agent.clone(), mentee.clone());
         let session = world.broker.open_session(opened).await.unwrap().row.id;
         let lesson = Self {
             world,

@@ -54,16 +54,8 @@ fn reminder(session: SessionId) -> Event {
         deadline: None,
     };
     Event::InputAccepted(InputAccepted {
-        input: InputId(Uuid::now_v7()),
-        session,
-        source,
-        user_id: UserId::local(),
-        message: None,
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        time: Timestamp(1),
+        user_id: Some(UserId::local()),
+        ..InputAccepted::of(session, InputId(Uuid::now_v7()), source, Timestamp(1))
     })
 }
 
@@ -95,20 +87,13 @@ fn turns_of(user: &UserId, agent: AgentId, like: &RunStarted) -> Commit {
     for number in 1..=LIMIT {
         let run = RunId(Uuid::from_u128(number));
         let session = SessionId(Uuid::from_u128(number));
-        let opened = Event::SessionOpened(SessionOpened {
-            session,
+        let opened = Event::SessionOpened(SessionOpened::chat(
             agent,
-            session_type: "chat".to_owned(),
-            conversation: ConversationId(Uuid::from_u128(number)),
-            name: None,
-            head: None,
-            persona: None,
-            model: None,
-            started_by: format!("user:{user}"),
-            user_id: user.clone(),
-            config: None,
-            time: Timestamp(1),
-        });
+            session,
+            ConversationId(Uuid::from_u128(number)),
+            user.clone(),
+            Timestamp(1),
+        ));
         let started = Event::RunStarted(Box::new(RunStarted {
             run,
             session,
@@ -147,17 +132,9 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
         )
         .await
         .unwrap();
-    let opened = world.broker.open_session(NewSession {
-        ids: broker::SessionIds::default(),
-        target: Target::Agent(agent),
-        session_type: None,
-        config: None,
-        time_limit_s: None,
-        idempotency_key: None,
-        name: None,
-        model: None,
-        user: bob.clone(),
-    });
+    let opened = world
+        .broker
+        .open_session(NewSession::of(Target::Agent(agent), bob.clone()));
     let session = opened.await.unwrap().row.id;
     let waits = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string();
     let message = PostMessage {

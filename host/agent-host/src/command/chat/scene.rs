@@ -143,11 +143,7 @@ impl Scene {
             Shown::Said(words) if is_progress(data, &words) && self.told.is_new(&words) => {
                 Some(faint(format!("{margin}{}", note(&words))))
             }
-            Shown::Line(Shade::Plain | Shade::Bold, _)
-            | Shown::Text(_)
-            | Shown::Said(_)
-            | Shown::TurnEnded(_)
-            | Shown::SessionEnded => None,
+            _ => None,
         };
         shown.into_iter().filter_map(indented).collect()
     }

@@ -9,12 +9,12 @@ mod tests;
 
 use super::lines::{AGENTS, Line, MODELS, Missing, Place, key_of};
 use super::{configured, described, folder_lines, wanted};
+use crate::answer::Answer;
 use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
 use crate::guests;
 use crate::serve::{Reach, command_runtime};
-use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
 use domain::grant::{Grant, capability};
@@ -47,18 +47,14 @@ const OPENED_BY: [(&str, &str); 4] = [
 ];
 
 /// Runs the command, for one component or for all.
-pub(super) async fn run(
-    loaded: &Loaded,
-    named: Option<&str>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, Failure> {
     let wanted: Vec<(String, ComponentConfig)> = match named {
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
         None => guests::wanted(loaded).into_iter().collect(),
     };
     let names = wanted.iter().map(|(name, _)| name.clone()).collect();
     let runtime = command_runtime(loaded, Reach::default()).await?;
-    let admissions = Admissions::read(loaded, names, terminal).await?;
+    let (admissions, unknown) = Admissions::read(loaded, names).await?;
     let refusals = Refusals::read(loaded).await;
     let running = Pending::of_running(loaded).await;
     let mut findings = match running.as_ref().filter(|pending| pending.is_of(loaded)) {
@@ -68,6 +64,7 @@ pub(super) async fn run(
     findings.extend(left_behind_by(loaded, running.as_ref()).await.all());
     findings.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
     let mut tally = Tally::default();
+    let mut answer = Answer::default().notice(unknown);
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
         let faults = faults(&findings, &entry.name, &entry.grant);
@@ -99,8 +96,9 @@ pub(super) async fn run(
             ]);
             fields.extend(manifest_fields(&entry));
         }
-        terminal.result(&document, || {
-            let head = format!("{}@{}", entry.name, code.short());
+        let head = format!("{}@{}", entry.name, code.short());
+        answer.documents.push(document);
+        answer.lines.extend(
             std::iter::once(head)
                 .chain(pin_lines(&pin, &entry, loaded, running.as_ref()))
                 .chain(at_the_edge(&entry))
@@ -111,11 +109,10 @@ pub(super) async fn run(
                 .chain(places(&entry))
                 .chain(faults.iter().map(|fault| format!("  error    {fault}")))
                 .chain(warnings.iter().map(|it| format!("  warning  {it}")))
-                .chain(recorded.iter().map(|line| format!("  recorded {line}")))
-                .collect()
-        });
+                .chain(recorded.iter().map(|line| format!("  recorded {line}"))),
+        );
     }
-    tally.result()
+    Ok(answer.failing(tally.failure()))
 }
 
 /// Returns the lines about the pinning of a component, and what gives its grant to other code.

@@ -5,7 +5,7 @@
 pub(super) mod tests;
 
 use crate::config::{ComponentConfig, Config, Loaded};
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use domain::egress::{EgressGrant, Host, Reach, classify};
 use domain::grant::{
     Access, BucketGrant, BucketScope, DirectoryGrant, FolderPattern, Owner, capability,
@@ -259,7 +259,7 @@ fn with_commas(mut entries: Vec<String>) -> Vec<String> {
 
 /// An entry of a key's list that would allow what was only ever refused. It is no part of a line:
 /// the operator puts it there if it is meant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct RefusedEntry {
     key: &'static str,
     value: Value,
@@ -281,11 +281,6 @@ impl RefusedEntry {
         };
         let choose = self.choose.map(|choose| format!("  # {choose}"));
         format!("{}: {entry}{}", self.key, choose.unwrap_or_default())
-    }
-
-    /// Returns the document for programs.
-    pub(super) fn document(&self) -> Value {
-        json!({ "key": self.key, "value": self.value, "choose": self.choose })
     }
 }
 

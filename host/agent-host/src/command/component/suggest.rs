@@ -11,10 +11,10 @@ mod trial;
 use super::configured;
 use super::lines::{Line, Place, RefusedEntry};
 use super::needs::Needs;
+use crate::answer::Answer;
 use crate::cli::Suggest;
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use calls::{Calls, from_file, from_host};
 use domain::tool::ToolDefinition;
@@ -39,11 +39,7 @@ struct Report<'a> {
 }
 
 /// Runs the command.
-pub(super) async fn run(
-    loaded: &Loaded,
-    what: &Suggest,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, what: &Suggest) -> Result<Answer, Failure> {
     let config = configured(loaded, &what.component)?;
     let trial = Trial::new(loaded, &what.component, &config, what.network).await?;
     let name = trial.entry().name.as_str();
@@ -72,15 +68,14 @@ pub(super) async fn run(
         needs,
         failed,
     };
-    terminal.result(&report.document(), || report.describe());
-    if calls.without_arguments > 0 {
-        terminal.notice(&format!(
+    let answer = Answer::new(report.document(), report.describe());
+    Ok(answer.notice((calls.without_arguments > 0).then(|| {
+        format!(
             "{} calls were left out: they were refused before they began, and their arguments are \
              not kept; put such calls into a file for --calls",
             calls.without_arguments
-        ));
-    }
-    Ok(())
+        )
+    })))
 }
 
 /// Runs all calls, and returns the tools whose calls failed with the reasons, and how often.
@@ -118,12 +113,11 @@ impl Report<'_> {
             .lines
             .iter()
             .map(|line| line.document(self.place.is_toml()));
-        let refused = self.refused.iter().map(RefusedEntry::document);
         json!({
             "component": self.component, "calls": self.calls.kept.len(),
             "without_arguments": self.calls.without_arguments, "failed": self.failed.keys().collect::<Vec<_>>(),
             "grant": grant, "lines": lines.collect::<Vec<_>>(), "block": self.place.describe(&self.lines),
-            "only_refused": self.only_refused, "refused": refused.collect::<Vec<_>>(), "notes": self.needs.notes(),
+            "only_refused": self.only_refused, "refused": self.refused, "notes": self.needs.notes(),
         })
     }
 

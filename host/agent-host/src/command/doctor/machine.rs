@@ -2,7 +2,7 @@
 
 use super::report::{Finding, Grade};
 use crate::command::status::size;
-use crate::invocation::quoted;
+use crate::terminal::quoted;
 use crate::token;
 use broker::Clock;
 use rustix::fs::{Access, access, statvfs};

@@ -1,13 +1,15 @@
 //! `grants explain --trigger` and `grants explain --connector`: what the calls of a trigger's or a
 //! connector's component are bound to, and on whose behalf they lead to turns.
 
+use crate::answer::Answer;
+use crate::command::component::granted;
 use crate::config::{Loaded, nearest};
 use crate::failure::{Exit, Failure};
 use crate::serve::load_catalogue;
-use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::{Catalogue, Entry};
 use domain::connector::{ConnectorSpec, DIRECT, Groups, UnknownSender};
+use domain::grant::Grant;
 use domain::trigger::{TriggerKind, TriggerSpec, TriggerTarget};
 use serde_json::json;
 
@@ -15,11 +17,7 @@ use serde_json::json;
 const NOTHING: &str = "the log, a frozen clock and seeded randomness, and nothing else";
 
 /// Explains a trigger of the configuration.
-pub(super) async fn trigger(
-    loaded: &Loaded,
-    name: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn trigger(loaded: &Loaded, name: &str) -> Result<Answer, Failure> {
     let triggers = loaded.config.all_triggers();
     let known: Vec<&str> = triggers.keys().map(|name| name.as_str()).collect();
     let found = triggers.iter().find(|(known, _)| known.as_str() == name);
@@ -34,8 +32,7 @@ pub(super) async fn trigger(
         "kind": spec.on.key(), "user": spec.user, "target": spec.target, "targets": spec.targets,
         "untrusted": outside, "bound_to": [NOTHING],
     });
-    terminal.result(&document, || trigger_lines(name, spec, entry));
-    Ok(())
+    Ok(Answer::new(document, trigger_lines(name, spec, entry)))
 }
 
 fn trigger_lines(name: &str, spec: &TriggerSpec, entry: &Entry) -> Vec<String> {
@@ -85,11 +82,7 @@ fn target(target: &TriggerTarget) -> String {
 }
 
 /// Explains a connector of the configuration.
-pub(super) async fn connector(
-    loaded: &Loaded,
-    name: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn connector(loaded: &Loaded, name: &str) -> Result<Answer, Failure> {
     let connectors = &loaded.config.connectors;
     let known: Vec<&str> = connectors.keys().map(|name| name.as_str()).collect();
     let found = connectors.iter().find(|(known, _)| known.as_str() == name);
@@ -99,16 +92,14 @@ pub(super) async fn connector(
     if spec.component == DIRECT {
         let bounds = ["the host itself: it has no component"];
         let document = json!({ "connector": name, "agent": spec.agent, "bound_to": bounds });
-        terminal.result(&document, || {
-            vec![
-                format!("the connector {name} is the host's own chat for web pages"),
-                format!(
-                    "  each visitor is a user of their own, who talks with {}",
-                    spec.agent
-                ),
-            ]
-        });
-        return Ok(());
+        let lines = [
+            format!("the connector {name} is the host's own chat for web pages"),
+            format!(
+                "  each visitor is a user of their own, who talks with {}",
+                spec.agent
+            ),
+        ];
+        return Ok(Answer::new(document, lines));
     }
     let catalogue = load_catalogue(loaded).await?;
     let entry = entry(&catalogue, &spec.component)?;
@@ -117,8 +108,7 @@ pub(super) async fn connector(
         "agent": spec.agent, "intake": spec.intake().as_str(), "unknown": spec.unknown.as_str(),
         "groups": spec.groups.as_str(), "bound_to": bound_to(entry),
     });
-    terminal.result(&document, || connector_lines(name, spec, entry));
-    Ok(())
+    Ok(Answer::new(document, connector_lines(name, spec, entry)))
 }
 
 fn connector_lines(name: &str, spec: &ConnectorSpec, entry: &Entry) -> Vec<String> {
@@ -156,17 +146,13 @@ fn connector_lines(name: &str, spec: &ConnectorSpec, entry: &Entry) -> Vec<Strin
 
 /// Returns what the calls of a connector's component may use. It has no use for other grants.
 fn bound_to(entry: &Entry) -> Vec<String> {
-    let grant = &entry.grant;
-    let requests = grant.network.iter().map(|request| {
-        let methods = request.methods.iter();
-        let methods: Vec<&str> = methods.map(|method| method.as_str()).collect();
-        format!("requests to {} ({})", request.host, methods.join(", "))
-    });
-    let secrets = grant.secrets.iter();
-    let secrets = secrets.map(|secret| format!("secret {} for {}", secret.secret, secret.host));
-    let environment = grant.environment.keys();
-    let environment = environment.map(|name| format!("environment variable {name}"));
-    let bounds: Vec<String> = requests.chain(secrets).chain(environment).collect();
+    let used = Grant {
+        network: entry.grant.network.clone(),
+        environment: entry.grant.environment.clone(),
+        secrets: entry.grant.secrets.clone(),
+        ..Grant::default()
+    };
+    let bounds = granted(&used);
     if bounds.is_empty() {
         return vec!["nothing but their arguments".to_owned()];
     }

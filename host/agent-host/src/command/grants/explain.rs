@@ -1,21 +1,21 @@
 //! `grants explain`: every list and grant that decides about a call, the result, and the changes
 //! that would alter it.
 
-use super::looks::look_line;
+use super::look_line;
 use super::skills::{SkillsExplanation, Way};
-use crate::command::component::{Line, Missing, Place, whose_folder};
+use crate::answer::Answer;
+use crate::command::component::{Line, Missing, Place, granted};
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::serve::load_catalogue;
-use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::Catalogue;
 use domain::authority::{Caller, Denied, Denies, Look, Permissions, Says};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Offers, Target};
 use domain::digest::Digest;
-use domain::grant::{Access, Bound, Grant};
+use domain::grant::{Bound, Grant};
 use domain::memory;
 use domain::panels;
 use domain::ruling::{Rule, Ruling};
@@ -27,12 +27,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Runs the command.
-pub(super) async fn run(
-    loaded: &Loaded,
-    agent: &str,
-    tool: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str) -> Result<Answer, Failure> {
     let catalogue = load_catalogue(loaded).await?;
     let definition = find_definition(&catalogue, agent)?;
     let index = loaded
@@ -43,8 +38,7 @@ pub(super) async fn run(
         .unwrap_or_default();
     if tool == skill::BASH {
         let explanation = SkillsExplanation::of(&catalogue, definition, index);
-        terminal.result(&explanation.document(), || explanation.lines());
-        return Ok(());
+        return Ok(Answer::new(explanation.document(), explanation.lines()));
     }
     let offered = offered(&catalogue, tool)?;
     let Offered {
@@ -80,10 +74,8 @@ pub(super) async fn run(
         bound,
     };
     let place = Place::in_config(loaded, by.as_deref().unwrap_or_default());
-    terminal.result(&explanation.document(place.is_toml()), || {
-        explanation.lines(&place)
-    });
-    Ok(())
+    let document = explanation.document(place.is_toml());
+    Ok(Answer::new(document, explanation.lines(&place)))
 }
 
 /// Finds the definition of an agent.
@@ -423,45 +415,17 @@ fn change(denied: &Denied, looks: &[Look], agent: &ConfiguredAgent<'_>) -> Strin
     }
 }
 
+/// Returns what a call has of its component's grant.
 fn bound_lines(bound: &Bound) -> Vec<String> {
-    let access = |access: Access| {
-        if access == Access::ReadOnly {
-            "read-only"
-        } else {
-            "read-write"
-        }
+    let all = Grant {
+        directories: bound.directories.clone(),
+        network: bound.network.clone(),
+        environment: bound.environment.clone(),
+        key_value: bound.key_value.clone(),
+        secrets: bound.secrets.clone(),
+        ..Grant::default()
     };
-    let folders = bound.directories.iter().map(|folder| {
-        format!(
-            "{} at {}, {}{}",
-            folder.path.display(),
-            folder.at,
-            access(folder.access),
-            whose_folder(folder)
-        )
-    });
-    let requests = bound.network.iter().map(|grant| {
-        let methods: Vec<&str> = grant.methods.iter().map(|method| method.as_str()).collect();
-        format!("requests to {} ({})", grant.host, methods.join(", "))
-    });
-    let buckets = bound
-        .key_value
-        .iter()
-        .map(|bucket| format!("bucket {}, {}", bucket.bucket, access(bucket.access)));
-    let secrets = bound
-        .secrets
-        .iter()
-        .map(|secret| format!("secret {} for {}", secret.secret, secret.host));
-    let environment = bound
-        .environment
-        .keys()
-        .map(|name| format!("environment variable {name}"));
-    let lines: Vec<String> = folders
-        .chain(requests)
-        .chain(buckets)
-        .chain(secrets)
-        .chain(environment)
-        .collect();
+    let lines = granted(&all);
     if lines.is_empty() {
         return vec!["  nothing but its arguments".to_owned()];
     }

@@ -1,7 +1,7 @@
 //! Skills in `grants explain`: those that an agent reaches by command lines of the host's tool
 //! `bash`, what keeps others from it, and the form in which it is offered a tool.
 
-use super::looks::look_line;
+use super::look_line;
 use broker::Catalogue;
 use domain::authority::{Caller, Denies, Look, Permissions, Says, only_delegates};
 use domain::definition::{Definition, ToolExposure};

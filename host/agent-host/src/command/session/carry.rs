@@ -1,62 +1,45 @@
 //! `session export` and `session import`: a session as a file of JSON lines, in the dialects of
 //! transcripts.
 //!
-//! Nothing else in this program uses it. Deleting it takes this file, `mod carry;` and two lines of
-//! `session.rs`, and the variants `Export` and `Import` of `cli::Session`: 85 lines. Three small
-//! functions have no other user then: `Client::get_bytes`, `Client::post_bytes`, `Terminal::file`.
+//! Nothing else in this program uses it. Deleting it takes this file, its lines in `session.rs`,
+//! and the variants `Export` and `Import` of `cli::Session`. Two small functions have no other user
+//! then: `Client::get_bytes` and `Client::post_bytes`.
 
 use super::path_of;
+use crate::answer::Answer;
 use crate::client::{Client, segment};
 use crate::failure::{Exit, Failure};
-use crate::fields::{list, number, text};
-use crate::terminal::{Terminal, clean};
+use crate::fields::{list, text};
 use anyhow::Context;
 use domain::id::AgentId;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Writes a session to stdout.
-pub(super) async fn export(
-    client: &Client,
-    id: &str,
-    dialect: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let session = path_of(client, id).await?;
-    let path = format!("{session}/export?dialect={}", segment(dialect));
-    let file = client.get_bytes(&path).await?;
-    terminal
-        .file(&file)
-        .context("the session cannot be written to stdout")?;
-    Ok(())
+/// Returns a session as a file.
+pub(super) async fn export(client: &Client, id: &str, dialect: &str) -> Result<Answer, Failure> {
+    let path = format!(
+        "{}/export?dialect={}",
+        path_of(client, id).await?,
+        segment(dialect)
+    );
+    Ok(Answer::file(client.get_bytes(&path).await?))
 }
 
 /// Imports a session from a file.
-pub(super) async fn import(
-    client: &Client,
-    file: &Path,
-    agent: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) async fn import(client: &Client, file: &Path, agent: &str) -> Result<Answer, Failure> {
     let bytes = std::fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()));
     let bytes = bytes.map_err(|error| Failure::new(Exit::Usage, error))?;
     let agent = whose(client, agent).await?;
     let path = format!("/api/agents/{}/sessions/import", segment(&agent));
     let imported = client.post_bytes(&path, bytes).await?;
-    terminal.result(&imported, || {
-        let mut lines = vec![format!(
-            "session {}: {} turns came in, {} were here before, {} lines have no place here",
-            text(&imported, "/session_id"),
-            number(&imported, "/turns"),
-            number(&imported, "/known"),
-            number(&imported, "/left_out")
-        )];
-        let passed_over = list(&imported, "/passed_over").iter();
-        let told = passed_over.filter_map(Value::as_str);
-        lines.extend(told.map(|told| format!("passed over: {}", clean(told))));
-        lines
-    });
-    Ok(())
+    let passed_over = list(&imported, "/passed_over").iter();
+    let passed_over = passed_over.filter_map(Value::as_str);
+    let passed_over: Vec<String> = passed_over.map(|it| format!("passed over: {it}")).collect();
+    let what = "session {/session_id}: {/turns} turns came in, {/known} were here before, \
+                {/left_out} lines have no place here";
+    let mut answer = Answer::filled(imported, what);
+    answer.lines.extend(passed_over);
+    Ok(answer)
 }
 
 /// Returns the agent that a name stands for. A definition stands for the caller's agent of it,

@@ -1,10 +1,10 @@
 //! `session tree` and `session diff`: the tree of turns, for people.
 
 use super::path_of;
+use crate::answer::Answer;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::fields::{list, text};
-use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -12,29 +12,22 @@ use std::collections::HashMap;
 const ID_DIGITS: usize = 12;
 
 /// Shows the tree that a session is a branch of.
-pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
-    let path = path_of(client, id).await?;
-    let path = format!("{path}/tree?limit=1000");
+pub(super) async fn tree(client: &Client, id: &str) -> Result<Answer, Failure> {
+    let path = format!("{}/tree?limit=1000", path_of(client, id).await?);
     let turns = client.get_all(&path, "/turns").await?;
-    terminal.result(&json!({ "turns": turns }), || drawn(&turns, id));
-    if turns.is_empty() {
-        terminal.notice("nothing was said in this session yet");
-    }
-    Ok(())
+    let lines = drawn(&turns, id);
+    let nothing = turns
+        .is_empty()
+        .then_some("nothing was said in this session yet");
+    Ok(Answer::new(json!({ "turns": turns }), lines).notice(nothing))
 }
 
 /// Shows where two threads part.
-pub(super) async fn diff(
-    client: &Client,
-    a: &str,
-    b: &str,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let session = path_of(client, a).await?;
-    let path = format!("{session}/diff?with={}", segment(b));
+pub(super) async fn diff(client: &Client, a: &str, b: &str) -> Result<Answer, Failure> {
+    let path = format!("{}/diff?with={}", path_of(client, a).await?, segment(b));
     let parting = client.get(&path).await?;
-    terminal.result(&parting, || side_by_side(&parting));
-    Ok(())
+    let lines = side_by_side(&parting);
+    Ok(Answer::new(parting, lines))
 }
 
 /// A tree, one turn a line. A thread goes straight down; where it forks, each branch is set in.

@@ -11,6 +11,9 @@ use crate::config::finding::{Finding, error};
 use domain::grant::{Access, FolderPattern};
 use std::path::{Path, PathBuf};
 
+/// The key of the program itself.
+const PROGRAM: &str = "path";
+
 /// A use that a program makes of a file or folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -30,6 +33,7 @@ struct Part<'a> {
     /// The key below `providers.<name>.program`.
     key: String,
     used: Use,
+    path: PathBuf,
     reached: Reached,
 }
 
@@ -82,14 +86,16 @@ fn parts(loaded: &Loaded) -> Vec<Part<'_>> {
             Use::Work
         };
         let mut add = |key: String, used, path: &Path| {
+            let path = loaded.resolve(path);
             parts.push(Part {
                 provider,
                 key,
                 used,
-                reached: Reached::by(&loaded.resolve(path)),
+                reached: Reached::by(&path),
+                path,
             });
         };
-        add("path".to_owned(), Use::Own, &program.path);
+        add(PROGRAM.to_owned(), Use::Own, &program.path);
         add("home".to_owned(), Use::Home, &program.home);
         add("folder".to_owned(), work, &program.folder);
         for (index, folder) in program.read_folders.iter().enumerate() {
@@ -121,33 +127,19 @@ fn of_components(loaded: &Loaded) -> Vec<Granted<'_>> {
 
 /// Returns the folders that programs may read or write.
 fn of_programs(loaded: &Loaded) -> Vec<Granted<'_>> {
-    let mut folders = Vec::new();
-    for (provider, config) in &loaded.config.providers {
-        let Some(program) = &config.program else {
-            continue;
-        };
-        let work = if program.read_only {
-            Access::ReadOnly
-        } else {
-            Access::ReadWrite
-        };
-        let mut add = |field: String, access, folder: &Path| {
-            let path = loaded.resolve(folder);
-            folders.push(Granted {
-                provider: Some(provider),
-                key: format!("providers.{provider}.program.{field}"),
-                access,
-                reached: Reached::by(&path),
-                path,
-            });
-        };
-        add("folder".to_owned(), work, &program.folder);
-        add("home".to_owned(), Access::ReadWrite, &program.home);
-        for (index, folder) in program.read_folders.iter().enumerate() {
-            add(format!("readFolders[{index}]"), Access::ReadOnly, folder);
-        }
-    }
-    folders
+    let parts = parts(loaded).into_iter();
+    let folders = parts.filter(|part| part.key != PROGRAM);
+    let granted = folders.map(|part| Granted {
+        provider: Some(part.provider),
+        key: format!("providers.{}.program.{}", part.provider, part.key),
+        access: match part.used {
+            Use::Home | Use::Work => Access::ReadWrite,
+            Use::Own | Use::Look => Access::ReadOnly,
+        },
+        path: part.path,
+        reached: part.reached,
+    });
+    granted.collect()
 }
 
 impl Part<'_> {

@@ -5,6 +5,7 @@ use crate::input::{given, read_field, target};
 use crate::problem::Problem;
 use broker::{Below, Target};
 use domain::agent::describe::ConfigChanges;
+use domain::id::AgentId;
 use domain::path::{AgentConfig, PostTarget};
 use serde::Deserialize;
 
@@ -107,6 +108,7 @@ pub(super) fn either<T: PartialEq>(
 #[schema(as = PostTarget)]
 pub(super) struct Named {
     /// Its UUID.
+    #[schema(value_type = Option<AgentId>)]
     agent_id: Option<String>,
     /// Its path.
     path: Option<String>,

@@ -14,6 +14,7 @@ use domain::id::DeliveryId;
 use edge::DeliveryQuery;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use store::DeliveryState;
 
 /// Deliveries on a page unless asked for others, and at most.
 const PAGE: (usize, usize) = (100, 500);
@@ -24,6 +25,7 @@ const PAGE: (usize, usize) = (100, 500);
 #[serde(deny_unknown_fields)]
 pub(in crate::routes) struct DeliveryParams {
     /// Only in this state: `queued`, `started`, `failed`, `delivered`, `unknown` or `dead`.
+    #[param(value_type = Option<DeliveryState>)]
     state: Option<String>,
     /// The `next_after` of the page before.
     #[param(inline)]
@@ -85,7 +87,7 @@ pub(in crate::routes) async fn list(
     security(("token" = ["admin"])),
     params(
         ("connector" = String, Path, description = "The connector."),
-        ("delivery" = String, Path, description = "The `delivery_id`."),
+        ("delivery" = DeliveryId, Path, description = "The `delivery_id`."),
         IdempotencyKey,
     ),
     responses((status = 202, description = "It is to be sent.", body = DeliveryView)),

@@ -8,6 +8,7 @@ use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, PairingView};
 use axum::extract::State;
+use domain::path::ConnectorKey;
 use domain::user::{Scope, UserId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -87,9 +88,10 @@ pub(in crate::routes) struct PairedUser {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(in crate::routes) struct Paired {
     /// The connector key that is bound.
-    key: String,
+    #[schema(value_type = String)]
+    key: ConnectorKey,
     /// The user for whom it stands.
-    user_id: String,
+    user_id: UserId,
 }
 
 /// Confirms a pairing: the sender who was told the code is you, or the user that the operator
@@ -135,8 +137,8 @@ pub(in crate::routes) async fn confirm(
     let connectors = api.commanded_edge()?.connectors();
     let row = connectors.confirm(by, is_operator, &code, user).await?;
     Ok(axum::Json(Paired {
-        key: row.key.to_string(),
-        user_id: row.user.to_string(),
+        key: row.key,
+        user_id: row.user,
     }))
 }
 

@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ConnectorStateView};
 use axum::extract::State;
+use domain::id::DeliveryId;
 use edge::TestTarget;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ pub(in crate::routes) struct ConnectorTest {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(in crate::routes) struct ConnectorTested {
     /// The delivery, which `GET /api/connectors/{connector}/deliveries` lists.
-    delivery_id: String,
+    delivery_id: DeliveryId,
 }
 
 /// Sends a text through a connector, to see whether it arrives.
@@ -88,7 +89,7 @@ pub(in crate::routes) async fn test(
     let connectors = api.commanded_edge()?.connectors();
     let delivery = connectors.test(by, &name, to, test.text).await?;
     let tested = ConnectorTested {
-        delivery_id: delivery.to_string(),
+        delivery_id: delivery,
     };
     Ok((StatusCode::ACCEPTED, axum::Json(tested)))
 }

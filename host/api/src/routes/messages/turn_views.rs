@@ -1,7 +1,8 @@
 //! A turn that has ended, in the response to the message that it dealt with.
 
 use broker::{CallReport, TurnFailure, TurnReport};
-use domain::error_code;
+use domain::error_code::{self, ErrorCategory};
+use domain::id::{RunId, TurnId};
 use serde::Serialize;
 
 /// A call of a tool in a turn that has ended.
@@ -37,9 +38,9 @@ pub(in crate::routes) struct TurnUsageView {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(in crate::routes) struct TurnMetadata {
     /// The run that made it.
-    run_id: String,
+    run_id: RunId,
     /// The turn; none when the run came to nothing.
-    turn_id: Option<String>,
+    turn_id: Option<TurnId>,
     /// The providers' names of the models that were asked.
     models: Vec<String>,
     /// Calls of models.
@@ -59,7 +60,7 @@ pub(in crate::routes) struct TurnErrorView {
     /// alone.
     retryable: bool,
     /// The stage at which it went wrong. It depends on `code` alone.
-    category: &'static str,
+    category: ErrorCategory,
 }
 
 pub(super) fn tool_call(call: CallReport) -> ToolCallView {
@@ -83,8 +84,8 @@ pub(super) fn turn_usage(report: &TurnReport) -> TurnUsageView {
 
 pub(super) fn turn_metadata(report: &TurnReport) -> TurnMetadata {
     TurnMetadata {
-        run_id: report.run.to_string(),
-        turn_id: report.turn.map(|turn| turn.to_string()),
+        run_id: report.run,
+        turn_id: report.turn,
         models: report.models.clone(),
         model_calls: report.model_calls,
     }
@@ -95,6 +96,6 @@ pub(super) fn turn_error(failure: &TurnFailure) -> TurnErrorView {
         code: failure.code.clone(),
         message: failure.reason.clone(),
         retryable: error_code::is_retryable(&failure.code),
-        category: error_code::category_of_turn(&failure.code).as_str(),
+        category: error_code::category_of_turn(&failure.code),
     }
 }

@@ -57,24 +57,17 @@ mod tests {
     use super::*;
     use domain::event::Source;
     use domain::id::{InputId, SessionId};
-    use domain::message_labels::MessageLabels;
     use domain::time::Timestamp;
     use domain::user::UserId;
     use uuid::Uuid;
 
     fn own(position: u64) -> Line {
-        let accepted = InputAccepted {
-            input: InputId(Uuid::nil()),
-            session: SessionId(Uuid::nil()),
-            source: Source::Api,
-            user_id: UserId::local(),
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: MessageLabels::default(),
-            time: Timestamp(0),
-        };
+        let accepted = InputAccepted::of(
+            SessionId(Uuid::nil()),
+            InputId(Uuid::nil()),
+            Source::Api,
+            Timestamp(0),
+        );
         Line::Own(position, Box::new(accepted))
     }
 

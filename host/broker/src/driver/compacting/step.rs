@@ -15,6 +15,7 @@ use crate::driver::state::Driver;
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use domain::digest::Digest;
+use domain::error_code::LIMIT_REACHED;
 use domain::event::{BoundaryVerdict, Event};
 use domain::operation::{CallUsage, Performer};
 use domain::ruling::{MODEL_CALL, Rule};
@@ -26,9 +27,6 @@ use domain::run::intake::Intake;
 use domain::step::{Decision, StepResult, Work};
 use domain::time::Timestamp;
 use runtime::Decided;
-
-/// The code of a run that ended because of a limit.
-const LIMIT_REACHED: &str = "limit-reached";
 
 /// The reason why no model is asked for a summary.
 enum NotAsked {

@@ -2,6 +2,7 @@
 
 use super::Access;
 use crate::values::id::{AgentId, SessionId};
+use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,18 +55,12 @@ pub enum BucketScope {
     Session,
 }
 
-impl BucketScope {
-    /// The scope as configurations name it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Component => "component",
-            Self::User => "user",
-            Self::Agent => "agent",
-            Self::Session => "session",
-        }
-    }
-}
+words!(BucketScope {
+    Component = "component",
+    User = "user",
+    Agent = "agent",
+    Session = "session",
+});
 
 /// The user, agent and session on whose behalf a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

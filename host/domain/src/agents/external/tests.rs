@@ -28,7 +28,6 @@ fn pauses_between_tries_double_or_are_as_asked_up_to_an_hour_and_end() {
         (0, None),
         (1, Some(1_000)),
         (2, Some(2_000)),
-        (3, Some(4_000)),
         (20, Some(RETRY_MS_MAX)),
         (21, None),
         (u32::MAX, None),

@@ -2,7 +2,9 @@
 //! identity.
 
 use super::{AgentPath, PathKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Bytes of a name.
 pub const AGENT_NAME_BYTES_MAX: usize = 200;
@@ -22,8 +24,9 @@ const APP_ID_BYTES_MAX: usize = 64;
 ///
 /// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
 /// field that is not below is refused.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = ShownAgentConfig)]
 pub struct AgentConfig {
     /// Its name for people: 1 to 200 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,13 +4,16 @@ use super::{AgentPath, Root};
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The tag of the system agent that [`FetchStrategy::Heartbeat`] finds.
 const HEARTBEAT: &str = "heartbeat";
 
 /// A rule that finds an agent when none is named. Of those whose paths match, the one that was used
 /// last is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchStrategy {
     /// `most-recent-foreground`: an agent that a person talks with.

@@ -6,13 +6,26 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The kind of agent that lives at a path. The last suffix decides it, or else the root.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
+#[schema(as = AgentKind)]
 pub enum PathKind {
     /// `/<user>/<connector>`
     Connector,
@@ -38,7 +51,18 @@ pub enum PathKind {
 
 /// The role by which the model of an agent is configured.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {

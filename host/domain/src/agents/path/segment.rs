@@ -68,7 +68,7 @@ pub struct NotASegment {
 macro_rules! segments {
     ($($(#[$doc:meta])* $name:ident: $form:literal, $bytes_max:expr, $pattern:expr, $fits:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, utoipa::ToSchema)]
         pub struct $name(String);
 
         impl $name {

@@ -313,6 +313,23 @@ pub struct InputAccepted {
 }
 
 impl InputAccepted {
+    /// Returns an input without a message, from nobody in particular.
+    #[must_use]
+    pub fn of(session: SessionId, input: InputId, source: Source, time: Timestamp) -> Self {
+        Self {
+            input,
+            session,
+            source,
+            user_id: None,
+            message: None,
+            model: None,
+            waits_for: None,
+            priority: None,
+            labels: MessageLabels::default(),
+            time,
+        }
+    }
+
     /// Returns what the input waits for.
     #[must_use]
     pub fn waits_for(&self) -> queue::WaitKind {

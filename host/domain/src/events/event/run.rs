@@ -5,14 +5,17 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::agents::persona::PersonaId;
+use crate::agents::session::CHAT;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
 use crate::thread::prompt_cut::PromptCut;
 use crate::thread::sampling::GenerationSettings;
+use crate::thread::transcript::EMPTY_STATE;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::values::limits::TurnLimits;
+use crate::values::text::words;
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
 use crate::work::basis::{Basis, ResolvedConfigDigests};
@@ -135,6 +138,59 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
+    /// Returns the start of the first run of a chat, which claims nothing and is narrowed by
+    /// nothing.
+    #[must_use]
+    pub fn of(
+        run: RunId,
+        session: SessionId,
+        agent: AgentId,
+        definition: DefinitionId,
+        component: Digest,
+        time: Timestamp,
+    ) -> Self {
+        Self {
+            run,
+            session,
+            agent,
+            definition,
+            session_type: CHAT.to_owned(),
+            component,
+            resolved_config: None,
+            configuration: None,
+            persona: None,
+            base: None,
+            base_message: 0,
+            revision: 0,
+            session_state: Digest::of(EMPTY_STATE),
+            claimed: Vec::new(),
+            collected: false,
+            overflow: None,
+            limits: TurnLimits::default(),
+            accounts: Accounts::default(),
+            deadline: None,
+            reply_to: None,
+            depth: 0,
+            spawn_depth: 0,
+            hops: 0,
+            priority: Priority::default(),
+            denies: Denies::default(),
+            permissions: Permissions::default(),
+            untrusted: false,
+            hints: Vec::new(),
+            sections: None,
+            user_id: UserId::local(),
+            session_config: None,
+            session_expires_at: None,
+            overrides: None,
+            compacts: None,
+            compacted: None,
+            model: None,
+            generation: GenerationSettings::default(),
+            time,
+        }
+    }
+
     /// Returns the accounts that the run draws on, and all work that comes of it.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
@@ -199,8 +255,8 @@ pub struct StepFailed {
     pub step: u32,
     /// Number of the attempt, counted from 1.
     pub attempt: u32,
-    /// `trapped`, `out_of_memory`, `out_of_cpu`, `timed_out` or `refused`.
-    pub outcome: String,
+    /// The fault.
+    pub outcome: StepFault,
     /// The error as the guest or the host described it.
     pub detail: String,
     /// Resources that the call used.
@@ -208,6 +264,33 @@ pub struct StepFailed {
     /// Time of the failure.
     pub time: Timestamp,
 }
+
+/// The fault of a step that came to nothing. Its word is an error code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepFault {
+    /// The host could not do its part.
+    Faulted,
+    /// What the agent returned is not acceptable.
+    Refused,
+    /// The agent crashed.
+    Trapped,
+    /// It took more memory than it may.
+    OutOfMemory,
+    /// It computed for longer than it may.
+    OutOfCpu,
+    /// It took longer than it may.
+    TimedOut,
+}
+
+words!(StepFault {
+    Faulted = "faulted",
+    Refused = "refused",
+    Trapped = "trapped",
+    OutOfMemory = "out-of-memory",
+    OutOfCpu = "out-of-cpu",
+    TimedOut = "timed-out",
+});
 
 /// See [`super::Event::RunRecovered`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
 use crate::agents::persona::PersonaId;
+use crate::agents::session::CHAT;
 use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -40,6 +41,33 @@ pub struct SessionOpened {
     pub config: Option<Digest>,
     /// Time at which it was opened.
     pub time: Timestamp,
+}
+
+impl SessionOpened {
+    /// Returns the opening of an empty chat that a user begins.
+    #[must_use]
+    pub fn chat(
+        agent: AgentId,
+        session: SessionId,
+        conversation: ConversationId,
+        user_id: UserId,
+        time: Timestamp,
+    ) -> Self {
+        Self {
+            session,
+            agent,
+            session_type: CHAT.to_owned(),
+            conversation,
+            name: None,
+            head: None,
+            persona: None,
+            model: None,
+            started_by: format!("user:{user_id}"),
+            user_id,
+            config: None,
+            time,
+        }
+    }
 }
 
 /// See [`super::Event::TurnCommitted`].

@@ -1,7 +1,8 @@
 //! Results of calls of `delegate`, as the model reads them: the delegation of an operation, and the
 //! text for every way in which none came to be.
 
-use super::end::{AGENT_FAILED, Cause, NOT_BEGUN, TIMED_OUT};
+use super::end::{AGENT_FAILED, Cause, NOT_BEGUN};
+use crate::values::error_code::TIMED_OUT;
 use crate::values::time::Timestamp;
 use crate::work::delegate::{self, Code, DelegateAddress, DelegateResult, Delegation, Task};
 use crate::work::operation::{Operation, Performer};

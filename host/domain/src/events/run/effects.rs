@@ -161,16 +161,9 @@ impl EffectContext<'_> {
             ..Draft::text(Role::User, "reminder", content)
         });
         let accepted = InputAccepted {
-            input,
-            session: *session,
-            source,
-            user_id: user_id.clone(),
+            user_id: Some(user_id.clone()),
             message,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: crate::message_labels::MessageLabels::default(),
-            time: self.time,
+            ..InputAccepted::of(*session, input, source, self.time)
         };
         (Stream::Session(*session), Event::InputAccepted(accepted))
     }

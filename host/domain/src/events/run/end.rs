@@ -11,7 +11,7 @@ use crate::thread::cut_off;
 use crate::thread::message::{Draft, Message, Part, Role};
 use crate::thread::turn::{TurnEnd, TurnNode};
 use crate::values::digest::Salt;
-use crate::values::error_code;
+use crate::values::error_code::{self, TIMED_OUT};
 use crate::values::id::{OperationId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::budget::Amount;
@@ -26,8 +26,6 @@ use std::sync::Arc;
 pub(super) const AGENT_FAILED: &str = "agent-failed";
 /// The code of work that no turn was begun with.
 pub const NOT_BEGUN: &str = "not-begun";
-/// The code of work that was not done by its deadline.
-pub const TIMED_OUT: &str = "timed-out";
 /// The code of work that came no further for too long.
 pub const MESSAGE_TIMED_OUT: &str = "message-timed-out";
 

@@ -1,7 +1,7 @@
 //! Words to people outside: the events of a run that say something to them, and who hears it.
 
 use super::Run;
-use super::end::{AGENT_FAILED, MESSAGE_TIMED_OUT, TIMED_OUT};
+use super::end::{AGENT_FAILED, MESSAGE_TIMED_OUT};
 use crate::access::tool::ClientAction;
 use crate::events::event::{
     DeliveryCause, DeliveryQueued, Event, RunEnded, RunStarted, RunStepped, Source,
@@ -9,7 +9,7 @@ use crate::events::event::{
 use crate::thread::cut_off;
 use crate::thread::message::{Message, MessageId, Part, Role, text_of};
 use crate::thread::turn::TurnEnd;
-use crate::values::error_code::LIMIT_REACHED;
+use crate::values::error_code::{LIMIT_REACHED, TIMED_OUT};
 use crate::values::id::{ConnectorId, DeliveryId, InputId, OperationId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Destination, Outbound, Recipient, ask};

@@ -20,14 +20,12 @@ use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::access::tool::{ClientAction, EffectClass};
 use crate::access::user::UserId;
-use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::events::event::{InputAccepted, OperationStarted, RunSettled, Source};
 use crate::thread::message::{Draft, Part, Role};
 use crate::thread::model::{Reply, Stop};
 use crate::values::digest::Salt;
 use crate::values::id::{AgentId, RunId, SessionId};
-use crate::values::limits::TurnLimits;
 use crate::work::approval::{Approval, Exact};
 use crate::work::basis::ResolvedConfigDigests;
 use crate::work::delegate::Priority;
@@ -45,59 +43,27 @@ const SALT: Salt = Salt([7; 16]);
 
 fn begun() -> Run {
     Run::begin(RunStarted {
-        compacts: None,
-        compacted: None,
-        overrides: None,
-        session_config: None,
-        session_expires_at: None,
-        run: RunId(Uuid::from_u128(1)),
-        session: SessionId(Uuid::from_u128(2)),
-        agent: AgentId(Uuid::from_u128(3)),
-        definition: DefinitionId("assistant".into()),
-        session_type: "chat".into(),
-        component: Digest::of(b"component"),
-        resolved_config: ResolvedConfigDigests::all_of(Digest::of(b"null")),
-        configuration: Digest::of(b"configuration"),
-        persona: None,
-        base: None,
-        base_message: 0,
-        revision: 0,
-        session_state: Digest::of(b"null"),
         claimed: vec![InputId(Uuid::from_u128(9))],
-        permissions: Permissions::default(),
-        collected: false,
-        overflow: None,
-        limits: TurnLimits::default(),
-        accounts: Default::default(),
-        deadline: None,
-        reply_to: None,
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        priority: Priority::default(),
-        denies: Denies::default(),
-        untrusted: false,
-        hints: Vec::new(),
-        sections: None,
-        user_id: UserId::local(),
-        model: None,
-        generation: crate::sampling::GenerationSettings::default(),
-        time: NOW,
+        ..RunStarted::of(
+            RunId(Uuid::from_u128(1)),
+            SessionId(Uuid::from_u128(2)),
+            AgentId(Uuid::from_u128(3)),
+            DefinitionId("assistant".into()),
+            Digest::of(b"component"),
+            NOW,
+        )
     })
 }
 
 fn words(text: &str) -> InputAccepted {
     InputAccepted {
-        user_id: UserId::local(),
-        input: InputId(Uuid::from_u128(9)),
-        session: SessionId(Uuid::from_u128(2)),
-        source: Source::Api,
         message: Some(Draft::text(Role::User, "api", text)),
-        model: None,
-        waits_for: None,
-        priority: None,
-        labels: crate::message_labels::MessageLabels::default(),
-        time: NOW,
+        ..InputAccepted::of(
+            SessionId(Uuid::from_u128(2)),
+            InputId(Uuid::from_u128(9)),
+            Source::Api,
+            NOW,
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::events::event::{
-    AgentArchived, Event, InputDead, InputsDropped, Recorded, RunEnded, StepFailed,
+    AgentArchived, Event, InputDead, InputsDropped, Recorded, RunEnded, StepFailed, StepFault,
 };
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
@@ -144,7 +144,7 @@ fn a_step_that_fails_and_an_agent_that_goes_are_told_of() {
         run: RunId(Uuid::nil()),
         step: 2,
         attempt: 1,
-        outcome: "trapped".into(),
+        outcome: StepFault::Trapped,
         detail: "words of the guest".into(),
         usage: CallUsage::default(),
         time: TIME,

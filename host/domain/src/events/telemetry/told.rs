@@ -4,7 +4,7 @@ use super::{TOOL_CHARS_MAX, TelemetryError, TelemetryEvent, TelemetryKind};
 use crate::events::event::{Event, Recorded, RunEnded, RunStepped, Source, StepFailed};
 use crate::events::run::end::NOT_BEGUN;
 use crate::thread::turn::TurnEnd;
-use crate::values::error_code::{self, ErrorCategory};
+use crate::values::error_code::{self, ErrorCategory, TIMED_OUT};
 use crate::values::id::{InputId, OperationId};
 use crate::values::shown::visible;
 use crate::values::time::Timestamp;
@@ -14,8 +14,6 @@ use std::collections::HashMap;
 
 /// The code of a call that an agent may not make.
 const DENIED: &str = "denied";
-/// The code of a call that took too long.
-const TIMED_OUT: &str = "timed-out";
 /// The code of a call, or a message, that was cancelled.
 const CANCELLED: &str = "cancelled";
 /// The code of a call of which it is not known whether it happened.
@@ -235,7 +233,7 @@ impl Teller<'_> {
             .with("step", failed.step)
             .with("attempt", failed.attempt)
             .failing(TelemetryError {
-                code: failed.outcome.clone(),
+                code: failed.outcome.to_string(),
                 category: ErrorCategory::MessageProcessingFailed,
                 retryable: false,
             })

@@ -10,6 +10,15 @@ fn each_code_stands_once_in_order_and_is_found() {
     }
     for known in ALL {
         assert_eq!(find(known.code), Some(known));
+        let is_of_problems = known
+            .code
+            .chars()
+            .all(|char| char.is_ascii_uppercase() || char == '_');
+        let is_of_work = known
+            .code
+            .chars()
+            .all(|char| char.is_ascii_lowercase() || char == '-');
+        assert!(is_of_problems != is_of_work, "{known:?} has one spelling");
     }
     assert_eq!(find("NO_SUCH_CODE"), None);
     assert!(!is_retryable("NO_SUCH_CODE"));

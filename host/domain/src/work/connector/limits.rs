@@ -1,6 +1,7 @@
 //! Limits of connectors: how much arrives at once, how much waits to be sent, and for how long.
 
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
+use crate::values::backoff::Backoff;
 
 /// Bytes of the text of one message that arrives. What is beyond is cut off, and the message says
 /// so.
@@ -79,10 +80,11 @@ pub const PAIRINGS_OF_SENDER_MAX: usize = 3;
 pub const PAIRINGS_MAX: usize = 1_000;
 /// Attempts to send one message.
 pub const ATTEMPTS_MAX: u32 = 16;
-/// Milliseconds before the second attempt. Each pause is twice the one before.
-pub const RETRY_MS_MIN: u64 = 1_000;
-/// Milliseconds before an attempt at most, unless the service asks for more.
-pub const RETRY_MS_MAX: u64 = 3_600_000;
+/// Pauses between attempts, unless the service asks for more: up to one hour.
+pub const RETRIES: Backoff = Backoff {
+    first_ms: 1_000,
+    most_ms: 3_600_000,
+};
 /// Milliseconds that a service can have the host wait for: one day.
 pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
 /// Bytes of the reason of a failure that are kept.

@@ -9,6 +9,7 @@ use crate::work::queue::QueueOverride;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// A connector, as the operator defines it under its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +74,11 @@ pub enum Intake {
 words!(Intake { Polling = "polling", Webhook = "webhook" });
 
 /// The treatment of senders whom no connector key names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema, ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = UnknownSenders)]
 pub enum UnknownSender {
     /// They hear nothing.
     #[default]

@@ -1,9 +1,7 @@
 //! Tries of a delivery: what becomes of one that failed, and when the next one is.
 
 use super::incoming::Moved;
-use super::limits::{
-    ATTEMPTS_MAX, REASON_BYTES_MAX, RETRY_AFTER_MS_MAX, RETRY_MS_MAX, RETRY_MS_MIN,
-};
+use super::limits::{ATTEMPTS_MAX, REASON_BYTES_MAX, RETRIES, RETRY_AFTER_MS_MAX};
 use crate::values::time::Timestamp;
 
 /// Milliseconds before another attempt with credentials that do not count: an operator has to
@@ -67,10 +65,8 @@ pub fn retry_at(attempt: u32, retry_after_ms: Option<u64>, now: Timestamp) -> Op
     if attempt >= ATTEMPTS_MAX {
         return None;
     }
-    let doublings = attempt.saturating_sub(1);
-    let pause = RETRY_MS_MIN.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
-    let asked = retry_after_ms.unwrap_or(0).min(RETRY_AFTER_MS_MAX);
-    Some(now.plus_ms(pause.min(RETRY_MS_MAX).max(asked)))
+    let asked_ms = retry_after_ms.unwrap_or(0).min(RETRY_AFTER_MS_MAX);
+    Some(now.plus_ms(RETRIES.pause_ms(attempt).max(asked_ms)))
 }
 
 /// Returns what becomes of an attempt to send that failed. One that may have been done is repeated

@@ -4,6 +4,7 @@ use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
 use crate::thread::message::{Part, text_of};
 use crate::thread::spill::{blob_of, shortened};
 use crate::values::digest::Digest;
+use crate::values::error_code::INVALID_ARGUMENTS;
 use crate::values::error_code::{ErrorCategory, LIMIT_REACHED, category_of_tool, is_retryable};
 use crate::values::id::{AgentId, OperationId};
 use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
@@ -13,9 +14,6 @@ use crate::work::step::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
-
-/// The code of a failure for arguments that cannot be read, in the host's own terms.
-const INVALID_ARGUMENTS: &str = "invalid-arguments";
 
 /// The task that a delegation became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

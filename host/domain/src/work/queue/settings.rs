@@ -7,9 +7,11 @@ use crate::values::text::{serde_as_text, words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The inputs that are dropped when one arrives and the queue is at its cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub enum DropPolicy {
     /// Nothing that waits: the arriving input is refused.
     New,
@@ -20,20 +22,25 @@ pub enum DropPolicy {
     Summarize,
 }
 
-/// Milliseconds without a further input before queued ones get their turn; at most
-/// [`DEBOUNCE_MS_MAX`].
+/// Milliseconds without a further input before queued ones get their turn.
 ///
 /// Read from a number of milliseconds or from text such as `500`, `500ms`, `2s`, `1.5m`, `1h`,
 /// `1d`; written as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(try_from = "Value")]
+#[schema(as = QueueDebounce, maximum = 86_400_000)]
 pub struct Debounce(u64);
 
-/// Number of inputs that the queue holds: from 1 to [`CAP_MAX`].
+/// Number of inputs that the queue holds.
 ///
 /// Read from a number or its text, rounded down; written as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(try_from = "Value")]
+#[schema(as = QueueCap, minimum = 1, maximum = 1_000)]
 pub struct Cap(usize);
 
 /// A setting of the queue that cannot be taken, and what to write instead.
@@ -58,12 +65,13 @@ pub enum SettingError {
 }
 
 /// The settings of one input: every field has a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EffectiveQueueRules)]
 pub struct QueueSettings {
     /// Its treatment while the agent is busy.
     pub mode: Mode,
-    /// Time without a further input before it gets its turn. `steer` and `interrupt` do not wait.
+    /// The quiet time before it gets its turn, in milliseconds. `steer` and `interrupt` do not wait.
     pub debounce_ms: Debounce,
     /// Number of inputs that the queue holds.
     pub cap: Cap,
@@ -73,23 +81,24 @@ pub struct QueueSettings {
 
 /// The settings of one level: a message, a session or the operator. A field that is left out is
 /// left to the next level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = QueueRules)]
 pub struct QueueOverride {
-    /// See [`QueueSettings::mode`].
+    /// The mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// See [`QueueSettings::debounce_ms`].
+    /// The quiet time before queued inputs get their turn, in milliseconds.
     #[serde(
         alias = "debounceMs",
         alias = "debounce",
         skip_serializing_if = "Option::is_none"
     )]
     pub debounce_ms: Option<Debounce>,
-    /// See [`QueueSettings::cap`].
+    /// Number of inputs that the queue holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
-    /// See [`QueueSettings::drop`].
+    /// The policy for inputs beyond the cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drop: Option<DropPolicy>,
 }

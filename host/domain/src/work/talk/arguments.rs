@@ -1,9 +1,10 @@
 //! The arguments of a call, as the model wrote them, checked.
 
-use super::{INVALID_ARGUMENTS, MESSAGE, MESSAGE_TIMEOUT_S, TIMEOUT_S_MAX};
+use super::{MESSAGE, MESSAGE_TIMEOUT_S, TIMEOUT_S_MAX};
 use crate::agents::definition::DefinitionId;
 use crate::agents::external::ExternalName;
 use crate::thread::message::Part;
+use crate::values::error_code::INVALID_ARGUMENTS;
 use crate::values::id::{AgentId, SessionId};
 use crate::values::limits::INPUT_BYTES_MAX;
 use crate::work::budget::Budget;

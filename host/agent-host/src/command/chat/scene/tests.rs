@@ -121,8 +121,8 @@ fn a_model_that_refuses_is_told_once_in_the_providers_words() {
 fn a_step_that_failed_is_told_with_what_is_known_of_it() {
     for (data, told) in [
         (
-            json!({ "outcome": "out_of_memory", "detail": "" }),
-            "(a step failed: out_of_memory)",
+            json!({ "outcome": "out-of-memory", "detail": "" }),
+            "(a step failed: out-of-memory)",
         ),
         (
             json!({ "outcome": "trapped", "detail": "at\nmain" }),

@@ -87,15 +87,15 @@ impl Tally {
         self.warnings += unused.count() + warnings;
     }
 
-    /// Returns the result of the command.
-    pub(super) fn result(&self) -> Result<(), Failure> {
+    /// Returns the failure of the command; none where nothing is wrong.
+    pub(super) fn failure(&self) -> Option<Failure> {
         let Self {
             faults,
             refused,
             warnings,
         } = *self;
         let exit = match (faults, refused, warnings) {
-            (0, 0, 0) => return Ok(()),
+            (0, 0, 0) => return None,
             (0, 0, _) => Exit::Failed,
             (0, _, _) => Exit::Refused,
             (_, _, _) => Exit::Usage,
@@ -111,7 +111,7 @@ impl Tally {
             count => format!("{count} {many}"),
         });
         let what = told.collect::<Vec<_>>().join(" and ");
-        Err(Failure::new(exit, anyhow!("the check found {what}")))
+        Some(Failure::new(exit, anyhow!("the check found {what}")))
     }
 }
 
@@ -171,13 +171,13 @@ mod tests {
         ] {
             let mut tally = Tally::default();
             tally.add(standings, warnings);
-            let failure = tally.result().unwrap_err();
+            let failure = tally.failure().unwrap();
             assert_eq!(failure.exit, exit);
             assert!(failure.error.to_string().ends_with(message), "{failure:?}");
         }
         let mut tally = Tally::default();
         tally.add(&agents, 0);
-        assert!(tally.result().is_ok());
+        assert!(tally.failure().is_none());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             refused: 1,
             warnings: 0,
         };
-        let failure = tally.result().unwrap_err();
+        let failure = tally.failure().unwrap();
         assert_eq!(failure.exit, Exit::Usage);
         let told = failure.error.to_string();
         assert!(told.ends_with("1 error and 1 refused capability"), "{told}");

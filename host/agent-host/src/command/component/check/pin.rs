@@ -5,7 +5,6 @@ use crate::command::component::pin_line;
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, text};
-use crate::terminal::Terminal;
 use broker::Entry;
 use domain::event::ComponentAdmitted;
 use serde_json::Value;
@@ -30,25 +29,22 @@ struct Admission {
 
 impl Admissions {
     /// Asks the running host, or reads the data folder where none runs. Nothing is known of a host
-    /// that does not let this be read.
+    /// that does not let this be read; then a note says why.
     pub(super) async fn read(
         loaded: &Loaded,
         components: Vec<String>,
-        terminal: Terminal,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, Option<String>), Failure> {
         if let Some(served) = served(loaded).await {
-            return Ok(Self::of_running(&served));
+            return Ok((Self::of_running(&served), None));
         }
         let dir = loaded.data_dir();
         let read = move || admissions_at_rest(&dir, &components);
         match tokio::task::spawn_blocking(read).await? {
-            Ok(last) => Ok(Self::of_stopped(&last)),
-            Err(OpenError::Locked { .. }) => Ok(Self::default()),
+            Ok(last) => Ok((Self::of_stopped(&last), None)),
+            Err(OpenError::Locked { .. }) => Ok((Self::default(), None)),
             Err(error) => {
-                terminal.notice(&format!(
-                    "note: it is not known which code was admitted before: {error}"
-                ));
-                Ok(Self::default())
+                let note = format!("note: it is not known which code was admitted before: {error}");
+                Ok((Self::default(), Some(note)))
             }
         }
     }

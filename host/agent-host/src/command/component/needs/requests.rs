@@ -2,7 +2,7 @@
 //! refused.
 
 use super::super::lines::{private_addresses, requests};
-use super::slots::at_port;
+use super::at_port;
 use domain::egress::{EgressGrant, Hop, Host, HostPattern, PathPattern, Scheme};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -448,18 +448,12 @@ fn a_source_from_outside_is_read_back() {
         triggered(Some("2"), None),
         triggered(None, None),
     ] {
-        let accepted = InputAccepted {
-            user_id: UserId::local(),
-            input: InputId(Uuid::from_u128(9)),
-            session: SessionId(Uuid::from_u128(2)),
+        let accepted = InputAccepted::of(
+            SessionId(Uuid::from_u128(2)),
+            InputId(Uuid::from_u128(9)),
             source,
-            message: None,
-            model: None,
-            waits_for: None,
-            priority: None,
-            labels: crate::thread::message_labels::MessageLabels::default(),
-            time: NOW,
-        };
+            NOW,
+        );
         let event = Event::InputAccepted(accepted);
         let text = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);

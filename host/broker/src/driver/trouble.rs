@@ -1,36 +1,34 @@
 //! Pauses of a driver after trouble, such as with the store.
 
+use domain::backoff::Backoff;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The first pause, in milliseconds; each further one in a row is twice as long, up to
-/// [`PAUSE_MS_MAX`].
-const PAUSE_MS: u64 = 50;
-/// The longest pause, in milliseconds.
-const PAUSE_MS_MAX: u64 = 5_000;
+/// Pauses after trouble in a row.
+const PAUSES: Backoff = Backoff {
+    first_ms: 50,
+    most_ms: 5_000,
+};
 /// The longest pause of a driver that keeps a place meanwhile for which others wait, in
 /// milliseconds.
 const KEEPING_MS_MAX: u64 = 250;
 
 /// Trouble in a row, and the pause after it.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(super) struct Trouble {
     count: u32,
     until: Option<Instant>,
 }
 
-impl Backoff {
+impl Trouble {
     /// Begins a pause. It is empty after the first trouble in a row, if that was a conflict.
     pub(super) fn begin(&mut self, overtaken: bool, now: Instant) {
-        let doubled = PAUSE_MS
-            .saturating_mul(1 << self.count.min(16))
-            .min(PAUSE_MS_MAX);
-        let pause_ms = if overtaken && self.count == 0 {
+        self.count = self.count.saturating_add(1);
+        let pause_ms = if overtaken && self.count == 1 {
             0
         } else {
-            doubled
+            PAUSES.pause_ms(self.count)
         };
-        self.count = self.count.saturating_add(1);
         self.until = Some(now + Duration::from_millis(pause_ms));
     }
 
@@ -64,16 +62,16 @@ mod tests {
     #[tokio::test]
     async fn pauses_grow_while_trouble_goes_on_and_begin_anew_after_it() {
         let now = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut trouble = Trouble::default();
         let mut pause = |overtaken: bool, ends: bool| {
-            backoff.begin(overtaken, now);
-            let pause = backoff
+            trouble.begin(overtaken, now);
+            let pause = trouble
                 .until()
                 .map(|until| u64::try_from((until - now).as_millis()).unwrap());
-            backoff.cut_short();
-            assert_eq!(backoff.until(), None);
+            trouble.cut_short();
+            assert_eq!(trouble.until(), None);
             if ends {
-                backoff.end();
+                trouble.end();
             }
             pause.unwrap()
         };
@@ -101,10 +99,10 @@ mod tests {
     #[tokio::test]
     async fn who_keeps_a_place_never_pauses_for_long() {
         let now = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut trouble = Trouble::default();
         let pauses = std::array::from_fn::<_, 5, _>(|_| {
-            backoff.begin_keeping(now);
-            backoff.until().map(|until| (until - now).as_millis())
+            trouble.begin_keeping(now);
+            trouble.until().map(|until| (until - now).as_millis())
         });
         assert_eq!(pauses, [50, 100, 200, 250, 250].map(Some));
     }
