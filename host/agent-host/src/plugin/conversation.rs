@@ -11,7 +11,7 @@ use super::tools::Tested;
 use super::view::Situation;
 use crate::failure::Failure;
 use anyhow::anyhow;
-use domain::basis::{Basis, ResolvedConfigDigests};
+use domain::basis::Basis;
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, InputAccepted, RunStarted, Source};

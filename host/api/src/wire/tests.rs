@@ -515,7 +515,7 @@ fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
     let input = InputId(Uuid::from_u128(5));
     let accepted = |message: Option<Draft>| {
         event::Event::InputAccepted(event::InputAccepted {
-            user_id: Some(UserId::local()),
+            user_id: UserId::local(),
             message,
             ..event::InputAccepted::of(session, input, event::Source::Api, Timestamp(1))
         })

@@ -86,7 +86,7 @@ impl First {
     ) -> Event {
         match self {
             Self::Words(input, kind) => Event::InputAccepted(InputAccepted {
-                user_id: Some(command.user.clone()),
+                user_id: command.user.clone(),
                 message: Some(arriving::draft(
                     arriving,
                     &command.user,

@@ -451,7 +451,7 @@ impl Accepting<'_> {
     /// Returns the event of the acceptance.
     fn event(&self, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
         Event::InputAccepted(InputAccepted {
-            user_id: Some(self.command.user.clone()),
+            user_id: self.command.user.clone(),
             message: Some(arriving::draft(self.arriving, &self.command.user, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),

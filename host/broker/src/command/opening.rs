@@ -310,7 +310,7 @@ impl PlannedSession<'_> {
     /// Returns the input with which a structured session begins.
     fn first_input(&self) -> InputAccepted {
         InputAccepted {
-            user_id: Some(self.command.user.clone()),
+            user_id: self.command.user.clone(),
             ..InputAccepted::of(self.session, fresh::input(), Source::Opening, self.now)
         }
     }

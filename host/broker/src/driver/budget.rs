@@ -193,7 +193,6 @@ mod tests {
     use domain::id::{InputId, RunId, SessionId};
     use domain::limits::TurnLimits;
     use domain::time::Timestamp;
-    use domain::user::UserId;
     use uuid::Uuid;
 
     fn input(number: u128, source: Source) -> InputAccepted {

@@ -190,12 +190,8 @@ impl SessionContext {
         let definition = led.definition;
         Ok(RunStarted {
             session_type: session.session_type.clone(),
-            resolved_config: self
-                .served
-                .resolved_configs
-                .of(&definition.agent_id)
-                .map(|resolved| resolved.digests()),
-            configuration: Some(self.served.version),
+            resolved_config: self.served.resolved_configs.resolved(definition).digests(),
+            configuration: self.served.version,
             persona: session.persona.clone(),
             base: session.head,
             base_message: session.head_message,

@@ -11,7 +11,6 @@ use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
-use domain::authority::Caller;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::Event;
 use domain::id::OperationId;

@@ -439,7 +439,7 @@ impl Scope<'_> {
             answers: None,
         });
         let accepted = InputAccepted {
-            user_id: Some(started.user_id.clone()),
+            user_id: started.user_id.clone(),
             message,
             ..InputAccepted::of(session, input, source, self.now)
         };

@@ -421,14 +421,14 @@ impl ToRead<'_> {
 
     fn accepted(&self, reader: SessionId, input: InputId, handed: &Handed) -> InputAccepted {
         InputAccepted {
-            user_id: Some(self.session.user_id.clone()),
+            user_id: self.session.user_id.clone(),
             message: Some(handed.draft.clone()),
             ..InputAccepted::of(
                 reader,
                 input,
                 Source::Dispatch {
                     reply_to: None,
-                    from: self.agent.path.clone(),
+                    from: self.agent.path.to_string(),
                     deadline: None,
                     depth: 0,
                     hops: 0,

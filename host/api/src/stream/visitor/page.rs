@@ -58,7 +58,6 @@ mod tests {
     use domain::event::Source;
     use domain::id::{InputId, SessionId};
     use domain::time::Timestamp;
-    use domain::user::UserId;
     use uuid::Uuid;
 
     fn own(position: u64) -> Line {

@@ -313,14 +313,14 @@ pub struct InputAccepted {
 }
 
 impl InputAccepted {
-    /// Returns an input without a message, from nobody in particular.
+    /// Returns an input without a message, of the user `local`.
     #[must_use]
     pub fn of(session: SessionId, input: InputId, source: Source, time: Timestamp) -> Self {
         Self {
             input,
             session,
             source,
-            user_id: None,
+            user_id: UserId::local(),
             message: None,
             model: None,
             waits_for: None,

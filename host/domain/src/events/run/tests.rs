@@ -27,7 +27,6 @@ use crate::thread::model::{Reply, Stop};
 use crate::values::digest::Salt;
 use crate::values::id::{AgentId, RunId, SessionId};
 use crate::work::approval::{Approval, Exact};
-use crate::work::basis::ResolvedConfigDigests;
 use crate::work::delegate::Priority;
 use crate::work::operation::Attempt;
 use crate::work::operation::{CallUsage, Continuation, Kept};

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::access::tool::EffectClass;
-use crate::access::user::UserId;
 use crate::events::event::InputAccepted;
 use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
