@@ -7,8 +7,7 @@
 //! and so have the calls of a batch that the limits of the turn cut short.
 //! An agent that starts operations itself gives them other keys.
 
-use crate::agent::Agent;
-use crate::agent::Verdict;
+use crate::agent::{Agent, Verdict};
 use crate::content::{Message, MessageId, ModelCall};
 use crate::news::{News, Outcome, Settlement};
 use crate::operation::{Operation, Toolset};

@@ -4,8 +4,7 @@
 mod reading;
 
 use crate::listing;
-use crate::symbols::Language;
-use crate::symbols::{Open, Symbol};
+use crate::symbols::{Language, Open, Symbol};
 use crate::task::{MODEL_TOKENS_MIN, REPLY_BYTES_MAX, hidden_request, need_tools, text_from};
 use agent_host_sdk::{Operation, Settlement, Step, Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,7 @@
 //! user's and the answer always is: both come after it, as the user's and between fences.
 
 use crate::attempt::{Answered, Attempt, Status};
-use crate::exam::order;
-use crate::exam::{Criterion, Exam};
+use crate::exam::{Criterion, Exam, order};
 use crate::memory::Memory;
 use agent_host_sdk::{
     Answer, Effect, ModelRequest, News, Operation, Settlement, Step, Turn, Unreadable, fenced,

@@ -2,8 +2,7 @@
 
 use crate::disk::Kind;
 use crate::folders::{Folders, GrantedPath};
-use crate::read::Line;
-use crate::read::open_text;
+use crate::read::{Line, open_text};
 use crate::walk::{DEPTH_MAX, Extent, Stopwatch, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
 use regex::bytes::{Regex, RegexBuilder};

@@ -23,6 +23,18 @@ enum Quote {
     Before(&'static str),
 }
 
+/// WhatsApp's marks.
+const WHATSAPP: Dialect = Dialect {
+    strong: ("*", "*"),
+    emphasis: ("_", "_"),
+    strike: ("~", "~"),
+    code: ("`", "`"),
+    block: ("```\n", "\n```"),
+    quote: Quote::Before("> "),
+    escape: str::to_owned,
+    link: named_link,
+};
+
 /// The text in Telegram's HTML (Bot API, `parse_mode: HTML`).
 #[must_use]
 pub fn telegram(text: &str) -> String {
@@ -53,19 +65,7 @@ pub fn telegram(text: &str) -> String {
 /// The text with WhatsApp's marks.
 #[must_use]
 pub fn whatsapp(text: &str) -> String {
-    written(
-        text,
-        &Dialect {
-            strong: ("*", "*"),
-            emphasis: ("_", "_"),
-            strike: ("~", "~"),
-            code: ("`", "`"),
-            block: ("```\n", "\n```"),
-            quote: Quote::Before("> "),
-            escape: str::to_owned,
-            link: named_link,
-        },
-    )
+    written(text, &WHATSAPP)
 }
 
 /// The text with Slack's marks (`mrkdwn`).
@@ -74,12 +74,6 @@ pub fn slack(text: &str) -> String {
     written(
         text,
         &Dialect {
-            strong: ("*", "*"),
-            emphasis: ("_", "_"),
-            strike: ("~", "~"),
-            code: ("`", "`"),
-            block: ("```\n", "\n```"),
-            quote: Quote::Before("> "),
             escape: escape_html,
             link: |label, url| {
                 let plain = !url.contains(['|', '<', '>', ' ']);
@@ -89,6 +83,7 @@ pub fn slack(text: &str) -> String {
                     format!("{label} ({})", escape_html(url))
                 }
             },
+            ..WHATSAPP
         },
     )
 }
@@ -104,9 +99,7 @@ pub fn plain(text: &str) -> String {
             strike: ("", ""),
             code: ("", ""),
             block: ("", ""),
-            quote: Quote::Before("> "),
-            escape: str::to_owned,
-            link: named_link,
+            ..WHATSAPP
         },
     )
 }

@@ -8,8 +8,7 @@ mod question;
 mod score;
 
 pub use crate::question::{Question, Widget};
-pub use crate::score::Solution;
-pub use crate::score::{JUDGE_TOKENS_MAX, Judgement, judgement_schema, read_judgement};
+pub use crate::score::{JUDGE_TOKENS_MAX, Judgement, Solution, judgement_schema, read_judgement};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

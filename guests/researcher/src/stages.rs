@@ -5,10 +5,11 @@ use crate::memory::{Doing, Research, Stage};
 use crate::notes::{NOTES_MAX, Noted, Plan, Question};
 use crate::prompts::Prompts;
 use crate::report::{Draft, reasons, written};
-use crate::session::Begins;
-use crate::session::Desk;
-use crate::sources::{HITS_MAX, PAGE_CHARS, Page, Place, Source, State};
-use crate::sources::{fetched, found_files, hits, one_line, read_blob, text};
+use crate::session::{Begins, Desk};
+use crate::sources::{
+    HITS_MAX, PAGE_CHARS, Page, Place, Source, State, fetched, found_files, hits, one_line,
+    read_blob, text,
+};
 use crate::task::Task;
 use agent_host_sdk::{Effect, ModelRequest, Operation, Settlement};
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! One step of a dialogue: what has happened is taken in, then it goes on or ends.
 
-use crate::dialogue::Config;
-use crate::dialogue::{Dialogue, Doing, MEMO_FORMAT, Open};
+use crate::dialogue::{Config, Dialogue, Doing, MEMO_FORMAT, Open};
 use crate::memory::Memory;
 use crate::prompts::Prompts;
 use agent_host_sdk::{

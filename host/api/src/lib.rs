@@ -12,8 +12,8 @@
 //! - `wire.rs`, `wire/`: public JSON. Sessions, agents and dead letters are in `wire/view.rs`
 //!   (`SessionView`, its list form `SessionRowView`, `AgentView`), structured sessions in
 //!   `wire/session.rs` and `wire/active_session.rs`, turns in `wire/turn.rs`, messages in
-//!   `wire/message.rs`, operations in `wire/operation.rs`, events in `wire/event.rs` and in
-//!   `wire/*_event.rs`, frames of event streams in `wire/frame_name.rs`
+//!   `wire/message.rs`, operations in `wire/operation.rs`, events in `wire/event.rs` and
+//!   `wire/event/`, frames of event streams in `wire/frame.rs` and `wire/session_frame.rs`
 //! - `input.rs`, `input/`: bodies, queries, paths and idempotency keys; `cursor.rs`: tokens of
 //!   pages
 //! - `respond.rs`: the response to a request that made something

@@ -9,7 +9,8 @@ pub(crate) use headers::announce_deprecation;
 
 use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use crate::wire::{CodedSchema, EphemeralName, FrameName, VisitorFrame, telemetry_schemas};
+use crate::stream::visitor::VisitorFrame;
+use crate::wire::{CodedSchema, LogFrame, SessionFrame, telemetry_schemas};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -282,7 +283,7 @@ fn add_schemas(
         others,
     } in schemas
     {
-        references.insert(key.to_owned(), reference(&name));
+        references.insert(key, reference(&name));
         components.schemas.extend(others);
         components.schemas.insert(name, schema);
     }
@@ -297,11 +298,11 @@ pub(crate) fn is_stream(operation: &Operation) -> bool {
 
 /// Describes the frames of event streams, by view and name.
 fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
-    let session = add_schemas(document, FrameName::schemas());
-    let mut log = add_schemas(document, EphemeralName::schemas());
+    let session = add_schemas(document, CodedSchema::frames::<SessionFrame<'_>>(""));
+    let mut log = add_schemas(document, CodedSchema::frames::<LogFrame<'_>>(""));
     log.insert("*".to_owned(), reference("Event"));
     let telemetry = add_schemas(document, telemetry_schemas());
-    let chat = add_schemas(document, VisitorFrame::schemas());
+    let chat = add_schemas(document, CodedSchema::frames::<VisitorFrame<'_>>("Visitor"));
     let paths = document.paths.paths.iter_mut();
     for (path, operation) in paths.filter_map(|(path, item)| Some((path, item.get.as_mut()?))) {
         if !is_stream(operation) {

@@ -6,39 +6,34 @@
 //! `sha256:` and hexadecimal digits.
 
 mod active_session;
-mod agent_event;
 mod audit;
 mod component;
-mod connector_event;
 mod definition;
 mod delivery;
 mod event;
 mod file;
 mod frame;
-mod frame_name;
 mod key;
-mod label_event;
 mod message;
 mod note;
 mod operation;
 mod path;
 mod quarantine;
 mod queue;
-mod run_event;
 mod session;
 mod session_event;
+mod session_frame;
 mod spawned;
 mod task;
 mod telemetry;
 #[cfg(test)]
 mod tests;
 mod trigger;
-mod trigger_event;
 mod turn;
 mod values;
 mod view;
 
-pub(crate) use audit::{AuditLine, audit};
+pub(crate) use audit::{AuditLine, AuditSubject, audit};
 pub use component::{ComponentView, component};
 pub(crate) use definition::{
     AgentSessionsView, DefinitionEntryView, LeftOutDefinitionView, agent_sessions,
@@ -50,8 +45,7 @@ pub(crate) use delivery::{
 };
 pub(crate) use event::{Event, event};
 pub(crate) use file::{FileView, file};
-pub(crate) use frame::frame;
-pub(crate) use frame_name::{CodedSchema, EphemeralName, FrameName, VisitorFrame};
+pub(crate) use frame::{CodedSchema, LogFrame, log_frame, written};
 pub(crate) use key::{KeyView, key};
 pub(crate) use message::{MessageView, message};
 pub(crate) use note::{NoteView, note};
@@ -65,10 +59,11 @@ pub(crate) use session::{
     ControlMode, ItemView, PastSessionView, PendingActionView, SessionPhase, UiStateView,
     control_mode, item, past_session, pending_actions, status, status_or_expired, ui_state,
 };
-pub(crate) use session_event::{SessionEvent, message_accepted, session_events, session_frame};
+pub(crate) use session_event::{ephemeral_frame, message_accepted, session_frames};
+pub(crate) use session_frame::{Repeatable, SessionFrame};
 pub(crate) use spawned::{Spawned, spawned};
 pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
-pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
+pub(crate) use telemetry::{LAG, TelemetryLag, telemetry_event, telemetry_schemas};
 pub(crate) use trigger::{TriggerRunView, TriggerView, trigger, trigger_run};
 pub(crate) use turn::{
     FoundView, PartingView, TreeTurnView, TurnView, found, parting, run_of, tree_turn, turn,
@@ -79,13 +74,3 @@ pub(crate) use view::{
     AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter,
     dead_letter_detail, session, session_row,
 };
-
-use serde_json::Value;
-
-/// Returns an object with the fields of another one added.
-pub(crate) fn extended(mut object: Value, more: Value) -> Value {
-    if let (Value::Object(fields), Value::Object(more)) = (&mut object, more) {
-        fields.extend(more);
-    }
-    object
-}

@@ -1,8 +1,7 @@
 //! The sequence of gates, once for each hop.
 
 use crate::awake::{Instant, sleep_until};
-use crate::body::Gzip;
-use crate::body::{Body, Open, Response};
+use crate::body::{Body, Gzip, Open, Response};
 use crate::dial::{Deadline, Dial, Resolve};
 use crate::error::{EgressError, Refused, TooLarge};
 use crate::exchange::{Link, Unanswered, exchange};
@@ -11,8 +10,7 @@ use crate::leg::{Head, Leg};
 use crate::limits::Limits;
 use crate::pool::{ConnectionKey, Home, Pool};
 use crate::record::Trace;
-use crate::request::{Caller, Request};
-use crate::request::{RequestPermit, RequestSemaphore};
+use crate::request::{Caller, Request, RequestPermit, RequestSemaphore};
 use crate::wire::{ByteBudget, Meter};
 use bytes::Bytes;
 use domain::egress::{EgressGrant, RequestLimits, Target, TargetError, permit};

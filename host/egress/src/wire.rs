@@ -1,12 +1,11 @@
 //! The wire: counts what passes, and stops it where it is too much or a budget is spent.
 
 use crate::limits::PRELUDE_BYTES_MAX;
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The count of what has passed on one hop, and the reason for a stop.

@@ -6,7 +6,7 @@ use crate::read::components::newest_admissions;
 use crate::read::kept::{Kept, kept};
 use crate::readers::connect;
 use crate::schema;
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use domain::event::ComponentAdmitted;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub fn kept_at_rest(dir: &Path) -> Result<Kept, OpenError> {
 
 fn read_at_rest<T: Default>(
     dir: &Path,
-    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+    read: impl FnOnce(&Sql<'_>) -> sql::Result<T>,
 ) -> Result<T, OpenError> {
     let path = dir.join(DATABASE);
     let is_there = path.try_exists();

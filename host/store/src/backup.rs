@@ -15,13 +15,12 @@ use crate::open::{
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::schema;
-use crate::sql::{Columns, Source, Sql, to_json};
+use crate::sql::{self, Connection, Source, Sql, to_json};
 use crate::store::Store;
 use crate::verify::{self, Verification, VerificationFault};
 use crate::writer::Request;
 use domain::digest::Digest;
 use domain::time::Timestamp;
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -182,7 +181,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
-    let failed = |error: rusqlite::Error| BackupError::Database {
+    let failed = |error: sql::Error| BackupError::Database {
         source: error.into(),
     };
     let target = copy(writer, to).map_err(|error| match error {
@@ -195,22 +194,20 @@ fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
 }
 
 /// The mark of a store; none when it was made of no backup, or that was seen to.
-fn mark(sql: &Sql<'_>) -> rusqlite::Result<Option<BackupMark>> {
-    sql.row("SELECT value FROM meta WHERE name = ?1", [MARK], |row| {
-        row.json(0)
-    })
+fn mark(sql: &Sql<'_>) -> sql::Result<Option<BackupMark>> {
+    sql.json("SELECT value FROM meta WHERE name = ?1", [MARK])
 }
 
 /// Marks a copy of a store, in place of the mark that the store may have itself.
-fn set_mark(sql: &Sql<'_>, made_at: Timestamp) -> rusqlite::Result<()> {
-    let position = Head::read(sql)?.position;
+fn set_mark(sql: &Sql<'_>, made_at: Timestamp) -> sql::Result<()> {
+    let position = Head::stored(sql)?.position;
     let mark = BackupMark { made_at, position };
     meta::note(sql, MARK, &to_json(&mark)?)
 }
 
 /// Takes the mark away: within the transaction that says what became of the work that was under
 /// way.
-pub(crate) fn unmark(sql: &Sql<'_>) -> rusqlite::Result<()> {
+pub(crate) fn unmark(sql: &Sql<'_>) -> sql::Result<()> {
     meta::remove(sql, MARK)
 }
 
@@ -269,7 +266,7 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
 }
 
 /// Marks a store that was made from a copy that is no backup, with the time of its last event.
-fn mark_if_copied(database: &Path) -> rusqlite::Result<()> {
+fn mark_if_copied(database: &Path) -> sql::Result<()> {
     let connection = Connection::open(database)?;
     let sql = Sql::new(&connection);
     if mark(&sql)?.is_none() {
@@ -292,7 +289,7 @@ fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), Res
         path: backup.to_owned(),
         detail,
     };
-    let unreadable = |error: rusqlite::Error| damaged(error.to_string());
+    let unreadable = |error: sql::Error| damaged(error.to_string());
     assert_sqlite()?;
     let connection = connect(database).map_err(unreadable)?;
     quick_check(&connection, backup).map_err(|error| damaged(error.to_string()))?;

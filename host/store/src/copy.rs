@@ -5,8 +5,8 @@
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::scratch::{self, Scratch};
+use crate::sql::{self, Connection};
 use crate::writer::Request;
-use rusqlite::Connection;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ pub(crate) enum Uncopied {
     /// The store was closed.
     Closed,
     /// The database or the file did not do something.
-    Database(rusqlite::Error),
+    Database(sql::Error),
 }
 
 /// Has a store's writer copy its database to an empty file, and waits for it. A waiting caller does

@@ -12,12 +12,8 @@ impl Store {
     /// Returns a note of the edge.
     pub async fn edge_note(&self, name: &'static str) -> Result<Option<String>, ReadError> {
         let name = format!("{OF_EDGE}{name}");
-        self.point_read(move |sql| {
-            sql.row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
-                row.get(0)
-            })
-        })
-        .await
+        self.point_read(move |sql| sql.one("SELECT value FROM meta WHERE name = ?1", [name]))
+            .await
     }
 
     /// Keeps a note of the edge, in place of an earlier one of this name. It takes a turn of the

@@ -1,14 +1,12 @@
 //! Events as rows: how they are written, read back, and what of a row its hash commits to.
 
 use crate::fault;
-use crate::sql::{Columns, Sql, unreadable};
+use crate::sql::{self, Args, Cells, FromRow, Sql, row, select, text, unreadable};
 use domain::chain::{GENESIS, Link};
 use domain::digest::{Digest, Salt};
 use domain::event::upcast::{NotKnown, is_retired, upcast};
 use domain::event::{Event, Recorded, Subject, kinds};
-use domain::id::{EventId, InputId};
 use domain::time::Timestamp;
-use rusqlite::Row;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess};
@@ -16,14 +14,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The columns of [`read`], in order, for a `SELECT` on `events`.
-macro_rules! event_columns {
-    () => {
-        "position, stream, version, id, kind, agent, session, run, actor, causation, correlation, \
-         time, hash, payload"
-    };
-}
-pub(crate) use event_columns;
+/// The columns of a [`Recorded`], for a `SELECT` on `events`.
+pub(crate) const EVENT_COLUMNS: &str = "position, stream, version, id, kind, agent, session, run, \
+                                        actor, causation, correlation, time, hash, payload";
 
 /// An event as its type and its payload.
 pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Error> {
@@ -135,84 +128,99 @@ impl<'de> MapAccess<'de> for Tagged<'de> {
     }
 }
 
-/// Reads the event whose kind and payload begin at a column; none when it was erased.
-pub(crate) fn decode_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
-    let kind: String = row.get(column)?;
-    let payload = row
-        .get_ref(column + 1)?
-        .as_blob_or_null()
-        .map_err(|error| unreadable(column + 1, error))?;
-    payload
-        .map(|payload| decode(&kind, payload))
-        .transpose()
-        .map_err(|error| unreadable(column + 1, error))
-}
+/// An event to which a row points, `e` in its statement; none when it was erased, or there is none.
+pub(crate) struct StoredEvent(pub(crate) Option<Event>);
 
-/// Reads a row of [`event_columns`].
-pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
-    let kind: String = row.get(4)?;
-    let payload = row
-        .get_ref(13)?
-        .as_blob_or_null()
-        .map_err(|error| unreadable(13, error))?;
-    let position = row.uint(0)?;
-    if let Some(payload) = payload {
-        fault::read(payload);
+impl StoredEvent {
+    pub(crate) const COLUMNS: &str = "e.kind, e.payload";
+
+    /// Returns what the event says if it is of the kind that it has to be; none when there is none.
+    pub(crate) fn only<T>(
+        self,
+        read: impl FnOnce(Event) -> Option<T>,
+        otherwise: &'static str,
+    ) -> sql::Result<Option<T>> {
+        let said = self.0.map(|event| read(event).ok_or(otherwise));
+        said.transpose()
+            .map_err(|otherwise| unreadable("kind", otherwise))
     }
-    let event = payload
-        .map(|payload| decode(&kind, payload))
-        .transpose()
-        .map_err(|source| unreadable(13, UnreadAt { position, source }))?;
-    Ok(Recorded {
-        position,
-        stream: row.get(1)?,
-        version: row.uint(2)?,
-        id: row.id(3)?,
-        kind,
-        event,
-        subject: Subject {
-            agent: row.id_opt(5)?,
-            session: row.id_opt(6)?,
-            run: row.id_opt(7)?,
-        },
-        actor: row.get(8)?,
-        causation: row.id_opt::<EventId>(9)?,
-        correlation: row.id_opt::<InputId>(10)?,
-        time: Timestamp(row.uint(11)?),
-        hash: row.digest(12)?,
-    })
 }
 
-/// The end of the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
-    /// The last event's position; 0 before the first.
-    pub(crate) position: u64,
-    /// The last event's hash.
-    pub(crate) hash: Digest,
+impl FromRow for StoredEvent {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let kind: Option<String> = cells.next("kind")?;
+        let event = match (kind, cells.next_bytes("payload")?) {
+            (Some(kind), Some(payload)) => Some(decode(&kind, &payload)),
+            (Some(_) | None, _) => None,
+        };
+        let event = event.transpose();
+        Ok(Self(event.map_err(|error| unreadable("payload", error))?))
+    }
+}
+
+/// Reads the event to which a statement leads, by its kind and payload; none when there is none, or
+/// it was erased.
+pub(crate) fn event(
+    sql: &Sql<'_>,
+    text: &'static str,
+    args: impl Args,
+) -> sql::Result<Option<Event>> {
+    let stored: Option<StoredEvent> = sql.one(text, args)?;
+    Ok(stored.and_then(|stored| stored.0))
+}
+
+impl FromRow for Recorded {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let mut recorded = Self {
+            position: cells.next("position")?,
+            stream: cells.next("stream")?,
+            version: cells.next("version")?,
+            id: cells.next("id")?,
+            kind: cells.next("kind")?,
+            event: None,
+            subject: Subject {
+                agent: cells.next("agent")?,
+                session: cells.next("session")?,
+                run: cells.next("run")?,
+            },
+            actor: cells.next("actor")?,
+            causation: cells.next("causation")?,
+            correlation: cells.next("correlation")?,
+            time: cells.next("time")?,
+            hash: cells.next("hash")?,
+        };
+        if let Some(payload) = cells.next_bytes("payload")? {
+            fault::read(&payload);
+            let position = recorded.position;
+            let event = decode(&recorded.kind, &payload)
+                .map_err(|source| unreadable("payload", UnreadAt { position, source }))?;
+            recorded.event = Some(event);
+        }
+        Ok(recorded)
+    }
+}
+
+row! {
+    /// The end of the chain.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct Head from "head" {
+        /// The last event's position; 0 before the first.
+        pub(crate) position: u64,
+        /// The last event's hash.
+        pub(crate) hash: Digest,
+    }
 }
 
 impl Head {
     /// Reads the event that was stored last.
-    pub(crate) fn read(sql: &Sql<'_>) -> rusqlite::Result<Self> {
-        let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
-            Ok(Self {
-                position: row.uint(0)?,
-                hash: row.digest(1)?,
-            })
-        })?;
+    pub(crate) fn stored(sql: &Sql<'_>) -> sql::Result<Self> {
+        let recorded = sql.one(select!(Head, "WHERE id = 1"), [])?;
         Ok(recorded.unwrap_or(Self {
             position: 0,
             hash: GENESIS,
         }))
     }
 }
-
-/// The columns of [`RawEvent::read`], in order.
-pub(crate) const RAW_EVENTS_AFTER: &str = "SELECT position, stream, version, id, kind, agent, \
-                                           session, run, actor, causation, \
-     correlation, time, hash, payload, salt, payload_digest FROM events WHERE position > ?1 ORDER \
-     BY position LIMIT ?2";
 
 /// A row as it stands, for checking it: nothing in it is believed.
 #[derive(Debug)]
@@ -233,33 +241,43 @@ pub(crate) struct RawEvent {
     time: u64,
 }
 
-impl RawEvent {
-    /// Reads a row of [`RAW_EVENTS_AFTER`].
-    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let bytes = |column| {
-            row.get_ref(column)?
-                .as_blob_or_null()
-                .map_err(|error| unreadable(column, error))
-        };
+impl FromRow for RawEvent {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         Ok(Self {
-            position: row.uint(0)?,
-            stream: row.get(1)?,
-            version: row.uint(2)?,
-            id: row.get(3)?,
-            kind: row.get(4)?,
-            subject: [row.get(5)?, row.get(6)?, row.get(7)?],
-            actor: row.get(8)?,
-            causation: row.get(9)?,
-            correlation: row.get(10)?,
-            time: row.uint(11)?,
-            hash: bytes(12)?.and_then(|hash| hash.try_into().ok()).map(Digest),
-            payload: bytes(13)?.map(<[u8]>::to_vec),
-            salt: bytes(14)?.and_then(|salt| salt.try_into().ok()).map(Salt),
-            payload_digest: bytes(15)?
-                .and_then(|digest| digest.try_into().ok())
-                .map(Digest),
+            position: cells.next("position")?,
+            stream: cells.next("stream")?,
+            version: cells.next("version")?,
+            id: cells.next("id")?,
+            kind: cells.next("kind")?,
+            subject: [
+                cells.next("agent")?,
+                cells.next("session")?,
+                cells.next("run")?,
+            ],
+            actor: cells.next("actor")?,
+            causation: cells.next("causation")?,
+            correlation: cells.next("correlation")?,
+            time: cells.next("time")?,
+            hash: of_length(cells.next_bytes("hash")?).map(Digest),
+            payload: cells.next_bytes("payload")?.map(Cow::into_owned),
+            salt: of_length(cells.next_bytes("salt")?).map(Salt),
+            payload_digest: of_length(cells.next_bytes("payload_digest")?).map(Digest),
         })
     }
+}
+
+/// Returns bytes if they are as many as they have to be.
+fn of_length<const N: usize>(bytes: Option<Cow<'_, [u8]>>) -> Option<[u8; N]> {
+    (*bytes?).try_into().ok()
+}
+
+impl RawEvent {
+    /// The statement for events after the position `?1`, at most `?2`.
+    pub(crate) const AFTER: &str = text!(
+        "SELECT ",
+        EVENT_COLUMNS,
+        ", salt, payload_digest FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+    );
 
     pub(crate) fn time(&self) -> Timestamp {
         Timestamp(self.time)

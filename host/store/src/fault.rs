@@ -5,6 +5,7 @@
 //! these passages, `panic@name:N..` from the N-th on. Without debug assertions all of this is
 //! compiled to nothing.
 
+use crate::sql::{self, Failure};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,20 +111,16 @@ pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
 ///
 /// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts one that
 /// is stored. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
-pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
+pub(crate) fn refuse(payload: &[u8]) -> sql::Result<()> {
     static CONTRADICTS: Words = Words::new();
     static MISREADS: Words = Words::new();
 
     let reason = "a test wants it so";
     if has_words(&CONTRADICTS, "AGENT_HOST_CONTRADICTS_ON", payload) {
-        let constraint = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT);
-        return Err(rusqlite::Error::SqliteFailure(
-            constraint,
-            Some(reason.to_owned()),
-        ));
+        return Err(sql::Error::failed(Failure::Constraint, reason));
     }
     if has_words(&MISREADS, "AGENT_HOST_MISREADS_ON", payload) {
-        return Err(crate::sql::unreadable(0, reason));
+        return Err(sql::unreadable("payload", reason));
     }
     Ok(())
 }

@@ -9,10 +9,9 @@ use crate::fault;
 use crate::meta;
 use crate::panics::caught;
 use crate::projections::{indexed_body, owner_token};
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Connection, Failure, Json, Sql, insert, named};
 use domain::id::AgentId;
 use domain::message::Message;
-use rusqlite::params;
 
 /// Rows that are indexed in one transaction.
 pub(crate) const ROWS_MAX: u64 = 256;
@@ -20,6 +19,26 @@ pub(crate) const ROWS_MAX: u64 = 256;
 const BYTES_MAX: usize = 256 << 10;
 /// Name of the note of the last row that was indexed.
 const INDEXED: &str = "indexed";
+
+/// In a statement, the rows `r` that have any of `:words`, and their rank: the less, the better.
+pub(crate) struct Search {
+    pub(crate) found: &'static str,
+    pub(crate) matches: &'static str,
+    pub(crate) rank: &'static str,
+}
+
+/// Messages of committed turns, and notes.
+pub(crate) const ALL: Search = Search {
+    found: "recall_index JOIN recall r ON r.id = recall_index.rowid",
+    matches: "recall_index MATCH :words",
+    rank: "bm25(recall_index, 0.0, 1.0)",
+};
+/// Notes, by an index that has nothing else.
+pub(crate) const NOTES: Search = Search {
+    found: "notes_index JOIN recall r ON r.id = notes_index.rowid",
+    matches: "notes_index MATCH :words",
+    rank: "bm25(notes_index, 0.0, 1.0)",
+};
 
 /// The words of a row.
 pub(crate) struct Words {
@@ -32,18 +51,17 @@ pub(crate) struct Words {
 }
 
 /// The last row that was indexed, or had nothing to be indexed; 0 before the first.
-pub(crate) fn cursor(sql: &Sql<'_>) -> rusqlite::Result<i64> {
+pub(crate) fn cursor(sql: &Sql<'_>) -> sql::Result<i64> {
     Ok(sql
-        .row(
+        .one(
             "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'",
             [],
-            |row| row.get(0),
         )?
         .unwrap_or(0))
 }
 
 /// Returns whether there are rows that the index does not have.
-pub(crate) fn is_behind(sql: &Sql<'_>) -> rusqlite::Result<bool> {
+pub(crate) fn is_behind(sql: &Sql<'_>) -> sql::Result<bool> {
     let text = "SELECT 1 FROM recall WHERE id > coalesce((SELECT CAST(value AS INTEGER) FROM meta \
                 WHERE name = 'indexed'), 0) LIMIT 1";
     sql.exists(text, [])
@@ -51,7 +69,7 @@ pub(crate) fn is_behind(sql: &Sql<'_>) -> rusqlite::Result<bool> {
 
 /// Returns whether the index has a row. It lacks rows without words, and those over whose words
 /// the host panicked.
-pub(crate) fn has(sql: &Sql<'_>, id: i64) -> rusqlite::Result<bool> {
+pub(crate) fn has(sql: &Sql<'_>, id: i64) -> sql::Result<bool> {
     sql.exists("SELECT 1 FROM recall_index_docsize WHERE id = ?1", [id])
 }
 
@@ -60,12 +78,11 @@ pub(crate) fn has(sql: &Sql<'_>, id: i64) -> rusqlite::Result<bool> {
 ///
 /// A row over which this panics is passed over, and not found. Otherwise it would end the process
 /// at every start.
-pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
+pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> sql::Result<bool> {
     let before = cursor(sql)?;
-    let ids: Vec<i64> = sql.rows(
-        "SELECT id FROM recall WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
-        params![before, last, int(ROWS_MAX)],
-        |row| row.get(0),
+    let ids: Vec<i64> = sql.all(
+        "SELECT id FROM recall WHERE id > :id AND id <= :last ORDER BY id LIMIT :limit",
+        named![id = before, last, limit = ROWS_MAX],
     )?;
     let mut bytes = 0;
     let mut indexed = before;
@@ -92,27 +109,40 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
 }
 
 /// Indexes a row, and returns the bytes of its words.
-fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
+fn index_row(sql: &Sql<'_>, id: i64) -> sql::Result<usize> {
     let Some(words) = readable(words_of(sql, id), id)? else {
         return Ok(0);
     };
     let text = &words.text;
     fault::index(text);
     let owner = owner_token(words.agent);
-    let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
-    sql.execute(put, params![id, owner, indexed_body(text)])?;
+
+    insert!(
+        sql,
+        recall_index {
+            rowid: id,
+            agent: owner,
+            body: indexed_body(text)
+        }
+    )?;
     if words.is_note {
-        let put = "INSERT INTO notes_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
-        sql.execute(put, params![id, owner, indexed_body(text)])?;
+        insert!(
+            sql,
+            notes_index {
+                rowid: id,
+                agent: owner,
+                body: indexed_body(text)
+            }
+        )?;
     }
     Ok(text.len())
 }
 
 /// Returns the words of a row, or none where they cannot be read. The rows after it are still
 /// found.
-fn readable(words: rusqlite::Result<Option<Words>>, id: i64) -> rusqlite::Result<Option<Words>> {
+fn readable(words: sql::Result<Option<Words>>, id: i64) -> sql::Result<Option<Words>> {
     match words {
-        Err(error) if error.sqlite_error_code().is_none() => {
+        Err(error) if error.failure().is_none() => {
             tracing::warn!(
                 row = id,
                 error = &error as &dyn std::error::Error,
@@ -125,15 +155,98 @@ fn readable(words: rusqlite::Result<Option<Words>>, id: i64) -> rusqlite::Result
 }
 
 /// Indexes all rows up to one, within a transaction that is open.
-pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> rusqlite::Result<()> {
+pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> sql::Result<()> {
     while !index_some(sql, last)? {}
     Ok(())
 }
 
-pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute(
-        "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
-        [],
+/// Prepares the removal of words. Without this an index would note that they are gone, and keep
+/// them.
+pub(crate) fn begin_removal(sql: &Sql<'_>) -> sql::Result<()> {
+    let text = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)";
+    sql.write(text, [])?;
+    let text = "INSERT INTO notes_index (notes_index, rank) VALUES ('secure-delete', 1)";
+    sql.write(text, [])
+}
+
+/// Removes the words of a row. The index needs to know which ones it loses.
+pub(crate) fn remove(sql: &Sql<'_>, id: i64, words: &Words) -> sql::Result<()> {
+    let owner = owner_token(words.agent);
+    let body = indexed_body(&words.text);
+    insert!(
+        sql,
+        recall_index {
+            recall_index: "delete",
+            rowid: id,
+            agent: owner,
+            body
+        }
+    )?;
+    if words.is_note {
+        insert!(
+            sql,
+            notes_index {
+                notes_index: "delete",
+                rowid: id,
+                agent: owner,
+                body
+            }
+        )?;
+    }
+    Ok(())
+}
+
+/// Has a connection see what the indices are like by now.
+///
+/// Their check goes by what the connection last saw of their structure, and takes a later commit
+/// for damage (SQLite 3.54's `fts5IntegrityMethod` leaves out what every search does first: looking
+/// whether the structure is still the same).
+pub(crate) fn see(sql: &Sql<'_>) -> sql::Result<()> {
+    for search in [
+        "SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'",
+        "SELECT 1 FROM notes_index WHERE notes_index MATCH 'body : \"\"'",
+    ] {
+        sql.exists(search, [])?;
+    }
+    Ok(())
+}
+
+/// Returns whether the indices of two databases have the same content. Their page layout depends on
+/// when the words were written and is not compared.
+pub(crate) fn are_same(left: &Connection, right: &Connection) -> sql::Result<bool> {
+    for connection in [left, right] {
+        connection.execute_batch(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, \
+             recall_index, instance); CREATE VIRTUAL TABLE IF NOT EXISTS temp.note_words USING \
+             fts5vocab(main, notes_index, instance)",
+        )?;
+    }
+    for text in [
+        "SELECT id, sz FROM recall_index_docsize ORDER BY id",
+        // The totals by which hits are ranked.
+        "SELECT block FROM recall_index_data WHERE id = 1",
+        "SELECT term, doc, col, offset FROM temp.recall_words",
+        "SELECT id, sz FROM notes_index_docsize ORDER BY id",
+        "SELECT block FROM notes_index_data WHERE id = 1",
+        "SELECT term, doc, col, offset FROM temp.note_words",
+    ] {
+        match left.same_rows(right, text) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            // An index that cannot be read says something else.
+            Err(error) if error.failure() == Some(Failure::Corrupt) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+pub(crate) fn clear(sql: &Sql<'_>) -> sql::Result<()> {
+    insert!(
+        sql,
+        recall_index {
+            recall_index: "delete-all"
+        }
     )?;
     clear_notes(sql)?;
     meta::remove(sql, INDEXED)
@@ -141,40 +254,36 @@ pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
 
 /// Clears the index of notes, if it has none any more: one that lost its last words is not quite as
 /// one that never had any.
-pub(crate) fn clear_empty_notes(sql: &Sql<'_>) -> rusqlite::Result<()> {
+pub(crate) fn clear_empty_notes(sql: &Sql<'_>) -> sql::Result<()> {
     if sql.exists("SELECT 1 FROM notes_index_docsize", [])? {
         return Ok(());
     }
     clear_notes(sql)
 }
 
-fn clear_notes(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.write(
-        "INSERT INTO notes_index (notes_index) VALUES ('delete-all')",
-        [],
+fn clear_notes(sql: &Sql<'_>) -> sql::Result<()> {
+    insert!(
+        sql,
+        notes_index {
+            notes_index: "delete-all"
+        }
     )
 }
 
 /// Returns the words of a row; none where the row has no text.
-pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>> {
-    let found = sql.row(
-        "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = r.run AND \
-         m.id = r.message WHERE r.id = ?1",
-        [id],
-        |row| {
-            let agent: Option<AgentId> = row.id_opt(0)?;
-            let note: Option<String> = row.get(1)?;
-            let message: Option<Message> = row.json_opt(2)?;
-            let is_note = note.is_some();
-            let text = note.or_else(|| message.map(|message| message.text()));
-            Ok(agent.zip(text).map(|(agent, text)| Words {
-                agent,
-                text,
-                is_note,
-            }))
-        },
-    )?;
-    Ok(found
-        .flatten()
-        .filter(|words| !words.text.trim().is_empty()))
+pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> sql::Result<Option<Words>> {
+    let text = "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = \
+                r.run AND m.id = r.message WHERE r.id = ?1";
+    let found: Option<(Option<AgentId>, Option<String>, Option<Json<Message>>)> =
+        sql.one(text, [id])?;
+    let words = found.and_then(|(agent, note, message)| {
+        let is_note = note.is_some();
+        let text = note.or_else(|| message.map(|Json(message)| message.text()));
+        agent.zip(text).map(|(agent, text)| Words {
+            agent,
+            text,
+            is_note,
+        })
+    });
+    Ok(words.filter(|words| !words.text.trim().is_empty()))
 }

@@ -1,6 +1,7 @@
 //! Conditions of commits, by subject. Each asks questions, judges the answers, and names its
 //! footprint.
 
+use crate::sql;
 mod account;
 mod agent;
 mod connector;
@@ -56,7 +57,7 @@ pub enum Guard {
 /// The three parts of a condition; see the methods of [`Guard`].
 trait Condition {
     fn questions(&self) -> Questions<'_>;
-    fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>>;
+    fn judge(&self, answers: &Answers) -> sql::Result<Option<String>>;
     fn footprint(&self) -> Footprint;
 }
 
@@ -67,7 +68,7 @@ impl Guard {
 
     /// Judges the answers to the questions, and describes what is there instead when the condition
     /// does not hold. Fails for an answer that does not read as what it should be.
-    pub(crate) fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
+    pub(crate) fn judge(&self, answers: &Answers) -> sql::Result<Option<String>> {
         self.condition().judge(answers)
     }
 

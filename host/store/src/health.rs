@@ -1,7 +1,7 @@
 //! State of the writer and of reads, which any thread may read at any time without waiting for the
 //! writer.
 
-use rusqlite::{Error, ErrorCode};
+use crate::sql::{self, Error, Failure};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,23 +101,15 @@ impl Vitals {
     }
 
     /// Notes how a read went, if that says anything of the disk.
-    pub(crate) fn note_read<T>(&self, read: &rusqlite::Result<T>) {
-        let failure = read.as_ref().err().and_then(Error::sqlite_error_code);
+    pub(crate) fn note_read<T>(&self, read: &sql::Result<T>) {
+        let failure = read.as_ref().err().and_then(Error::failure);
         if matches!(
             failure,
-            Some(
-                ErrorCode::SystemIoFailure
-                    | ErrorCode::DatabaseCorrupt
-                    | ErrorCode::NotADatabase
-                    | ErrorCode::CannotOpen
-            )
+            Some(Failure::Io | Failure::Corrupt | Failure::NotADatabase | Failure::CannotOpen)
         ) {
             self.read_failed.store(self.ms() + 1, Ordering::Relaxed);
         }
-        if matches!(
-            failure,
-            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
-        ) {
+        if matches!(failure, Some(Failure::Io | Failure::CannotOpen)) {
             self.disk_failed.store(self.ms() + 1, Ordering::Relaxed);
         }
     }
@@ -192,12 +184,11 @@ mod tests {
     #[test]
     fn a_disk_that_fails_is_distinguished_from_a_file_that_is_malformed() {
         let vitals = Vitals::new(false);
-        let failed = |code| -> rusqlite::Result<()> {
-            Err(Error::SqliteFailure(rusqlite::ffi::Error::new(code), None))
-        };
-        vitals.note_read(&failed(rusqlite::ffi::SQLITE_CORRUPT));
+        let failed =
+            |failure| -> sql::Result<()> { Err(Error::failed(failure, "a test wants it so")) };
+        vitals.note_read(&failed(Failure::Corrupt));
         assert!(vitals.has_failed_to_read() && !vitals.has_disk_failed());
-        vitals.note_read(&failed(rusqlite::ffi::SQLITE_IOERR_READ));
+        vitals.note_read(&failed(Failure::Io));
         assert!(vitals.has_disk_failed());
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! Each file with the folder of its name, from the bottom up.
 //!
-//! - `sql.rs`, `query.rs`: statements, their rows, and questions as data
+//! - `sqlite.rs`: the database behind all statements, which nothing else names
+//! - `sql.rs`, `query.rs`: statements, rows by the names of their columns, and questions as data
 //! - `fault.rs`, `panics.rs`: faults that tests inject, and panics of one piece of work
 //! - `schema.rs`: tables, and their migrations
 //! - `event_row.rs`, `snapshot.rs`, `meta.rs`: events, snapshots and notes of the store as rows
@@ -65,6 +66,7 @@ mod schema;
 mod scratch;
 mod snapshot;
 mod sql;
+mod sqlite;
 mod stats;
 mod store;
 #[cfg(test)]

@@ -6,8 +6,7 @@
 //! same, reads that have taken longer than a moment are ended and no others begin until the log can
 //! start over, unless what is in the way is another program that reads.
 
-use crate::sql::with_causes;
-use rusqlite::Connection;
+use crate::sql::{self, Columns, Connection, with_causes};
 use std::fs::{self, File};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -91,8 +90,8 @@ impl Log {
         bytes_max: u64,
         connection: &Connection,
         pages: Arc<AtomicUsize>,
-    ) -> rusqlite::Result<Self> {
-        let page_bytes: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    ) -> sql::Result<Self> {
+        let page_bytes: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
         Ok(Self {
             path,
             bytes_max,
@@ -211,7 +210,7 @@ impl Log {
     }
 
     /// Records that the log was moved to the database, or the error that prevented it.
-    pub(crate) fn moved(&self, error: Option<&rusqlite::Error>) {
+    pub(crate) fn moved(&self, error: Option<&sql::Error>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) =
             error.map(|error| with_causes(error));
     }
@@ -271,10 +270,10 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Has the connection look.
-    pub(crate) fn watch(connection: &mut Connection, log: &Arc<Log>) -> rusqlite::Result<Self> {
+    pub(crate) fn watch(connection: &mut Connection, log: &Arc<Log>) -> sql::Result<Self> {
         let watched = Self::unattached(log);
         let seen = watched.clone();
-        connection.progress_handler(LOOK_OPS, Some(move || seen.is_in_the_way()))?;
+        connection.end_when(LOOK_OPS, move || seen.is_in_the_way())?;
         Ok(watched)
     }
 

@@ -4,7 +4,7 @@
 use crate::commit::CommitError;
 use crate::meta;
 use crate::read::ReadError;
-use crate::sql::{Columns, to_json};
+use crate::sql::to_json;
 use crate::store::Store;
 use domain::id::SessionId;
 use domain::isolation::Suspicions;
@@ -44,9 +44,7 @@ impl Store {
         T: DeserializeOwned + Send + 'static,
     {
         self.read(move |sql| {
-            let noted = sql.row("SELECT value FROM meta WHERE name = ?1", [name], |row| {
-                row.json(0)
-            })?;
+            let noted = sql.json("SELECT value FROM meta WHERE name = ?1", [name])?;
             Ok(noted.unwrap_or_default())
         })
         .await

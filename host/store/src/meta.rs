@@ -1,23 +1,20 @@
 //! Notes of the store on itself, by name: the table `meta`.
 
-use crate::sql::Sql;
+use crate::sql::{self, Sql, upsert};
 
 /// Name of the note of a clean shutdown: it tells a start that the process before it ended on
 /// request, and not in the middle of its work.
 pub(crate) const ENDED: &str = "ended";
 
-pub(crate) fn is_noted(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
+pub(crate) fn is_noted(sql: &Sql<'_>, name: &str) -> sql::Result<bool> {
     sql.exists("SELECT 1 FROM meta WHERE name = ?1", [name])
 }
 
 /// Writes a note, in place of an earlier one of this name.
-pub(crate) fn note(sql: &Sql<'_>, name: &str, value: &str) -> rusqlite::Result<()> {
-    sql.write(
-        "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)",
-        [name, value],
-    )
+pub(crate) fn note(sql: &Sql<'_>, name: &str, value: &str) -> sql::Result<()> {
+    upsert!(sql, meta { name }, set { value })
 }
 
-pub(crate) fn remove(sql: &Sql<'_>, name: &str) -> rusqlite::Result<()> {
+pub(crate) fn remove(sql: &Sql<'_>, name: &str) -> sql::Result<()> {
     sql.write("DELETE FROM meta WHERE name = ?1", [name])
 }

@@ -4,24 +4,21 @@
 //! never becomes a new, empty one: a marker beside it remembers that there was something.
 
 mod data_dir;
-mod settings;
 mod write_ahead_log;
 
 pub(crate) use data_dir::{DATABASE, DataDir, create_private, sync_dir};
-pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
 pub(crate) use write_ahead_log::disown;
 
-use crate::event_row::{Head, RAW_EVENTS_AFTER, RawEvent};
+use crate::event_row::{Head, RawEvent};
 use crate::fault;
 use crate::meta;
 use crate::schema;
-use crate::sql::{Columns, Source, Sql, int, limit};
+use crate::sql::{self, Columns, Connection, Failure, FromRow, Source, Sql, args};
+use crate::sqlite::{self, Checkpoint};
 use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::READER;
 use domain::time::Timestamp;
-use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 
 /// Size in bytes up to which all pages of a database are checked when it is opened. Beyond that
@@ -195,14 +192,12 @@ impl OpenError {
 
     /// Makes an error of a failure of SQLite. What SQLite reports when it opens or reads a damaged
     /// database is told apart from everything else.
-    pub(crate) fn database(path: &Path, error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
-                Self::Corrupt {
-                    path: path.to_owned(),
-                    detail: error.to_string(),
-                }
-            }
+    pub(crate) fn database(path: &Path, error: sql::Error) -> Self {
+        match error.failure() {
+            Some(Failure::Corrupt | Failure::NotADatabase) => Self::Corrupt {
+                path: path.to_owned(),
+                detail: error.to_string(),
+            },
             _ => Self::Database {
                 source: error.into(),
             },
@@ -249,21 +244,21 @@ pub(crate) fn database(dir: &DataDir, prepared: Prepared) -> Result<Opened, Open
     let path = dir.database();
     let was_closed = write_ahead_log::check(&dir.log())? == 0;
     let failed = |error| OpenError::database(&path, error);
-    let mut connection = Connection::open(&path).map_err(failed)?;
-    writer(&connection).map_err(failed)?;
+    let connection = Connection::open(&path).map_err(failed)?;
+    connection.set_up_writer().map_err(failed)?;
     readable(&connection, &path)?;
     identify(&connection, &path, marker.as_deref())?;
     if bytes <= QUICK_CHECK_BYTES_MAX {
         quick_check(&connection, &path)?;
     }
-    schema::migrate(&mut connection, &uuid::Uuid::new_v4().to_string()).map_err(failed)?;
+    schema::migrate(&connection, &uuid::Uuid::new_v4().to_string()).map_err(failed)?;
     let (head, latest) = check_tail(&connection, &path)?;
     if marker.is_none() {
         fault::point("store.open.migrated");
         // The marker says that there is a database: from then on all of it must be in the
         // database's own file.
         connection
-            .wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE)
+            .checkpoint(Checkpoint::Truncate)
             .map_err(failed)?;
         let id = schema::store_id(&connection)
             .map_err(failed)?
@@ -279,6 +274,16 @@ pub(crate) fn database(dir: &DataDir, prepared: Prepared) -> Result<Opened, Open
         needs_integrity_check: !was_closed && bytes > QUICK_CHECK_BYTES_MAX,
         was_ended,
     })
+}
+
+/// Refuses a SQLite that is too old.
+pub(crate) fn assert_sqlite() -> Result<(), OpenError> {
+    match sqlite::outdated() {
+        Some(version) => Err(OpenError::Sqlite {
+            version: version.to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a database that is not of this format, or permits no reader as old as this one.
@@ -345,32 +350,25 @@ fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp),
         path: path.to_owned(),
         detail,
     };
-    let recorded = connection
-        .query_row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
-            Ok(Head {
-                position: row.uint(0)?,
-                hash: row.digest(1)?,
-            })
-        })
-        .map_err(failed)?;
+    let sql = Sql::new(connection);
+    let recorded = Head::stored(&sql).map_err(failed)?;
     let mut position = recorded.position.saturating_sub(TAIL_EVENTS_CHECKED);
+    let missing = || corrupt(format!("event {position} is missing"));
     let mut previous = match position {
         0 => GENESIS,
-        _ => connection
-            .query_row(
-                "SELECT hash FROM events WHERE position = ?1",
-                [int(position)],
-                |row| row.digest(0),
-            )
-            .map_err(|_| corrupt(format!("event {position} is missing")))?,
+        _ => sql
+            .one("SELECT hash FROM events WHERE position = ?1", [position])
+            .ok()
+            .flatten()
+            .ok_or_else(missing)?,
     };
     let mut latest = Timestamp(0);
-    let mut statement = connection.prepare(RAW_EVENTS_AFTER).map_err(failed)?;
+    let mut statement = connection.prepare(RawEvent::AFTER).map_err(failed)?;
     let mut rows = statement
-        .query(params![int(position), limit(usize::MAX)])
+        .query(args![position, usize::MAX])
         .map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
-        let event = RawEvent::read(row).map_err(failed)?;
+        let event = RawEvent::from_row(&row).map_err(failed)?;
         position += 1;
         if event.position != position {
             return Err(corrupt(format!("event {position} is missing")));

@@ -10,8 +10,7 @@ use crate::open::{DataDir, OpenError};
 use crate::panics::caught;
 use crate::read::PANICKED;
 use crate::readers::{connect_watched, leave_transaction};
-use crate::sql::{Sql, unreadable};
-use rusqlite::Connection;
+use crate::sql::{self, Connection, Sql, unreadable};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -45,7 +44,7 @@ impl PointReads {
         let path = dir.database();
         let connections = (0..connections.max(1))
             .map(|_| connect_watched(&path, log).map(Mutex::new))
-            .collect::<rusqlite::Result<_>>()
+            .collect::<sql::Result<_>>()
             .map_err(|error| OpenError::database(&path, error))?;
         Ok(Self {
             connections,
@@ -57,9 +56,9 @@ impl PointReads {
 
     /// Looks now, on this thread; gives the look back when it should go to a thread that reads:
     /// while looks are slow, all connections are in use, or reads are held back.
-    pub(crate) fn look<T, L>(&self, look: L) -> Result<rusqlite::Result<T>, L>
+    pub(crate) fn look<T, L>(&self, look: L) -> Result<sql::Result<T>, L>
     where
-        L: FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
+        L: FnOnce(&Sql<'_>) -> sql::Result<T>,
     {
         if self
             .detour

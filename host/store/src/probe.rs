@@ -5,7 +5,6 @@
 
 use crate::event_row::Head;
 use crate::health::LastProbe;
-use crate::sql::int;
 use crate::store::Store;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -69,11 +68,11 @@ impl Store {
         let done = Done(Arc::clone(is_under_way));
         let read = self.read(move |sql| {
             let _done = done;
-            let last = Head::read(sql)?.position;
+            let last = Head::stored(sql)?.position;
             let position = number.wrapping_mul(STRIDE) % last.max(1) + 1;
             sql.exists(
                 "SELECT 1 FROM events WHERE position = ?1 AND hash IS NOT NULL",
-                [int(position)],
+                [position],
             )
         });
         let in_time = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), read).await;

@@ -46,7 +46,7 @@ pub(crate) use recall::{
 };
 pub(crate) use sessions::needs_snippet;
 
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use domain::account;
 use domain::budget::Amount;
 use domain::event::{
@@ -101,7 +101,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
 /// its stream is, and the failures of its trigger.
-pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
     match &recorded.event {
         Some(event) => {
             changed(sql, recorded, event)?;
@@ -114,7 +114,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
 
 /// Brings the tables of its subject up to date with an event. One line for each kind of event, so
 /// that none is forgotten.
-fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Result<()> {
+fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()> {
     use Event as E;
     match event {
         E::AgentCreated(created) => agents::created(sql, created)?,
@@ -185,31 +185,31 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Resul
     Ok(())
 }
 
-fn input_requeued(sql: &Sql<'_>, requeued: &InputRequeued) -> rusqlite::Result<()> {
+fn input_requeued(sql: &Sql<'_>, requeued: &InputRequeued) -> sql::Result<()> {
     let due = inputs::requeued(sql, requeued.input)?;
     wakes::set(sql, &requeued.input, "reminder", requeued.session, due)?;
     wakes::debounce(sql, requeued.session)
 }
 
-fn input_dead(sql: &Sql<'_>, dead: &InputDead, position: u64) -> rusqlite::Result<()> {
+fn input_dead(sql: &Sql<'_>, dead: &InputDead, position: u64) -> sql::Result<()> {
     inputs::died(sql, dead.input, position)?;
     wakes::remove(sql, &dead.input)?;
     wakes::debounce(sql, dead.session)
 }
 
-fn memory_read(sql: &Sql<'_>, it: &MemoryRead) -> rusqlite::Result<()> {
+fn memory_read(sql: &Sql<'_>, it: &MemoryRead) -> sql::Result<()> {
     readings::read(sql, it)?;
     wakes::remove_kind(sql, &it.session, wakes::MEMORY)
 }
 
-fn memory_due(sql: &Sql<'_>, it: &MemoryDue) -> rusqlite::Result<()> {
+fn memory_due(sql: &Sql<'_>, it: &MemoryDue) -> sql::Result<()> {
     match it.due {
         Some(due) => wakes::set(sql, &it.session, wakes::MEMORY, it.session, Some(due)),
         None => wakes::remove_kind(sql, &it.session, wakes::MEMORY),
     }
 }
 
-fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {
+fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> sql::Result<()> {
     turns::committed(
         sql,
         &committed.turn,
@@ -221,7 +221,7 @@ fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> ru
     recall::committed(sql, committed, position)
 }
 
-fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
+fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> sql::Result<()> {
     let due = match &accepted.source {
         Source::Reminder { due, .. } => Some(*due),
         Source::Api
@@ -254,7 +254,7 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
 }
 
 /// A session was begun for its first input, where a run of another session handed that over.
-fn first_accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
+fn first_accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> sql::Result<()> {
     match &accepted.source {
         Source::Dispatch {
             reply_to: Some(reply_to),
@@ -269,11 +269,8 @@ pub(crate) fn first_again(
     sql: &Sql<'_>,
     session: SessionId,
     first: Option<&InputAccepted>,
-) -> rusqlite::Result<()> {
-    sql.execute(
-        "DELETE FROM spawned WHERE session = ?1",
-        [session.to_string()],
-    )?;
+) -> sql::Result<()> {
+    sql.execute("DELETE FROM spawned WHERE session = ?1", [session])?;
     sessions::first(sql, session, None)?;
     let Some(accepted) = first else { return Ok(()) };
     first_accepted(sql, accepted)?;
@@ -281,7 +278,7 @@ pub(crate) fn first_again(
 }
 
 /// Turns that were made elsewhere joined the tree, with what was said in them.
-fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rusqlite::Result<()> {
+fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql::Result<()> {
     if imported.erased.is_some() {
         return imported
             .turns
@@ -304,12 +301,12 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rus
 }
 
 /// An input that waited does so no more, and nothing comes of it.
-fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
+fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> sql::Result<()> {
     inputs::gone(sql, input, state)?;
     wakes::remove(sql, &input)
 }
 
-fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
+fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> sql::Result<()> {
     for input in &it.inputs {
         input_gone(sql, *input, "dropped")?;
     }
@@ -317,12 +314,12 @@ fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
     wakes::debounce(sql, it.session)
 }
 
-fn input_cancelled(sql: &Sql<'_>, it: &InputCancelled) -> rusqlite::Result<()> {
+fn input_cancelled(sql: &Sql<'_>, it: &InputCancelled) -> sql::Result<()> {
     input_gone(sql, it.input, "cancelled")?;
     wakes::debounce(sql, it.session)
 }
 
-fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
+fn run_started(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     if started.overflow.is_some() {
         labels::overflow_reported(sql, started.session)?;
     }
@@ -337,7 +334,7 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
+fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> sql::Result<()> {
     let mut used = UsageShares::default();
     settle(sql, &stepped.settled, &mut used)?;
     for input in &stepped.claimed {
@@ -353,13 +350,13 @@ fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
     usage::add(sql, stepped.run, &used)
 }
 
-fn run_settled(sql: &Sql<'_>, settled: &RunSettled) -> rusqlite::Result<()> {
+fn run_settled(sql: &Sql<'_>, settled: &RunSettled) -> sql::Result<()> {
     let mut used = UsageShares::default();
     settle(sql, &settled.settled, &mut used)?;
     usage::add(sql, settled.run, &used)
 }
 
-fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
+fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> sql::Result<()> {
     if stepped.started.is_empty() {
         return Ok(());
     }
@@ -387,7 +384,7 @@ struct StartedBy {
     time: Timestamp,
 }
 
-fn operation_started(sql: &Sql<'_>, operation: &Operation, by: StartedBy) -> rusqlite::Result<()> {
+fn operation_started(sql: &Sql<'_>, operation: &Operation, by: StartedBy) -> sql::Result<()> {
     let StartedBy { run, session, time } = by;
     let started = operations::Started {
         waits_for: operation.child(),
@@ -411,7 +408,7 @@ fn operation_started(sql: &Sql<'_>, operation: &Operation, by: StartedBy) -> rus
 }
 
 /// Records the call that a command line makes. It draws on the same run as the line.
-fn call_started(sql: &Sql<'_>, line: OperationId, call: &CommandCall) -> rusqlite::Result<()> {
+fn call_started(sql: &Sql<'_>, line: OperationId, call: &CommandCall) -> sql::Result<()> {
     let Some((run, _)) = operations::needs_drawn(sql, line)? else {
         return Ok(());
     };
@@ -429,7 +426,7 @@ fn call_started(sql: &Sql<'_>, line: OperationId, call: &CommandCall) -> rusqlit
 }
 
 /// Records what a model's call draws with another attempt, in place of what it drew before.
-fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
+fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> sql::Result<()> {
     let Some((run, before)) = operations::needs_drawn(sql, it.operation)? else {
         return Ok(());
     };
@@ -437,11 +434,7 @@ fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
     runs::draws(sql, run, it.drawn, before)
 }
 
-fn settle(
-    sql: &Sql<'_>,
-    settlements: &[Settlement],
-    used: &mut UsageShares,
-) -> rusqlite::Result<()> {
+fn settle(sql: &Sql<'_>, settlements: &[Settlement], used: &mut UsageShares) -> sql::Result<()> {
     for settlement in settlements {
         let settled = operations::settled(sql, settlement.operation)?;
         if let Some(operation) = &settled {
@@ -468,16 +461,12 @@ fn settle(
 }
 
 /// An operation that waited for a person does so no more.
-fn operation_goes_on(sql: &Sql<'_>, operation: OperationId) -> rusqlite::Result<()> {
+fn operation_goes_on(sql: &Sql<'_>, operation: OperationId) -> sql::Result<()> {
     operations::asks(sql, operation, false)?;
     wakes::unpause(sql, operation)
 }
 
-fn continued(
-    sql: &Sql<'_>,
-    continuation: &Continuation,
-    recorded: &Recorded,
-) -> rusqlite::Result<()> {
+fn continued(sql: &Sql<'_>, continuation: &Continuation, recorded: &Recorded) -> sql::Result<()> {
     usage::worked(sql, recorded, continuation.active_ms)?;
     let operation = continuation.operation;
     wakes::unpause(sql, operation)?;
@@ -499,7 +488,7 @@ fn continued(
     wakes::pause(sql, operation, due)
 }
 
-fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
+fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> sql::Result<()> {
     let mut used = UsageShares::default();
     settle(sql, &ended.stopped, &mut used)?;
     for message in &ended.said {

@@ -30,12 +30,12 @@ pub use plan::PurgePlan;
 pub use rewrite::Rewritten;
 
 use crate::commit::CommitError;
-use crate::event_row::decode_at;
+use crate::event_row::event;
 use crate::fault;
 use crate::meta;
 use crate::read::ReadError;
 use crate::read::agents::root;
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::sql::{self, Sql, args, to_json};
 use crate::store::Store;
 use crate::user_storage;
 use buckets::BucketsOf;
@@ -43,7 +43,6 @@ use domain::event::{DefinitionRemoved, Erased, Event, KeptByPurge, NoteForgotten
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 use room::Room;
-use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
@@ -227,7 +226,7 @@ impl Store {
     async fn transact_for<T: Send + 'static>(
         &self,
         purge: Stream,
-        work: impl FnOnce(&Sql<'_>, &mut Tally) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Sql<'_>, &mut Tally) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, CommitError> {
         self.in_writer(move |sql| {
             fault::point("store.purge.begin");
@@ -247,10 +246,9 @@ impl Store {
     /// Returns the purges that were begun and have not finished, those of agents first.
     pub async fn open_purges(&self) -> Result<Vec<Stream>, ReadError> {
         self.read(|sql| {
-            let names = sql.rows(
-                "SELECT name FROM meta WHERE name GLOB 'purge/*' ORDER BY name",
+            let names = sql.all::<String>(
+                "SELECT name FROM meta WHERE name >= 'purge/' AND name < 'purge0' ORDER BY name",
                 [],
-                |row| row.get::<_, String>(0),
             );
             Ok(names?
                 .iter()
@@ -271,9 +269,7 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
                         'purge.done.v1' ORDER BY version DESC LIMIT 1";
-            let found = sql
-                .row(text, [purge.to_string()], |row| decode_at(row, 0))?
-                .flatten();
+            let found = event(sql, text, [purge])?;
             Ok(found.and_then(|event| match event {
                 Event::Purged(purged) => Some(purged),
                 _ => None,
@@ -285,17 +281,14 @@ impl Store {
 
 /// Runs some work in a transaction: all of it or nothing. Deleted content is overwritten, as always
 /// on this connection.
-fn transact<T>(
-    sql: &Sql<'_>,
-    work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> sql::Result<T>) -> sql::Result<T> {
     let connection = sql.connection();
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let worked = work(sql).and_then(|done| {
         fault::point("store.purge.unsaved");
         sql.execute("COMMIT", []).map(|_| done)
     });
-    if worked.is_err() && !connection.is_autocommit() {
+    if worked.is_err() && connection.in_transaction() {
         sql.execute("ROLLBACK", [])?;
     }
     worked
@@ -303,15 +296,15 @@ fn transact<T>(
 
 /// Records that a purge was begun or has finished: the writer's note beside the events, within
 /// their transaction.
-pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::PurgeBegun(it) => {
             let stream = it
                 .remains
                 .session()
                 .map_or(Stream::Agent(it.agent), Stream::Session);
-            let text = "INSERT OR IGNORE INTO meta (name, value) VALUES (?1, ?2)";
-            sql.write(text, params![name(stream), to_json(&Tally::default())?])
+            let text = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            sql.write(text, args![name(stream), to_json(&Tally::default())?])
         }
         Event::Purged(it) => {
             let stream = it.session.map_or(Stream::Agent(it.agent), Stream::Session);
@@ -340,11 +333,11 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
 }
 
 /// Erases what one note said, in the transaction that records that it is forgotten.
-fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()> {
+fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     let kept = "SELECT 1 FROM events WHERE position = ?1 AND stream = ?2 AND kind = \
                 'agent.note.remembered.v1' AND payload IS NOT NULL";
     let stream = format!("agent/{}", forgotten.agent);
-    if !sql.exists(kept, params![int(forgotten.position), stream])? {
+    if !sql.exists(kept, args![forgotten.position, stream])? {
         return Ok(());
     }
     searchable_rows::forget(sql, forgotten.position, &mut Room::endless())?;
@@ -353,12 +346,12 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()>
 }
 
 /// Erases what a user said of a definition, in the transaction that records its removal.
-fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> rusqlite::Result<()> {
+fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> sql::Result<()> {
     let position = removed.position;
     let made = "SELECT 1 FROM events WHERE position = ?1 AND stream = 'host' AND kind = \
                 'user.definition.made.v1' AND json_extract(CAST(payload AS TEXT), '$.definition') \
                 = ?2";
-    if !sql.exists(made, params![int(position), removed.definition.0])? {
+    if !sql.exists(made, args![position, removed.definition.0])? {
         return Ok(());
     }
     erase_event(sql, position, &mut Tally::default())?;
@@ -367,41 +360,40 @@ fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> rusqlite::Res
 
 /// Returns whether any purge was begun and has not finished. Until it has, the projections differ
 /// from what folding the events gives.
-pub(crate) fn is_any_open(sql: &Sql<'_>) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM meta WHERE name GLOB 'purge/*'", [])
+pub(crate) fn is_any_open(sql: &Sql<'_>) -> sql::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM meta WHERE name >= 'purge/' AND name < 'purge0'",
+        [],
+    )
 }
 
 fn name(purge: Stream) -> String {
     format!("{OPEN}{purge}")
 }
 
-fn tally(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<Tally>> {
-    sql.row(
-        "SELECT value FROM meta WHERE name = ?1",
-        [name(purge)],
-        |row| row.json(0),
-    )
+fn tally(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<Tally>> {
+    sql.json("SELECT value FROM meta WHERE name = ?1", [name(purge)])
 }
 
-fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> rusqlite::Result<()> {
+fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> sql::Result<()> {
     if *more == Tally::default() {
         return Ok(());
     }
     if let Some(so_far) = tally(sql, purge)? {
         sql.execute(
             "UPDATE meta SET value = ?2 WHERE name = ?1",
-            params![name(purge), to_json(&so_far.and(more))?],
+            args![name(purge), to_json(&so_far.and(more))?],
         )?;
     }
     Ok(())
 }
 
 /// Erases the payload and the salt of an event, and returns whether there were any.
-fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Result<bool> {
+fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> sql::Result<bool> {
     user_storage::erases_event(sql, position)?;
     let text =
         "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
-    let erased = sql.execute(text, [int(position)])? > 0;
+    let erased = sql.execute(text, [position])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)
 }

@@ -1,8 +1,7 @@
 //! Queries as data: a text with its parameters, and the rows that answer it.
 
-use crate::sql::{Columns, int, unreadable};
+use crate::sql::{self, Args, Columns, Error, Put, Result, int};
 use domain::digest::Digest;
-use rusqlite::types::{FromSql, ToSql, ToSqlOutput, ValueRef};
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -11,15 +10,6 @@ const PARAMETERS_MAX: usize = 4;
 
 /// Number of columns of a query, at most.
 const COLUMNS_MAX: usize = 5;
-
-/// A parameter of a query, or a column of a row.
-#[derive(Debug)]
-pub(crate) enum Value<'q> {
-    Null,
-    Integer(i64),
-    Text(Cow<'q, str>),
-    Bytes(Cow<'q, [u8]>),
-}
 
 impl<'q> Value<'q> {
     pub(crate) fn id(id: &impl Display) -> Self {
@@ -35,24 +25,11 @@ impl<'q> Value<'q> {
     }
 
     pub(crate) fn digest(digest: &'q Digest) -> Self {
-        Self::Bytes(Cow::Borrowed(&digest.0))
-    }
-
-    fn borrowed(&self) -> ValueRef<'_> {
-        match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Bytes(bytes) => ValueRef::Blob(bytes),
-        }
+        Self::Blob(Cow::Borrowed(&digest.0))
     }
 }
 
-impl ToSql for Value<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(self.borrowed()))
-    }
-}
+pub(crate) use crate::sql::Value;
 
 /// A text with its parameters.
 #[derive(Debug)]
@@ -72,9 +49,12 @@ impl<'q> Query<'q> {
             count: N,
         }
     }
+}
 
-    pub(crate) fn parameters(&self) -> impl Iterator<Item = &Value<'q>> {
-        self.parameters.iter().take(self.count)
+impl Args for &Query<'_> {
+    fn each(&self, put: &mut Put<'_>) -> Result<()> {
+        let mut parameters = self.parameters.iter().take(self.count);
+        parameters.try_for_each(|value| put(None, value.borrowed()))
     }
 }
 
@@ -91,34 +71,19 @@ impl Row {
         }))
     }
 
-    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    pub(crate) fn read(row: &sql::Row<'_>) -> Result<Self> {
         let mut columns = std::array::from_fn(|_| Value::Null);
-        for (number, column) in columns.iter_mut().enumerate() {
-            let Ok(value) = row.get_ref(number) else {
-                break;
-            };
-            *column = match value {
-                ValueRef::Null => Value::Null,
-                ValueRef::Integer(integer) => Value::Integer(integer),
-                ValueRef::Text(_) => Value::Text(Cow::Owned(row.text(number)?.to_owned())),
-                ValueRef::Blob(bytes) => Value::Bytes(Cow::Owned(bytes.to_owned())),
-                ValueRef::Real(_) => return Err(unreadable(number, "it is no whole number")),
-            };
+        for (number, column) in columns.iter_mut().enumerate().take(row.count()) {
+            *column = row.value(number)?.into_owned();
         }
         Ok(Self(columns))
     }
 }
 
 impl Columns for Row {
-    fn value(&self, column: usize) -> rusqlite::Result<ValueRef<'_>> {
-        self.0
-            .get(column)
-            .map(Value::borrowed)
-            .ok_or(rusqlite::Error::InvalidColumnIndex(column))
-    }
-
-    fn column<T: FromSql>(&self, column: usize) -> rusqlite::Result<T> {
-        T::column_result(self.value(column)?).map_err(|error| unreadable(column, error))
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        let value = self.0.get(column).map(Value::borrowed);
+        value.ok_or_else(|| Error::misused("there is no such column"))
     }
 }
 
@@ -150,7 +115,7 @@ impl Rows {
     }
 
     /// The number in the first column of the first row; 0 without a row.
-    pub(crate) fn number(&self) -> rusqlite::Result<u64> {
+    pub(crate) fn number(&self) -> Result<u64> {
         self.first().map_or(Ok(0), |row| row.uint(0))
     }
 }

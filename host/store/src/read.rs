@@ -88,8 +88,7 @@ pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
 pub use triggers::{TriggerCounts, TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
 pub use usage::{UsageBy, UsageFilter, UsageRow};
 
-use crate::sql::Source;
-use rusqlite::ErrorCode;
+use crate::sql::{self, Failure, Source};
 
 /// Reason why something could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -130,19 +129,15 @@ pub enum ReadError {
 /// The cause of a read's failure when the read panicked. The panic itself is in the log.
 pub(crate) const PANICKED: &str = "the host panicked while it read this; its log has the reason";
 
-impl From<rusqlite::Error> for ReadError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error {
-            rusqlite::Error::FromSqlConversionFailure(_, _, source) => Self::Unreadable { source },
-            error if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                Self::Unreadable {
-                    source: error.into(),
-                }
-            }
-            error if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-                Self::InTheWay
-            }
-            error => Self::Unavailable {
+impl From<sql::Error> for ReadError {
+    fn from(error: sql::Error) -> Self {
+        match (error.failure(), error) {
+            (_, sql::Error::Unreadable { source, .. }) => Self::Unreadable { source },
+            (Some(Failure::Corrupt), error) => Self::Unreadable {
+                source: error.into(),
+            },
+            (Some(Failure::Interrupted), _) => Self::InTheWay,
+            (_, error) => Self::Unavailable {
                 source: error.into(),
             },
         }

@@ -2,11 +2,10 @@
 //! ever waits for a read.
 
 use crate::log::{Log, Watched};
-use crate::open::{DataDir, OpenError, reader};
+use crate::open::{DataDir, OpenError};
 use crate::panics::caught;
 use crate::read::ReadError;
-use crate::sql::Sql;
-use rusqlite::{Connection, OpenFlags};
+use crate::sql::{self, Connection, Sql};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -188,20 +187,14 @@ impl Readers {
 }
 
 /// A connection that cannot write.
-pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
-    reader(&connection)?;
+pub(crate) fn connect(path: &Path) -> sql::Result<Connection> {
+    let connection = Connection::open_read_only(path)?;
+    connection.set_up_reader()?;
     Ok(connection)
 }
 
 /// The same, with reads that are ended when they are in the way of the log.
-pub(crate) fn connect_watched(
-    path: &Path,
-    log: &Arc<Log>,
-) -> rusqlite::Result<(Connection, Watched)> {
+pub(crate) fn connect_watched(path: &Path, log: &Arc<Log>) -> sql::Result<(Connection, Watched)> {
     let mut connection = connect(path)?;
     let watched = Watched::watch(&mut connection, log)?;
     Ok((connection, watched))
@@ -224,7 +217,7 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
 /// Ends the transaction that a read was in when it panicked: in it, every further read would fail,
 /// and the log could not be shortened.
 pub(crate) fn leave_transaction(connection: &Connection) {
-    if !connection.is_autocommit()
+    if connection.in_transaction()
         && let Err(error) = connection.execute_batch("ROLLBACK")
     {
         tracing::error!(
@@ -261,7 +254,7 @@ mod tests {
         );
         assert!(
             store
-                .read(|sql| Ok(sql.connection().is_autocommit()))
+                .read(|sql| Ok(!sql.connection().in_transaction()))
                 .await
                 .is_ok_and(|alone| !alone),
             "a transaction of its own"
@@ -296,7 +289,7 @@ mod tests {
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let reading = store.clone();
         let reading = tokio::spawn(async move {
-            let panics = move |_: &crate::sql::Sql<'_>| -> rusqlite::Result<()> {
+            let panics = move |_: &crate::sql::Sql<'_>| -> crate::sql::Result<()> {
                 panic!("released: {:?}", gate.recv())
             };
             reading.read(panics).await

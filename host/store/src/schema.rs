@@ -1,11 +1,11 @@
 //! The database's layout as a list of migrations that only ever grows.
 
+use crate::meta;
 use crate::projections::fold;
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, Columns, Connection, Sql, args};
 use crate::{EMPTY_STATE, fault};
 use domain::digest::Digest;
 use domain::event::READER;
-use rusqlite::{Connection, OptionalExtension, params};
 
 /// The name under which a database says which is the oldest reader that it permits.
 const OLDEST_READER: &str = "oldest_reader";
@@ -31,94 +31,88 @@ pub(crate) fn newest() -> usize {
 }
 
 /// The version that a database has; 0 for an empty one.
-pub(crate) fn version(connection: &Connection) -> rusqlite::Result<usize> {
+pub(crate) fn version(connection: &Connection) -> sql::Result<usize> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
 /// Writes the version that the database has once more: a transaction that changes nothing, and goes
 /// to the disk all the same.
-pub(crate) fn write_version_again(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(
-        None,
-        "user_version",
-        crate::sql::limit(version(connection)?),
-    )
+pub(crate) fn write_version_again(connection: &Connection) -> sql::Result<()> {
+    set_version(connection, version(connection)?)
+}
+
+fn set_version(connection: &Connection, version: usize) -> sql::Result<()> {
+    connection.execute_batch(&format!("PRAGMA user_version = {version}"))
 }
 
 /// Does what is missing, each migration in a transaction of its own. A new database gets
 /// `store_id`; one that holds events has its projections folded again with the last, for tables
 /// that were not there when the events were stored.
-pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::Result<()> {
+pub(crate) fn migrate(connection: &Connection, store_id: &str) -> sql::Result<()> {
     migrate_by(MIGRATIONS, connection, store_id)
 }
 
 /// Does what [`migrate`] does, by these migrations.
 pub(crate) fn migrate_by(
     migrations: &[&str],
-    connection: &mut Connection,
+    connection: &Connection,
     store_id: &str,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let done = version(connection)?;
     for (index, migration) in migrations.iter().enumerate().skip(done) {
-        let transaction =
-            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        transaction.execute_batch(migration)?;
-        if index == 0 {
-            transaction.execute(
-                "INSERT INTO meta (name, value) VALUES ('store_id', ?1), (?2, ?3)",
-                params![store_id, BASELINE, baseline().to_string()],
-            )?;
-            transaction.execute(
-                "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2)",
-                params![Digest::of(EMPTY_STATE).0, EMPTY_STATE],
-            )?;
-        }
-        if done > 0 && index + 1 == migrations.len() {
-            fold::fold(&Sql::new(&transaction))?;
-        }
-        transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
-        fault::point("store.migrate");
-        transaction.commit()?;
+        connection.transact(|connection| {
+            connection.execute_batch(migration)?;
+            if index == 0 {
+                connection.execute(
+                    "INSERT INTO meta (name, value) VALUES ('store_id', ?1), (?2, ?3)",
+                    args![store_id, BASELINE, baseline().to_string()],
+                )?;
+                connection.execute(
+                    "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2)",
+                    args![Digest::of(EMPTY_STATE), EMPTY_STATE],
+                )?;
+            }
+            if done > 0 && index + 1 == migrations.len() {
+                fold::fold(&Sql::new(connection))?;
+            }
+            set_version(connection, index + 1)?;
+            fault::point("store.migrate");
+            Ok(())
+        })?;
     }
     permit(connection)
 }
 
 /// Returns whether a database is new, or began with the layout that new ones begin with.
-pub(crate) fn has_baseline(connection: &Connection) -> rusqlite::Result<bool> {
+pub(crate) fn has_baseline(connection: &Connection) -> sql::Result<bool> {
     if version(connection)? == 0 {
         return Ok(true);
     }
     let text = "SELECT 1 FROM meta WHERE name = ?1 AND value = ?2";
-    connection
-        .prepare(text)?
-        .exists(params![BASELINE, baseline().to_string()])
+    Sql::new(connection).exists(text, args![BASELINE, baseline().to_string()])
 }
 
 /// The oldest reader that a database permits; 0 when it names none.
-pub(crate) fn oldest_reader(connection: &Connection) -> rusqlite::Result<u64> {
+pub(crate) fn oldest_reader(connection: &Connection) -> sql::Result<u64> {
     if version(connection)? == 0 {
         return Ok(0);
     }
     let text = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1";
-    Ok(connection
-        .query_row(text, [OLDEST_READER], |row| row.uint(0))
-        .optional()?
-        .unwrap_or(0))
+    Sql::new(connection).number(text, [OLDEST_READER])
 }
 
 /// From here on no reader is permitted that is older than this program: what is written now may
 /// narrow what an older one would read past.
-fn permit(connection: &Connection) -> rusqlite::Result<()> {
+fn permit(connection: &Connection) -> sql::Result<()> {
     if oldest_reader(connection)? < READER {
-        let text = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)";
-        connection.execute(text, params![OLDEST_READER, READER.to_string()])?;
+        meta::note(&Sql::new(connection), OLDEST_READER, &READER.to_string())?;
     }
     Ok(())
 }
 
 /// The id that the database holds; none in an empty one.
-pub(crate) fn store_id(connection: &Connection) -> rusqlite::Result<Option<String>> {
+pub(crate) fn store_id(connection: &Connection) -> sql::Result<Option<String>> {
     if version(connection)? == 0 {
         return Ok(None);
     }

@@ -12,11 +12,10 @@ use crate::probe::is_failing;
 use crate::read::{PANICKED, ReadError};
 use crate::readers::{Read, Readers};
 use crate::rebuild::Rebuilds;
-use crate::sql::Sql;
+use crate::sql::{self, Connection, Failure, Sql};
 use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Between, QueuedCommit, Request, ReservedSpace, State, Writer};
 use domain::time::Timestamp;
-use rusqlite::Connection;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -275,7 +274,7 @@ impl Store {
     /// Runs something on a thread that reads, all of it on the same state of the store.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         count(&self.inner.counters.reads, 1);
         let (reply, answer) = oneshot::channel();
@@ -294,7 +293,7 @@ impl Store {
 
     /// Returns the failure of a read. While the disk fails nothing of what is stored is called
     /// unreadable: SQLite may take a page that it could not read for a malformed one.
-    fn read_error(&self, error: rusqlite::Error) -> ReadError {
+    fn read_error(&self, error: sql::Error) -> ReadError {
         match ReadError::from(error) {
             ReadError::Unreadable { source } if self.is_disk_failing() => {
                 ReadError::Unavailable { source }
@@ -326,7 +325,7 @@ impl Store {
     /// never change: what several statements see may have been committed in between.
     pub(crate) async fn point_read<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+        look: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         let point_reads = self.senders().ok_or(ReadError::Closed)?.point_reads;
         match point_reads.look(look) {
@@ -387,7 +386,7 @@ impl Store {
     /// Does something with the writer's connection, between two commits.
     pub(crate) async fn in_writer<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, CommitError> {
         let (reply, answer) = oneshot::channel();
         let between = Between::new(move |sql| {
@@ -397,8 +396,8 @@ impl Store {
         answer
             .await
             .map_err(|_| CommitError::Closed)?
-            .map_err(|error| match error.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
+            .map_err(|error| match error.failure() {
+                Some(Failure::Full) => CommitError::Full,
                 _ => CommitError::Unavailable {
                     source: error.into(),
                 },
@@ -456,10 +455,7 @@ fn is_filled(reserved_space: &ReservedSpace) -> bool {
 }
 
 /// Reads in one transaction, so that what it reads first and last belongs together.
-fn at_one_time<T>(
-    sql: &Sql<'_>,
-    read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> sql::Result<T>) -> sql::Result<T> {
     sql.execute("BEGIN DEFERRED", [])?;
     let result = read(sql);
     let ended = sql.execute("ROLLBACK", []);

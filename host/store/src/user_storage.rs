@@ -10,12 +10,11 @@
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
 use crate::query::{Query, Value};
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, insert};
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::key::KeyId;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use std::collections::BTreeMap;
 
 /// The beginning of an actor that is a user.
@@ -79,62 +78,63 @@ pub(crate) fn left(appends: &[PreparedAppend]) -> Vec<(SessionId, u64)> {
 }
 
 /// Returns the user of a session; none if there is no such session. Its row outlives a purge.
-pub(crate) fn user_of(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<String>> {
+pub(crate) fn user_of(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<String>> {
     let text = "SELECT user_id FROM sessions WHERE id = ?1";
-    sql.row(text, [session.to_string()], |row| row.get(0))
+    sql.one(text, [session])
 }
 
 /// Returns the number of a key, which it gets when something comes with it first.
-pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<i64> {
+pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> sql::Result<i64> {
     if let Some(number) = read_number(sql, key)? {
         return Ok(number);
     }
     let text = "INSERT INTO key_storage (key_id, bytes) VALUES (?1, 0) RETURNING number";
-    let number = sql.row(text, [key.as_str()], |row| row.get(0))?;
-    number.ok_or(rusqlite::Error::QueryReturnedNoRows)
+    let number = sql.one(text, [key.as_str()])?;
+    number.ok_or_else(|| sql::Error::misused("there is no row"))
 }
 
 /// Returns the number of a key; none while nothing has come with it.
-pub(crate) fn read_number(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<Option<i64>> {
+pub(crate) fn read_number(sql: &Sql<'_>, key: &KeyId) -> sql::Result<Option<i64>> {
     let text = "SELECT number FROM key_storage WHERE key_id = ?1";
-    sql.row(text, [key.as_str()], |row| row.get(0))
+    sql.one(text, [key.as_str()])
 }
 
 /// Counts what a user has brought.
-pub(crate) fn add(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
-    let text = "INSERT INTO user_storage (user_id, bytes) VALUES (?1, ?2) \
-                ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes";
-    sql.write(text, params![user, int(bytes)])
+pub(crate) fn add(sql: &Sql<'_>, user: &str, bytes: u64) -> sql::Result<()> {
+    insert!(
+        sql,
+        user_storage {
+            user_id: user,
+            bytes
+        },
+        "ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes"
+    )
 }
 
 /// Counts what came with a key that has a number.
-pub(crate) fn add_with(sql: &Sql<'_>, key: &KeyId, bytes: u64) -> rusqlite::Result<()> {
+pub(crate) fn add_with(sql: &Sql<'_>, key: &KeyId, bytes: u64) -> sql::Result<()> {
     let text = "UPDATE key_storage SET bytes = bytes + ?2 WHERE key_id = ?1";
-    sql.write(text, params![key.as_str(), int(bytes)])
+    sql.write(text, args![key.as_str(), bytes])
 }
 
 /// Something that goes: its source, its bytes, and the number of the key that it came with.
 type Erased = (String, u64, Option<i64>);
 
-fn read_erased(row: &Row<'_>) -> rusqlite::Result<Erased> {
-    Ok((row.get(0)?, row.uint(1)?, row.get(2)?))
-}
-
 /// Counts the payload of an event that is about to be erased.
-pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
+pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
     let text = "SELECT CASE WHEN kind = 'operation.continued.v1' AND actor NOT LIKE 'user:%' THEN \
                 coalesce((SELECT 'user:' || user_id FROM sessions WHERE sessions.id = \
                 events.session), actor) ELSE actor END, length(payload), brought_with FROM events \
                 WHERE position = ?1 AND payload IS NOT NULL";
-    let gone = sql.row(text, [int(position)], read_erased)?;
+    let gone: Option<Erased> = sql.one(text, [position])?;
     take_all(sql, gone.as_slice())
 }
 
 /// Counts content that is about to be deleted.
-pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<()> {
+pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> sql::Result<()> {
     let text = "SELECT 'user:' || brought_by, length(bytes), brought_with FROM blobs WHERE digest \
                 = ?1 AND brought_by IS NOT NULL";
-    let gone = sql.row(text, [digest], read_erased)?;
+    let gone: Option<Erased> = sql.one(text, [digest])?;
     take_all(sql, gone.as_slice())
 }
 
@@ -144,15 +144,15 @@ pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<
 pub(crate) fn erases_replies(
     sql: &Sql<'_>,
     text: &'static str,
-    params: impl rusqlite::Params,
-) -> rusqlite::Result<u64> {
-    let gone = sql.rows(text, params, read_erased)?;
+    params: impl sql::Args,
+) -> sql::Result<u64> {
+    let gone: Vec<Erased> = sql.all(text, params)?;
     take_all(sql, &gone)?;
     Ok(gone.len() as u64)
 }
 
 /// Takes what goes from its users and its keys, once for each of them.
-fn take_all(sql: &Sql<'_>, gone: &[Erased]) -> rusqlite::Result<()> {
+fn take_all(sql: &Sql<'_>, gone: &[Erased]) -> sql::Result<()> {
     let mut of_users: BTreeMap<&str, u64> = BTreeMap::new();
     let mut of_keys: BTreeMap<i64, u64> = BTreeMap::new();
     for (source, bytes, with) in gone {
@@ -166,13 +166,13 @@ fn take_all(sql: &Sql<'_>, gone: &[Erased]) -> rusqlite::Result<()> {
     let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
                 WHERE user_id = ?1";
     for (user, bytes) in of_users {
-        sql.write(text, params![user, int(bytes)])?;
+        sql.write(text, args![user, bytes])?;
     }
     let text = "UPDATE key_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
                 WHERE number = ?1";
     of_keys
         .into_iter()
-        .try_for_each(|(number, bytes)| sql.write(text, params![number, int(bytes)]))
+        .try_for_each(|(number, bytes)| sql.write(text, args![number, bytes]))
 }
 
 /// The query for the bytes that a user has brought and that are still there.

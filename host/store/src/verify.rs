@@ -5,14 +5,13 @@ mod at_length;
 pub(crate) mod beside;
 mod turns;
 
-use crate::event_row::{Head, RAW_EVENTS_AFTER, RawEvent, decode};
+use crate::event_row::{Head, RawEvent, decode};
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit, with_causes};
+use crate::sql::{self, Sql, args, with_causes};
 use crate::store::Store;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::Event;
-use rusqlite::params;
 use std::time::Duration;
 
 /// Events that are verified at a time; between two chunks other reads get their turn and the log
@@ -91,13 +90,11 @@ impl Store {
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
         let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE \
                      VIRTUAL %' ORDER BY name";
-        let tables: Vec<String> = self
-            .read(move |sql| sql.rows(names, [], |row| row.get(0)))
-            .await?;
+        let tables: Vec<String> = self.read(move |sql| sql.all(names, [])).await?;
         for table in tables {
             let look = "SELECT quick_check FROM pragma_quick_check(?1)";
             let found: Option<String> = self
-                .read_at_length(move |sql| sql.row(look, [table], |row| row.get(0)))
+                .read_at_length(move |sql| sql.one(look, [table]))
                 .await?;
             if let Some(problem) = found.filter(|found| found != "ok") {
                 return Ok(Some(problem));
@@ -143,7 +140,7 @@ impl Store {
 }
 
 /// Verifies through one connection at once; for a database that is not open as a store.
-pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
+pub(crate) fn whole(sql: &Sql<'_>) -> sql::Result<Verification> {
     let mut progress = Progress::new(recorded_head(sql)?);
     while !progress.is_over() {
         progress = chunk(sql, progress)?;
@@ -167,24 +164,18 @@ fn with(mut found: Verification, problem: Option<String>) -> Verification {
 }
 
 /// Reads the event that was stored last: its recorded hash, and at least its position.
-fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<Head> {
-    let recorded = Head::read(sql)?;
-    let last = sql.row("SELECT max(position) FROM events", [], |row| {
-        row.uint_opt(0)
-    })?;
+fn recorded_head(sql: &Sql<'_>) -> sql::Result<Head> {
+    let recorded = Head::stored(sql)?;
+    let last = sql.one::<Option<u64>>("SELECT max(position) FROM events", [])?;
     Ok(Head {
         position: recorded.position.max(last.flatten().unwrap_or(0)),
         ..recorded
     })
 }
 
-fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
+fn chunk(sql: &Sql<'_>, mut progress: Progress) -> sql::Result<Progress> {
     let after = progress.found.events;
-    let events = sql.rows(
-        RAW_EVENTS_AFTER,
-        params![int(after), limit(CHUNK_EVENTS)],
-        RawEvent::read,
-    )?;
+    let events: Vec<RawEvent> = sql.all(RawEvent::AFTER, args![after, CHUNK_EVENTS])?;
     let found = &mut progress.found;
     if events.is_empty() {
         found.fault = Some(VerificationFault {
@@ -214,7 +205,7 @@ fn problem(
     sql: &Sql<'_>,
     event: &RawEvent,
     found: &mut Verification,
-) -> rusqlite::Result<Option<String>> {
+) -> sql::Result<Option<String>> {
     if event.position != found.events + 1 {
         return Ok(Some("it is missing".to_owned()));
     }
@@ -229,10 +220,9 @@ fn problem(
         None => found.erased += 1,
     }
     if event.version > 1 {
-        let before = sql.row(
+        let before = sql.one::<u64>(
             "SELECT position FROM events WHERE stream = ?1 AND version = ?2",
-            params![event.stream, int(event.version - 1)],
-            |row| row.uint(0),
+            args![event.stream, event.version - 1],
         )?;
         if before.is_none_or(|before| before >= event.position) {
             return Ok(Some(format!(
@@ -244,7 +234,7 @@ fn problem(
     turn_problem(event, found)
 }
 
-fn turn_problem(event: &RawEvent, found: &mut Verification) -> rusqlite::Result<Option<String>> {
+fn turn_problem(event: &RawEvent, found: &mut Verification) -> sql::Result<Option<String>> {
     let Some(payload) = &event.payload else {
         return Ok(None);
     };

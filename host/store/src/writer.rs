@@ -31,20 +31,17 @@ use crate::event_row::Head;
 use crate::fault;
 use crate::health::Vitals;
 use crate::log::Log;
-use crate::open::BUSY_TIMEOUT;
 use crate::panics::caught;
 use crate::prepared::Prepared;
 use crate::schema;
-use crate::sql::{Sql, int};
+use crate::sql::{self, Connection, Sql, args};
+use crate::sqlite::{BUSY_TIMEOUT, Checkpoint};
 use crate::stats::{Counters, count};
 use apply::Stopped;
 use cache::Cache;
 use domain::time::Timestamp;
 use keys::Keys;
 use refused::{Refused, concerns_all, failed, is_full, is_io, is_unstorable};
-use rusqlite::hooks::Wal;
-use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -67,9 +64,9 @@ pub(crate) enum Request {
     /// Do something between two commits.
     Between(Between),
     /// Index some of the rows that wait.
-    Index(oneshot::Sender<rusqlite::Result<()>>),
+    Index(oneshot::Sender<sql::Result<()>>),
     /// Copy the database to a file that is empty, piece by piece between commits.
-    Copy(PathBuf, oneshot::Sender<rusqlite::Result<()>>),
+    Copy(PathBuf, oneshot::Sender<sql::Result<()>>),
     /// Run a statement: how tests make the disk full.
     #[cfg(test)]
     Execute(&'static str, oneshot::Sender<()>),
@@ -148,13 +145,10 @@ impl State {
 
 /// Makes the connection report the log's length after each commit. It no longer moves the log to
 /// the database by itself.
-pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicUsize>> {
+pub(crate) fn watch_log(connection: &mut Connection) -> sql::Result<Arc<AtomicUsize>> {
     let pages = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&pages);
-    connection.wal_hook(Some(move |_: &mut Wal, count: std::ffi::c_int| {
-        seen.store(usize::try_from(count).unwrap_or(0), Ordering::Relaxed);
-        Ok(())
-    }))?;
+    connection.on_commit(move |frames| seen.store(frames, Ordering::Relaxed))?;
     Ok(pages)
 }
 
@@ -200,7 +194,7 @@ impl Writer<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.checkpoint(CheckpointMode::TRUNCATE);
+        self.checkpoint(Checkpoint::Truncate);
     }
 
     /// Returns the next request, if it comes in time.
@@ -323,7 +317,7 @@ impl Writer<'_> {
     fn transact(
         &mut self,
         mut commits: Vec<Prepared>,
-    ) -> rusqlite::Result<Vec<Result<Committed, Refused>>> {
+    ) -> sql::Result<Vec<Result<Committed, Refused>>> {
         fault::point("store.commit.begin");
         match self.attempt(&mut commits, Undo::All)? {
             Some(outcomes) => Ok(outcomes),
@@ -337,7 +331,7 @@ impl Writer<'_> {
         &mut self,
         commits: &mut [Prepared],
         undo: Undo,
-    ) -> rusqlite::Result<Option<Vec<Result<Committed, Refused>>>> {
+    ) -> sql::Result<Option<Vec<Result<Committed, Refused>>>> {
         let before = self.state.head;
         self.sql.execute("BEGIN IMMEDIATE", [])?;
         self.state.cache.begin(&self.sql)?;
@@ -376,7 +370,7 @@ impl Writer<'_> {
         Ok(Some(outcomes))
     }
 
-    fn end_transaction(&mut self, before: Head) -> rusqlite::Result<()> {
+    fn end_transaction(&mut self, before: Head) -> sql::Result<()> {
         self.state.cache.write_brought(&self.sql)?;
         let oldest = keys_since(self.state.latest, &self.state.kept_longer_ms);
         self.state.keys.prune_if_due(&self.sql, oldest)?;
@@ -384,7 +378,7 @@ impl Writer<'_> {
         if head.position > before.position {
             self.sql.execute(
                 "UPDATE head SET position = ?1, hash = ?2 WHERE id = 1",
-                params![int(head.position), head.hash.0],
+                args![head.position, head.hash],
             )?;
         }
         fault::point("store.commit.inserted");
@@ -415,17 +409,17 @@ impl Writer<'_> {
     }
 
     /// Passes on what concerns one request only; an error for what concerns the whole transaction.
-    fn own_affair(&self, refused: Refused) -> rusqlite::Result<Refused> {
+    fn own_affair(&self, refused: Refused) -> sql::Result<Refused> {
         match refused {
             Refused::Storage(error)
-                if concerns_all(&error) || self.sql.connection().is_autocommit() =>
+                if concerns_all(&error) || !self.sql.connection().in_transaction() =>
             {
                 Err(error)
             }
             Refused::Storage(error) if is_unstorable(&error) => {
                 Ok(Refused::Unstorable(error.into()))
             }
-            Refused::Storage(error) if error.sqlite_error_code().is_some() => {
+            Refused::Storage(error) if error.failure().is_some() => {
                 Ok(Refused::Conflict(Conflict {
                     clash: Clash::Row,
                     detail: error.to_string(),
@@ -444,7 +438,7 @@ impl Writer<'_> {
 
     fn roll_back(&self) {
         // Some failures have ended the transaction already.
-        if !self.sql.connection().is_autocommit()
+        if self.sql.connection().in_transaction()
             && let Err(error) = self.sql.execute("ROLLBACK", [])
         {
             tracing::error!(
@@ -454,7 +448,7 @@ impl Writer<'_> {
         }
     }
 
-    fn fail(&mut self, error: rusqlite::Error, replies: Vec<Reply>) {
+    fn fail(&mut self, error: sql::Error, replies: Vec<Reply>) {
         count(&self.counters.failures, 1);
         // SQLite does not tell a quota that is used up from a disk that is broken.
         let full = is_full(&error)
@@ -528,9 +522,9 @@ impl Writer<'_> {
         let connection = self.sql.connection();
         // Whoever asks for a commit meanwhile does not wait for somebody else's lock twice.
         let tried = connection
-            .busy_timeout(Duration::ZERO)
+            .set_busy_timeout(Duration::ZERO)
             .and_then(|()| schema::write_version_again(connection));
-        let patient = connection.busy_timeout(BUSY_TIMEOUT);
+        let patient = connection.set_busy_timeout(BUSY_TIMEOUT);
         match tried.and(patient) {
             Ok(()) => self.works_again(),
             Err(error) => tracing::debug!(
@@ -553,7 +547,7 @@ impl Writer<'_> {
         self.reserved_space.free();
         // With the ballast's space the log can be moved to the database, which may give back more
         // than that.
-        self.checkpoint(CheckpointMode::TRUNCATE);
+        self.checkpoint(Checkpoint::Truncate);
     }
 
     fn count(&self, outcomes: &[Result<Committed, Refused>], before: Head) {

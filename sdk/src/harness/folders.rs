@@ -5,11 +5,10 @@ use crate::harness::bench::require;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, process};
 
 /// Names that are tried for a folder, should older processes have left some behind.
 const NAMES_MAX: u64 = 1_000;

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
 
 /// Elements within elements.
-const DEPTH_MAX: usize = 256;
+const DEPTH_MAX: u32 = 256;
 /// Nodes of a page.
 const NODES_MAX: usize = 150_000;
 /// Bytes that are handed to the tokenizer at once.
@@ -54,6 +54,8 @@ pub(super) enum Content {
     Element {
         name: QualName,
         attributes: Vec<Attribute>,
+        /// Number of nodes above it; roughly, when it has been moved.
+        depth: u32,
     },
     Text(StrTendril),
 }
@@ -260,7 +262,7 @@ impl TokenSink for Guard {
 struct Sink {
     tree: RefCell<Tree>,
     /// Nodes above the one that was placed last.
-    depth: Cell<usize>,
+    depth: Cell<u32>,
     /// The name of what has none.
     no_name: RefCell<QualName>,
 }
@@ -288,13 +290,20 @@ impl Sink {
                 at.tree().orphan(Content::Text(text)).id()
             }
         };
-        match before {
+        let mut placed = match before {
             None => at.append_id(id),
             Some(_) if at.parent().is_some() => at.insert_id_before(id),
             Some(_) => return,
         };
-        let depth = tree.get(id).map_or(0, |node| node.ancestors().count());
-        self.depth.set(depth);
+        let above = placed.parent().map(|mut parent| match parent.value() {
+            Content::Element { depth, .. } => *depth,
+            Content::Nothing | Content::Text(_) => 0,
+        });
+        let below = above.unwrap_or_default() + 1;
+        if let Content::Element { depth, .. } = placed.value() {
+            *depth = below;
+        }
+        self.depth.set(below);
     }
 
     fn add(&self, content: Content) -> NodeId {
@@ -331,7 +340,11 @@ impl TreeSink for Sink {
         attributes: Vec<Attribute>,
         _: ElementFlags,
     ) -> NodeId {
-        self.add(Content::Element { name, attributes })
+        self.add(Content::Element {
+            name,
+            attributes,
+            depth: 0,
+        })
     }
 
     fn create_comment(&self, _: StrTendril) -> NodeId {

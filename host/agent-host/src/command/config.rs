@@ -1,14 +1,12 @@
 //! `config schema`, `config check`, `config diff` and `config apply`.
 
-use super::pending::{Pending, left_behind_by};
+use super::pending::{Pending, found_in};
 use super::reload;
 use crate::answer::Answer;
 use crate::cli::Config;
 use crate::client::Client;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
-use crate::config::{
-    Finding, Loaded, Severity, about_code, check_with_commands, schema, unfit, without_secret,
-};
+use crate::config::{Finding, Loaded, Severity, about_code, schema, unfit, without_secret};
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
 use crate::terminal::Terminal;
@@ -86,12 +84,7 @@ async fn check_all(
     terminal: Terminal,
 ) -> Result<(Answer, usize), Failure> {
     let of_same_file = running.filter(|pending| pending.is_of(loaded));
-    let mut findings = match of_same_file {
-        Some(pending) => pending.findings(),
-        None => check_with_commands(loaded).await,
-    };
-    findings.extend(left_behind_by(loaded, running).await.all());
-    findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));
+    let mut findings = found_in(loaded, running).await;
     show_warnings(&findings, terminal);
     match of_same_file.map(Pending::refused) {
         Some(Some(reason)) => return Err(Failure::new(Exit::Usage, anyhow!("{reason}"))),

@@ -10,8 +10,8 @@ mod report;
 
 use crate::answer::Answer;
 use crate::cli::Doctor;
-use crate::command::pending::{Pending, left_behind_by};
-use crate::config::{Loaded, Severity, check_with_commands};
+use crate::command::pending::{Pending, found_in};
+use crate::config::{Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use report::{Finding, Grade};
@@ -47,14 +47,7 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     let before = findings.len();
     let running = Pending::of_running(loaded).await;
     let of_same_file = running.as_ref().filter(|pending| pending.is_of(loaded));
-    // The caller's environment is not that of the host.
-    let mut found = match of_same_file {
-        Some(pending) => pending.findings(),
-        None => check_with_commands(loaded).await,
-    };
-    found.extend(left_behind_by(loaded, running.as_ref()).await.all());
-    found.extend(running.iter().flat_map(|it| it.moved_folders(loaded)));
-    for finding in &found {
+    for finding in &found_in(loaded, running.as_ref()).await {
         let name = match finding.key.as_str() {
             "server.dataDir" => "file system",
             _ => "configuration",

@@ -292,6 +292,18 @@ fn change(of: &PendingChange) -> Value {
     })
 }
 
+/// Finds what a check of a configuration finds. Where a host runs with the same file, its
+/// environment counts, and not the caller's.
+pub(crate) async fn found_in(loaded: &Loaded, running: Option<&Pending>) -> Vec<Finding> {
+    let mut findings = match running.filter(|pending| pending.is_of(loaded)) {
+        Some(pending) => pending.findings(),
+        None => check_with_commands(loaded).await,
+    };
+    findings.extend(left_behind_by(loaded, running).await.all());
+    findings.extend(running.into_iter().flat_map(|it| it.moved_folders(loaded)));
+    findings
+}
+
 /// Finds the content that a configuration leaves behind: beside what a running host has in force,
 /// or by what is in the data folder of one that is stopped. What cannot be read is not told of.
 pub(crate) async fn left_behind_by(loaded: &Loaded, running: Option<&Pending>) -> LeftBehind {

@@ -2,7 +2,7 @@
 
 use super::component::{BUILT_INS, built_in_names};
 use super::document::{Config, Loaded};
-use super::finding::{Finding, error, warning};
+use super::finding::{Finding, Severity, error, warning};
 use super::{
     agents, buckets, connectors, directories, elsewhere, environment, external, file_system,
     identity, literal_paths, mute, network, paths, patterns, personas, programs, ranges, secrets,
@@ -37,7 +37,13 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     turn_limits::check(&loaded.config, &mut findings);
     programs::check(loaded, &mut findings);
     findings.extend(loaded.config.agent_tools.check());
-    findings.extend(ranges::check(&loaded.config));
+    let of_schema = ranges::check(&loaded.config).into_iter();
+    let is_told = |key: &str| {
+        let mut errors = findings.iter().filter(|it| it.severity == Severity::Error);
+        errors.any(|it| it.key == key)
+    };
+    let new: Vec<Finding> = of_schema.filter(|it| !is_told(&it.key)).collect();
+    findings.extend(new);
     identity::check(&loaded.config.server.identity, &mut findings);
     file_system::check(loaded, &mut findings);
     let listen = loaded.config.server.listen;

@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 /// Returns the configurations, by session type.
 pub(super) fn schemas() -> Vec<CodedSchema> {
     vec![
-        CodedSchema::new::<LearningConfig>("learning", "LearningConfig".to_owned()),
-        CodedSchema::new::<ThoughtConfig>("thought", "ThoughtConfig".to_owned()),
-        CodedSchema::new::<ValidationConfig>("validation", "ValidationConfig".to_owned()),
+        CodedSchema::new::<LearningConfig>("learning", "LearningConfig"),
+        CodedSchema::new::<ThoughtConfig>("thought", "ThoughtConfig"),
+        CodedSchema::new::<ValidationConfig>("validation", "ValidationConfig"),
     ]
 }
 

@@ -3,7 +3,7 @@
 use crate::input::{Params, Position, limit, read_query};
 use crate::problem::Problem;
 use crate::state::Api;
-use crate::wire::{self, AuditLine};
+use crate::wire::{self, AuditLine, AuditSubject};
 use axum::extract::State;
 use domain::egress::OUTCOMES;
 use domain::id::{AgentId, RunId, SessionId};
@@ -96,7 +96,7 @@ pub(super) async fn list(
     let lines = events
         .iter()
         .flat_map(wire::audit)
-        .filter(|line| page.has(line))
+        .filter(|line| page.has(&line.subject()))
         .collect();
     Ok(axum::Json(AuditList {
         lines,
@@ -147,20 +147,20 @@ impl Page {
             .filter(|agent| agent.parse::<AgentId>().is_err())
     }
 
-    fn has(&self, line: &AuditLine) -> bool {
+    fn has(&self, subject: &AuditSubject) -> bool {
         let fits = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
-        fits(&self.definition(), &line.definition)
-            && fits(&self.user, &line.user_id)
-            && fits(&self.component, &line.component)
-            && fits(&self.tool, &line.tool)
-            && fits(&self.capability, &line.capability)
-            && fits(&self.verdict, &line.verdict)
+        fits(&self.definition(), &subject.definition)
+            && fits(&self.user, &subject.user)
+            && fits(&self.component, &subject.component)
+            && fits(&self.tool, &subject.tool)
+            && fits(&self.capability, &subject.capability)
+            && fits(&self.verdict, &subject.verdict)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AuditLine, Page, VERDICTS};
+    use super::{AuditSubject, Page, VERDICTS};
     use domain::event::BoundaryVerdict;
 
     fn page(agent: Option<&str>, verdict: Option<&str>) -> Page {
@@ -209,14 +209,14 @@ mod tests {
 
     #[test]
     fn the_id_of_a_definition_means_all_of_its_agents() {
-        let line = |definition: &str| AuditLine {
+        let of = |definition: &str| AuditSubject {
             definition: Some(definition.to_owned()),
-            ..AuditLine::default()
+            ..AuditSubject::default()
         };
         assert!(
-            page(Some("reader"), None).has(&line("reader"))
-                && !page(Some("reader"), None).has(&line("writer"))
+            page(Some("reader"), None).has(&of("reader"))
+                && !page(Some("reader"), None).has(&of("writer"))
         );
-        assert!(page(Some("019a0000-0000-7000-8000-000000000000"), None).has(&line("writer")));
+        assert!(page(Some("019a0000-0000-7000-8000-000000000000"), None).has(&of("writer")));
     }
 }

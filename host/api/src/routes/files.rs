@@ -9,7 +9,7 @@ use crate::input::{
 };
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
-use crate::wire;
+use crate::wire::{self, ContentDigest};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -178,7 +178,7 @@ pub(super) struct DownloadParams {
     params(
         SessionInPath,
         (
-            "digest" = String,
+            "digest" = ContentDigest,
             Path,
             description = "The file's `digest`: `sha256:` and 64 hexadecimal digits.",
         ),

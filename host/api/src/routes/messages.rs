@@ -11,14 +11,15 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
+use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
-use domain::id::SessionId;
+use domain::id::{InputId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::reply_schema;
+use domain::turn::TurnEnd;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -60,98 +61,119 @@ pub(super) struct NewMessage {
     labels: BTreeMap<String, String>,
 }
 
-/// An accepted message. It is durable: it will be dealt with even if the host fails. If it was a
-/// queue directive, such as `/queue collect debounce:2s`, the session's settings were changed
-/// instead: then `queue` is present and `input_id` is not.
-#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+/// What became of a message. Once it is accepted it is durable: it will be dealt with even if the
+/// host fails. All but the first and the second come with `wait_s` alone.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Accepted)]
-pub(super) struct AcceptedMessage {
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(super) enum AcceptedMessage {
+    /// It was a queue directive, such as `/queue collect debounce:2s`: the session's settings were
+    /// changed, and there is no input.
+    Configured {
+        /// The session.
+        session_id: SessionId,
+        /// Always false.
+        replayed: bool,
+        /// The queue as it is from now on.
+        queue: wire::QueueView,
+    },
+    /// It is accepted, and not dealt with in time.
+    Accepted {
+        #[serde(flatten)]
+        receipt: Receipt,
+    },
+    /// The turn, or the one before it, waits for the user.
+    Asking {
+        #[serde(flatten)]
+        receipt: Receipt,
+        /// The open questions.
+        client_actions: Vec<wire::ClientActionView>,
+    },
+    /// Its turn has ended.
+    Ended {
+        #[serde(flatten)]
+        receipt: Receipt,
+        #[serde(flatten)]
+        turn: Box<EndedTurn>,
+    },
+    /// It gets no turn.
+    Undone {
+        #[serde(flatten)]
+        receipt: Receipt,
+        /// `dead`, `cancelled` or `dropped`.
+        outcome: &'static str,
+        /// The reason, when it is `dead`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<TurnErrorView>,
+    },
+}
+
+/// The receipt of an accepted message.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Receipt {
     /// Its id as an input; the `correlation_id` of everything that follows from it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_id: Option<String>,
+    input_id: InputId,
     /// The session.
-    session_id: String,
+    session_id: SessionId,
     /// The position of its event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<u64>,
+    position: u64,
     /// The stream of everything that follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_url: Option<String>,
+    stream_url: String,
     /// True if this repeats the response to an earlier request with the same idempotency key.
     replayed: bool,
     /// The condition that the input waits for. `steer` waits for the next boundary of the turn in
     /// progress, `interrupt` for that turn's end, which it causes, `followup` and `collect` for
     /// their turn after that one. When no turn is in progress, one begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<wire::WaitsFor>,
+    waits_for: wire::WaitsFor,
     /// The labels that were put on it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     /// Inputs that were dropped in its favour because the queue was full. The next turn reports
     /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    dropped: Vec<String>,
-    /// The queue as it is from now on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<wire::QueueView>,
-    /// The outcome, with `wait_s` and when the message was dealt with in time. It is `replied`,
-    /// `completed`, `failed` or `aborted`, as its turn ended; `dead`, `cancelled` or `dropped` when
-    /// there is no turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    /// The last message of the agent in that turn.
+    dropped: Vec<InputId>,
+}
+
+/// The turn that dealt with a message.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct EndedTurn {
+    /// Its end: `replied`, `completed`, `failed` or `aborted`.
+    outcome: TurnEnd,
+    /// The last message of the agent in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<wire::MessageView>,
     /// The reply as JSON, where the message has a `reply_schema` and the reply fits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
-    /// The open questions, with `wait_s` and when the turn waits for the user before the time is
-    /// over. `outcome` is missing then.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    client_actions: Vec<wire::ClientActionView>,
-    /// The text of `reply`, with `wait_s` and when a turn has ended; empty without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
-    /// True if the models of that turn were asked for streams (`enableStreaming`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    streamed: Option<bool>,
-    /// The calls of tools in that turn, in the order in which they were started; 1,000 at most.
-    #[serde(rename = "toolCalls", skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<ToolCallView>>,
-    /// Tokens and cost of that turn's models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<TurnUsageView>,
-    /// Milliseconds from the beginning of that turn to its end, waiting included.
-    #[serde(rename = "durationMs", skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
+    /// The text of `reply`; empty without one.
+    content: String,
+    /// True if its models were asked for streams (`enableStreaming`).
+    streamed: bool,
+    /// The calls of tools in it, in the order in which they were started; 1,000 at most.
+    #[serde(rename = "toolCalls")]
+    tool_calls: Vec<ToolCallView>,
+    /// Tokens and cost of its models.
+    usage: TurnUsageView,
+    /// Milliseconds from its beginning to its end, waiting included.
+    #[serde(rename = "durationMs")]
+    duration_ms: u64,
     /// The turn, and the models that were asked in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<TurnMetadata>,
-    /// The reason, when that turn failed or was aborted, or when `outcome` is `dead`.
+    metadata: TurnMetadata,
+    /// The reason, when it failed or was aborted.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TurnErrorView>,
 }
 
 impl AcceptedMessage {
     /// The same, with the reply as JSON if it fits the schema that the message has.
-    pub(super) async fn with_data(self, broker: &Broker, schema: Option<Value>) -> Self {
-        let text = self.content.as_deref().unwrap_or_default();
-        let (Some(schema), Ok(data)) = (schema, serde_json::from_str::<Value>(text)) else {
-            return self;
-        };
-        let fits = broker.fits_schema(&schema, data.clone()).await;
-        Self {
-            data: fits.then_some(data),
-            ..self
+    pub(super) async fn with_data(mut self, broker: &Broker, schema: Option<Value>) -> Self {
+        if let (Self::Ended { turn, .. }, Some(schema)) = (&mut self, schema)
+            && let Ok(data) = serde_json::from_str::<Value>(&turn.content)
+            && broker.fits_schema(&schema, data.clone()).await
+        {
+            turn.data = Some(data);
         }
-    }
-
-    /// The same, with the labels that were put on the message.
-    pub(super) fn labelled(self, labels: MessageLabels) -> Self {
-        Self {
-            labels: labels.0,
-            ..self
-        }
+        self
     }
 }
 
@@ -236,7 +258,7 @@ pub(super) async fn post_message(
     let labels = MessageLabels(new.labels);
     let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
-    let message = accepted_message(posted, &stream, session, outcome).labelled(labels);
+    let message = accepted_message(posted, &stream, session, labels, outcome);
     let message = message.with_data(broker, reply_schema).await;
     Ok((status, axum::Json(message)))
 }
@@ -277,87 +299,62 @@ pub(super) fn accepted_message(
     posted: PostOutcome,
     agent: &str,
     session: SessionId,
+    labels: MessageLabels,
     outcome: Option<TurnOutcome>,
 ) -> AcceptedMessage {
-    let dealt = outcome.map(dealt).unwrap_or_default();
-    let base = match posted {
-        PostOutcome::Accepted(receipt) => AcceptedMessage {
-            input_id: Some(receipt.input.to_string()),
-            session_id: receipt.session.to_string(),
-            position: Some(receipt.position),
-            stream_url: Some(format!(
+    let receipt = match posted {
+        PostOutcome::Configured(queue) => {
+            return AcceptedMessage::Configured {
+                session_id: session,
+                replayed: false,
+                queue: wire::queue(&queue),
+            };
+        }
+        PostOutcome::Accepted(receipt) => Receipt {
+            input_id: receipt.input,
+            session_id: receipt.session,
+            position: receipt.position,
+            stream_url: format!(
                 "/api/agents/{agent}/stream?session={}&after={}",
                 receipt.session, receipt.position
-            )),
+            ),
             replayed: receipt.replayed,
-            waits_for: Some(wire::waits_for(&receipt.waits_for)),
-            dropped: receipt.dropped.iter().map(ToString::to_string).collect(),
-            ..AcceptedMessage::default()
-        },
-        PostOutcome::Configured(queue) => AcceptedMessage {
-            session_id: session.to_string(),
-            queue: Some(wire::queue(&queue)),
-            ..AcceptedMessage::default()
+            waits_for: wire::waits_for(&receipt.waits_for),
+            labels: labels.0,
+            dropped: receipt.dropped,
         },
     };
-    let Dealt {
-        outcome,
-        reply,
-        client_actions,
-        report,
-        error,
-    } = dealt;
-    let content = report.is_some().then(|| {
-        let text = reply.as_ref().map(|reply| reply.text.clone());
-        text.unwrap_or_default()
-    });
-    AcceptedMessage {
-        outcome,
-        reply,
-        client_actions,
-        content,
-        streamed: report.as_ref().map(|report| report.streamed),
-        duration_ms: report.as_ref().map(|report| report.duration_ms),
-        usage: report.as_deref().map(turn_usage),
-        metadata: report.as_deref().map(turn_metadata),
-        error,
-        tool_calls: report.map(|report| report.calls.into_iter().map(tool_call).collect()),
-        ..base
-    }
-}
-
-/// The outcome of a message: as a word, with the reply, the open questions, the report of its turn
-/// and the reason why there is no reply.
-#[derive(Default)]
-struct Dealt {
-    outcome: Option<&'static str>,
-    reply: Option<wire::MessageView>,
-    client_actions: Vec<wire::ClientActionView>,
-    report: Option<Box<TurnReport>>,
-    error: Option<TurnErrorView>,
-}
-
-fn dealt(outcome: TurnOutcome) -> Dealt {
     match outcome {
-        TurnOutcome::Answered { end, reply, report } => Dealt {
-            outcome: Some(end.as_str()),
-            reply: reply.as_ref().map(wire::message),
-            error: report.failure.as_ref().map(turn_error),
-            report: Some(report),
-            ..Dealt::default()
-        },
-        TurnOutcome::Undone { word, failure } => Dealt {
-            outcome: Some(word),
-            error: failure.as_ref().map(turn_error),
-            ..Dealt::default()
-        },
-        TurnOutcome::Asking { questions } => {
-            let actions = questions
+        None => AcceptedMessage::Accepted { receipt },
+        Some(TurnOutcome::Asking { questions }) => AcceptedMessage::Asking {
+            receipt,
+            client_actions: questions
                 .iter()
-                .map(|(call, action)| wire::client_action(*call, action));
-            Dealt {
-                client_actions: actions.collect(),
-                ..Dealt::default()
+                .map(|(call, action)| wire::client_action(*call, action))
+                .collect(),
+        },
+        Some(TurnOutcome::Undone { word, failure }) => AcceptedMessage::Undone {
+            receipt,
+            outcome: word,
+            error: failure.as_ref().map(turn_error),
+        },
+        Some(TurnOutcome::Answered { end, reply, report }) => {
+            let reply = reply.as_ref().map(wire::message);
+            let text = reply.as_ref().map(|reply| reply.text.clone());
+            AcceptedMessage::Ended {
+                receipt,
+                turn: Box::new(EndedTurn {
+                    outcome: end,
+                    reply,
+                    data: None,
+                    content: text.unwrap_or_default(),
+                    streamed: report.streamed,
+                    usage: turn_usage(&report),
+                    duration_ms: report.duration_ms,
+                    metadata: turn_metadata(&report),
+                    error: report.failure.as_ref().map(turn_error),
+                    tool_calls: report.calls.into_iter().map(tool_call).collect(),
+                }),
             }
         }
     }

@@ -248,8 +248,13 @@ fn routed_to(
 ) -> RoutedTo {
     let agent = receipt.agent;
     RoutedTo {
-        accepted: accepted_message(receipt.said, &agent.to_string(), receipt.session, outcome)
-            .labelled(labels),
+        accepted: accepted_message(
+            receipt.said,
+            &agent.to_string(),
+            receipt.session,
+            labels,
+            outcome,
+        ),
         agent_id: agent,
         level,
         why: receipt.why,

@@ -7,7 +7,7 @@ use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
 use super::thread::Thread;
 use super::viewer::Viewer;
-use crate::wire::{SessionEvent, Spawned};
+use crate::wire::{PendingActionView, Repeatable, SessionFrame, Spawned};
 use broker::{Frame, Joined, Live, Placed};
 use bytes::Bytes;
 use domain::event::{Event, Recorded};
@@ -52,7 +52,7 @@ pub(super) struct Feed {
 #[derive(Debug)]
 pub(super) struct Welcome {
     /// The frame `connected`.
-    pub(super) connected: SessionEvent,
+    pub(super) connected: Bytes,
     /// The questions that wait for their answers. They are repeated, unless they are among the
     /// events that the client has missed.
     pub(super) pending: Vec<Pending>,
@@ -63,7 +63,7 @@ pub(super) struct Welcome {
 pub(super) struct Pending {
     pub(super) call: OperationId,
     pub(super) session: SessionId,
-    pub(super) event: SessionEvent,
+    pub(super) question: PendingActionView,
 }
 
 impl Feed {
@@ -86,9 +86,7 @@ impl Feed {
             wait_out(error).await?;
         }
         if let Some(welcome) = &self.welcome {
-            self.out
-                .push(frame::session_frame(&welcome.connected))
-                .await?;
+            self.out.push(welcome.connected.clone()).await?;
         }
         if let Some(asked) = self.ahead {
             self.out.push(self.view.reset(self.position, asked)).await?;
@@ -98,8 +96,11 @@ impl Feed {
         let waiting = self.welcome.take().map(|welcome| welcome.pending);
         for pending in waiting.into_iter().flatten() {
             let spawned = self.scope.spawned(pending.session);
-            let frame = frame::asked_again(pending.event, spawned);
-            self.out.push(frame).await?;
+            let asked_again = SessionFrame::ClientAction {
+                question: pending.question,
+                of: Repeatable::again(pending.session, spawned),
+            };
+            self.out.push(frame::bytes(&asked_again)).await?;
         }
         self.catch_up().await?;
         let mut heartbeats = 0;
@@ -140,8 +141,8 @@ impl Feed {
             match thread.page(&self.store).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(page)) => {
-                    for event in &page {
-                        self.out.push(frame::session_frame(event)).await?;
+                    for frame in page {
+                        self.out.push(frame).await?;
                     }
                 }
                 Err(error) => wait_out(error).await?,

@@ -13,7 +13,7 @@ use crate::reading::note_agents;
 use crate::server::Connected;
 use crate::standing::Standing;
 use crate::state::Api;
-use crate::wire::{LAG, telemetry_event};
+use crate::wire::{LAG, TelemetryLag, telemetry_event};
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -24,7 +24,7 @@ use domain::id::SessionId;
 use domain::telemetry::{
     KINDS_ASKED_MAX, TelemetryEvent, TelemetryFilter, TelemetryKind, kinds_matching,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -222,7 +222,7 @@ impl Feed {
                 heard = self.listener.hear() => match heard {
                     Some(Heard::Event(event)) => self.out.push(shown(&event)).await?,
                     Some(Heard::Lost(dropped)) => {
-                        self.out.push(written(LAG, &json!({ "dropped": dropped }))).await?;
+                        self.out.push(written(LAG, &TelemetryLag { dropped })).await?;
                     }
                     None => return self.end().await,
                 },
@@ -247,7 +247,9 @@ fn shown(event: &TelemetryEvent) -> Bytes {
 }
 
 /// A frame. JSON has no line breaks of its own, so its data is one line.
-fn written(name: &str, data: &Value) -> Bytes {
+fn written(name: &str, data: &impl Serialize) -> Bytes {
+    // It is made of text and numbers: it always has a JSON form.
+    let data = serde_json::to_string(data).unwrap_or_default();
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 

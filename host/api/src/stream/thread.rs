@@ -1,13 +1,14 @@
 //! The thread of a session before its stream: of one that is followed from its thread, and of one
 //! that began with the thread of another.
 
-use crate::wire::{self, FrameName, SessionEvent, extended};
+use super::frame::bytes;
+use crate::wire::{self, Repeatable, SessionFrame};
 use broker::{Broker, Target};
+use bytes::Bytes;
 use domain::event::InputAccepted;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::user::UserId;
-use serde_json::json;
 use store::{EventFilter, ReadError, Store};
 
 /// Messages that are read at a time.
@@ -95,10 +96,7 @@ impl Thread {
     }
 
     /// Returns the next frames; none when all of them were returned.
-    pub(super) async fn page(
-        &mut self,
-        store: &Store,
-    ) -> Result<Option<Vec<SessionEvent>>, ReadError> {
+    pub(super) async fn page(&mut self, store: &Store) -> Result<Option<Vec<Bytes>>, ReadError> {
         if self.next <= self.last {
             let to = self.last.min(self.next + PAGE - 1);
             let page = store.messages(self.head, self.next, to).await?;
@@ -108,17 +106,18 @@ impl Thread {
         let open = std::mem::take(&mut self.open);
         let waiting = std::mem::take(&mut self.waiting);
         let said = open.iter().map(|it| self.message(it));
-        let waits = waiting.iter().filter_map(wire::message_accepted);
-        let rest: Vec<SessionEvent> = said.chain(waits.map(|it| self.about(it))).collect();
+        let of = Repeatable::again(self.session, None);
+        let waits = waiting
+            .iter()
+            .filter_map(|it| wire::message_accepted(it, of));
+        let rest: Vec<Bytes> = said.chain(waits.map(|it| bytes(&it))).collect();
         Ok(Some(rest).filter(|rest| !rest.is_empty()))
     }
 
-    fn message(&self, message: &Message) -> SessionEvent {
-        let message = json!({ "message": wire::message(message) });
-        self.about((FrameName::ThreadMessage, message))
-    }
-
-    fn about(&self, (name, data): SessionEvent) -> SessionEvent {
-        (name, extended(data, json!({ "session_id": self.session })))
+    fn message(&self, message: &Message) -> Bytes {
+        bytes(&SessionFrame::ThreadMessage {
+            session_id: self.session,
+            message: wire::message(message),
+        })
     }
 }

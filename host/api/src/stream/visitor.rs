@@ -21,6 +21,7 @@ use axum::body::Body;
 use axum::response::Response;
 use domain::connector::ReplyRoute;
 use feed::Feed;
+pub(crate) use frames::VisitorFrame;
 use http::HeaderMap;
 use presence::Presence;
 use std::time::Duration;

@@ -1,13 +1,12 @@
 //! The first frames for a client that shows a session: its state, and the questions that wait.
 
 use super::feed::{self, Pending, Welcome};
-use super::frame::View;
+use super::frame::{View, bytes};
 use super::scope::StreamScope;
-use crate::wire::{self, FrameName};
+use crate::wire::{self, SessionFrame};
 use broker::{Broker, SessionView, Target};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
-use serde_json::json;
 use store::EventFilter;
 
 /// Sessions that are looked at for questions that wait when a client comes.
@@ -38,18 +37,21 @@ impl Arrival<'_> {
             return Ok(None);
         }
         let connected = match shown {
-            None => json!({
-                "session_id": null, "status": null, "control_mode": null, "pending_action": null,
-            }),
-            Some(shown) => json!({
-                "session_id": shown.row.id.to_string(),
-                "status": wire::status_or_expired(&shown.row, wire::status(shown)),
-                "control_mode": wire::control_mode(&shown.row.session_type),
-                "pending_action": wire::ui_state(shown).active_widget,
-            }),
+            None => SessionFrame::Connected {
+                session_id: None,
+                status: None,
+                control_mode: None,
+                pending_action: None,
+            },
+            Some(shown) => SessionFrame::Connected {
+                session_id: Some(shown.row.id),
+                status: Some(wire::status_or_expired(&shown.row, wire::status(shown))),
+                control_mode: Some(wire::control_mode(&shown.row.session_type)),
+                pending_action: wire::ui_state(shown).active_widget,
+            },
         };
         Ok(Some(Welcome {
-            connected: (FrameName::Connected, connected),
+            connected: bytes(&connected),
             pending: self.pending().await?,
         }))
     }
@@ -118,16 +120,10 @@ impl Arrival<'_> {
         let before = asked
             .into_iter()
             .filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
-        let pending = |(call, action)| {
-            let mut data = json!(action);
-            if let Some(data) = data.as_object_mut() {
-                data.insert("session_id".to_owned(), json!(session));
-            }
-            Pending {
-                call,
-                session,
-                event: (FrameName::ClientAction, data),
-            }
+        let pending = |(call, question)| Pending {
+            call,
+            session,
+            question,
         };
         Ok(before.map(pending).collect())
     }

@@ -1,14 +1,13 @@
 //! Deliveries, pairings and connectors in public form.
 
 use super::Time;
-use super::connector_event::cause;
-use domain::connector::UnknownSender;
+use super::event::CauseView;
+use domain::connector::{Choice, UnknownSender};
 use domain::definition::DefinitionId;
 use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use edge::{ConnectorCondition, ConnectorState};
 use serde::Serialize;
-use serde_json::Value;
 use store::{DeliveryRow, DeliveryState, PairingRow};
 
 /// A choice of a question.
@@ -21,6 +20,15 @@ pub(crate) struct ChoiceView {
     pub(crate) value: String,
 }
 
+impl From<&Choice> for ChoiceView {
+    fn from(choice: &Choice) -> Self {
+        Self {
+            label: choice.label.clone(),
+            value: choice.value.clone(),
+        }
+    }
+}
+
 /// A message to people outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Delivery)]
@@ -30,11 +38,8 @@ pub(crate) struct DeliveryView {
     /// Its outcome so far.
     #[serde(flatten)]
     pub(crate) state: TurnDeliveryView,
-    /// Its cause: `kind` is `turn`, `question`, `input` for one that no turn was begun with,
-    /// `host` for words of the host's own, or `test`; by kind `session_id`, `run_id`,
-    /// `operation_id`, `input_id`, `arrival_id` and `user_id`.
-    #[schema(value_type = Object)]
-    pub(crate) cause: Value,
+    /// Its cause.
+    pub(crate) cause: CauseView,
     /// Its length in bytes.
     pub(crate) bytes: u64,
     /// Number of choices, of a question.
@@ -142,7 +147,7 @@ pub(crate) fn delivery(row: &DeliveryRow) -> DeliveryView {
     DeliveryView {
         delivery_id: row.delivery,
         state: turn_delivery(row),
-        cause: cause(&row.cause),
+        cause: (&row.cause).into(),
         bytes: row.text.len() as u64,
         choices: row.choices.len() as u64,
         queued_at: Time(row.queued),

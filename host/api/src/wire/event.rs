@@ -1,21 +1,32 @@
 //! Events in public form: one JSON object for each, the same on every stream and in every list
 //! except for `spawned`.
+//!
+//! What of an event is public stands in one table by subject, from which its JSON and its schema
+//! follow.
 
-use super::agent_event;
-use super::connector_event;
-use super::label_event;
-use super::message::draft;
-use super::queue::waits_for;
-use super::run_event;
+mod agent;
+mod connector;
+mod host;
+mod run;
+mod session;
+mod trigger;
+
 use super::spawned::Spawned;
-use super::trigger_event;
-use super::turn::turn_end;
-use domain::event::{
-    self, FileUploaded, InputAccepted, ItemRecorded, Recorded, Source, TurnCommitted,
-};
+use super::values::Time;
+use agent::*;
+use connector::*;
+pub(crate) use connector::{CauseView, ReplyRouteView};
+use domain::event::{self, Recorded};
+use domain::id::{AgentId, EventId, InputId, RunId, SessionId};
 use domain::operation::Kept;
+use host::*;
+use run::*;
 use serde::Serialize;
 use serde_json::{Value, json};
+use session::*;
+pub(crate) use trigger::OccasionView;
+use trigger::*;
+use utoipa::openapi::schema::{Object, SchemaType, Type};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -24,376 +35,324 @@ pub(crate) struct Event {
     /// streams.
     pub(crate) position: u64,
     /// Its id.
-    pub(crate) id: String,
-    /// Its CloudEvents type, such as `run.stepped.v1`.
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub(crate) id: EventId,
+    /// Its type and data.
+    #[serde(flatten)]
+    pub(crate) what: EventContent,
     /// The time of the event, ISO 8601.
-    pub(crate) time: String,
+    pub(crate) time: Time,
     /// The agent that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) agent_id: Option<String>,
+    pub(crate) agent_id: Option<AgentId>,
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) session_id: Option<String>,
+    pub(crate) session_id: Option<SessionId>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// The actor that caused it: `user:<id>`, `agent:<path>`, `host`.
     pub(crate) actor: String,
     /// The id shared by everything that follows from one input: the id of that input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) correlation_id: Option<String>,
+    pub(crate) correlation_id: Option<InputId>,
     /// The place of its session below the followed one. It is set on a stream with `spawned=true`,
     /// for events of sessions that the followed one began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) spawned: Option<Spawned>,
-    /// The data of the event; `null` when it was erased. Fields may be added, and never change
-    /// their meaning within a type.
-    #[schema(value_type = Option<Object>, required)]
-    pub(crate) data: Value,
+}
+
+/// The type and the data of an event. Fields may be added to the data, and never change their
+/// meaning within a type.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub(crate) enum EventContent {
+    /// What it says.
+    Whole(Box<EventData>),
+    /// What it said was erased.
+    Erased {
+        /// Its CloudEvents type, such as `run.stepped.v1`.
+        r#type: String,
+        /// Always null.
+        #[schema(schema_with = null)]
+        data: (),
+    },
 }
 
 /// A stored event as clients see it.
 pub(crate) fn event(recorded: &Recorded) -> Event {
+    let said = recorded.event.as_ref().filter(|event| !is_remnant(event));
     Event {
         position: recorded.position,
-        id: recorded.id.to_string(),
-        kind: recorded.kind.clone(),
-        time: recorded.time.to_string(),
-        agent_id: recorded.subject.agent.map(|id| id.to_string()),
-        session_id: recorded.subject.session.map(|id| id.to_string()),
-        run_id: recorded.subject.run.map(|id| id.to_string()),
+        id: recorded.id,
+        what: match said {
+            Some(event) => EventContent::Whole(Box::new(EventData::of(event))),
+            None => EventContent::Erased {
+                r#type: recorded.kind.clone(),
+                data: (),
+            },
+        },
+        time: Time(recorded.time),
+        agent_id: recorded.subject.agent,
+        session_id: recorded.subject.session,
+        run_id: recorded.subject.run,
         actor: recorded.actor.clone(),
-        correlation_id: recorded.correlation.map(|id| id.to_string()),
+        correlation_id: recorded.correlation,
         spawned: None,
-        data: recorded.event.as_ref().map_or(Value::Null, data),
     }
 }
 
-/// Returns the data of an event. Each kind is handed to the file of its subject, so that none is
-/// forgotten.
-fn data(event: &event::Event) -> Value {
-    use event::Event as E;
+/// Returns whether an event is what a purge left of another, so that a schedule goes on.
+fn is_remnant(event: &event::Event) -> bool {
     match event {
-        E::AgentCreated(_) | E::AgentArchived(_) | E::AgentRenamed(_) => agent_event::data(event),
-        E::UserAssigned(_) | E::RoleChanged(_) | E::UserUnassigned(_) => agent_event::data(event),
-        E::AgentConfigured(_) | E::PromptOverridden(_) => agent_event::data(event),
-        E::SettingsUpdated(_)
-        | E::PreferencesUpdated(_)
-        | E::PreferencesCarried(_)
-        | E::SlotTaken(_)
-        | E::ExecutionSuspended(_)
-        | E::ExecutionResumed(_)
-        | E::ActionRequested(_)
-        | E::ResponseReceived(_)
-        | E::ActionWithdrawn(_)
-        | E::SessionImported(_)
-        | E::SlotCompleted(_)
-        | E::SlotTerminated(_) => agent_event::data(event),
-        E::UiSaved(_)
-        | E::NoteRemembered(_)
-        | E::NoteForgotten(_)
-        | E::MemoryDue(_)
-        | E::MemoryRead(_)
-        | E::SessionOpened(_)
-        | E::InputAccepted(_)
-        | E::TurnCommitted(_)
-        | E::ItemRecorded(_)
-        | E::FileUploaded(_)
-        | E::InputDead(_)
-        | E::InputRequeued(_)
-        | E::TurnsImported(_) => session_data(event),
-        E::InputCancelled(_) | E::InputsDropped(_) => label_event::data(event),
-        E::SessionRenamed(_) | E::SessionPinned(_) => label_event::data(event),
-        E::SessionAttributed(_) | E::SessionCleared(_) => label_event::data(event),
-        E::SessionDeleted(_) | E::QueueConfigured(_) => label_event::data(event),
-        E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) => label_event::data(event),
-        E::DefinitionMade(_) | E::DefinitionRemoved(_) => label_event::definition(event),
-        E::PurgeBegun(_) | E::Purged(_) => label_event::purge(event),
-        E::RunStarted(_) | E::RunStepped(_) | E::StepFailed(_) => run_event::data(event),
-        E::RunRecovered(_) | E::RunCut(_) | E::RunSettled(_) => run_event::data(event),
-        E::OperationContinued(_) | E::OperationAnswered(_) => run_event::data(event),
-        E::ApprovalAnswered(_) | E::OperationStarted(_) => run_event::data(event),
-        E::OperationAttempted(_) | E::RunEnded(_) | E::PluginEmitted(_) => run_event::data(event),
-        E::BoundaryDecided(_) | E::KeyValueWritten(_) => host_data(event),
-        E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => host_data(event),
-        E::HostRestored(_) | E::OperatorRead(_) => host_data(event),
-        E::ConfigReloaded(_) | E::ConfigRefused(_) | E::ProviderTroubled(_) => host_data(event),
-        E::TriggerDefined(_) | E::TriggerRemoved(_) => trigger_event::data(event),
-        E::TriggerPaused(_) | E::TriggerResumed(_) => trigger_event::data(event),
-        E::OccasionAccepted(_) | E::OccasionsSkipped(_) => trigger_event::data(event),
-        E::TriggerFired(_) | E::OccasionFailed(_) => trigger_event::data(event),
-        E::TriggerPosted(_) | E::TriggerTroubled(_) => trigger_event::data(event),
-        E::ConnectorReceived(_) | E::ArrivalsSettled(_) => connector_event::data(event),
-        E::PairingOffered(_) | E::PairingSettled(_) => connector_event::data(event),
-        E::DeliveryQueued(_) | E::DeliveryStarted(_) => connector_event::data(event),
-        E::DeliverySettled(_) | E::DeliveryRequeued(_) => connector_event::data(event),
-        E::ConnectorTroubled(_) => connector_event::data(event),
+        event::Event::OccasionsSkipped(it) => it.count == 0,
+        event::Event::TriggerFired(it) => it.occasion.0.is_nil(),
+        _ => false,
     }
 }
 
-/// Returns the data of an event of a session's inputs, turns, items and files; null for other
-/// kinds.
-fn session_data(event: &event::Event) -> Value {
-    use event::Event as E;
-    match event {
-        E::UiSaved(it) => json!({
-            "session_id": it.session, "tool_call_id": it.tool_call_id,
-            "widget_partial_state": it.partial_state,
-        }),
-        E::NoteRemembered(_) | E::NoteForgotten(_) | E::MemoryDue(_) | E::MemoryRead(_) => {
-            memory_data(event)
-        }
-        E::SessionOpened(it) => json!({
-            "session_id": it.session, "session_type": it.session_type, "name": it.name,
-            "turn_id": it.head, "model": it.model, "started_by": it.started_by,
-            "user_id": it.user_id, "conversation_id": it.conversation,
-        }),
-        E::InputAccepted(it) => accepted(it),
-        E::TurnCommitted(it) => committed(it),
-        E::ItemRecorded(it) => item(it),
-        E::FileUploaded(it) => file_uploaded(it),
-        E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
-        E::InputRequeued(it) => json!({
-            "input_id": it.input, "requeued_by": it.requeued_by, "repeat": it.repeat,
-        }),
-        E::TurnsImported(it) => imported(it),
-        _ => Value::Null,
-    }
-}
+/// Declares what is public of events: by field its type, and whence it comes if not from the
+/// event's field of the same name. Each becomes a struct with a schema.
+macro_rules! public {
+    ($($name:ident($it:ident: $event:ty) {
+        $($(#[$of:meta])* $field:ident: $type:ty $(= $value:expr)?,)*
+    })*) => {$(
+        #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+        pub(crate) struct $name { $($(#[$of])* $field: $type,)* }
 
-/// Returns the data of an event of an agent's memory; null for other kinds.
-fn memory_data(event: &event::Event) -> Value {
-    use event::Event as E;
-    match event {
-        E::NoteRemembered(it) => {
-            let mut data = json!({
-                "session_id": it.session, "note": it.note, "untrusted": it.untrusted,
-            });
-            let from = it.provenance.as_ref();
-            let more = [
-                ("note_id", it.id.map(|id| json!(id))),
-                ("about", it.about.as_ref().map(|about| json!(about))),
-                ("user_id", from.map(|from| json!(from.user_id))),
-                ("written_by", from.map(|from| json!(from.written_by))),
-                (
-                    "turn_id",
-                    from.and_then(|from| from.turn).map(|turn| json!(turn)),
-                ),
-            ];
-            if let Some(fields) = data.as_object_mut() {
-                fields.extend(
-                    more.into_iter()
-                        .filter_map(|(name, value)| Some((name.to_owned(), value?))),
-                );
+        impl $name {
+            pub(super) fn of($it: &$event) -> Self {
+                Self { $($field: public!(@value $it $field $($value)?),)* }
             }
-            data
         }
-        E::NoteForgotten(it) => json!({
-            "session_id": it.session, "note_id": it.note, "user_id": it.user_id,
-        }),
-        E::MemoryDue(it) => json!({
-            "session_id": it.session, "due": it.due.map(|time| time.to_string()),
-        }),
-        E::MemoryRead(it) => json!({
-            "session_id": it.session, "agent_id": it.agent, "reader_session_id": it.reader,
-            "through_turn_id": it.through, "input_id": it.input, "because": it.because,
-        }),
-        _ => Value::Null,
-    }
+    )*};
+    (@value $it:ident $field:ident) => { ToOwned::to_owned(&$it.$field) };
+    (@value $it:ident $field:ident $value:expr) => { $value };
+}
+use public;
+
+/// Lists all events with their types. One that is missing here or in the tables does not compile.
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $type:literal,)*) => {
+        /// The data of an event, by its CloudEvents type.
+        #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+        #[serde(tag = "type", content = "data")]
+        pub(crate) enum EventData {
+            $($(#[$doc])* #[serde(rename = $type)] $name($name),)*
+        }
+
+        impl EventData {
+            fn of(event: &event::Event) -> Self {
+                match event {
+                    $(event::Event::$name(it) => Self::$name($name::of(it)),)*
+                }
+            }
+        }
+    };
 }
 
-fn imported(it: &event::TurnsImported) -> Value {
-    let turn_ids: Vec<_> = it.turns.iter().map(|it| it.turn.id).collect();
-    let messages = it.turns.iter().flat_map(|it| &it.messages);
-    let count = messages
-        .filter(|message| it.erased.is_none() || message.is_some())
-        .count();
-    json!({ "session_id": it.session, "turn_ids": turn_ids, "messages": count })
-}
-
-/// Returns the data of decisions of the boundary, of kept values and of events of the host as a
-/// whole; null for other kinds.
-fn host_data(event: &event::Event) -> Value {
-    use event::Event as E;
-    match event {
-        E::BoundaryDecided(it) => json!({
-            "operation_id": it.operation, "segment": it.segment, "definition": it.definition,
-            "user_id": it.user_id, "tool": it.tool,
-            "component": it.component, "code": it.code.map(|code| code.reference()),
-            "grant": it.grant.map(|grant| grant.reference()),
-            "decisions": it.decisions, "left_out": it.left_out, "egress": it.egress,
-        }),
-        // What is kept may be shared with others than those who can see this run.
-        E::KeyValueWritten(it) => json!({
-            "operation_id": it.operation, "segment": it.segment, "component": it.place.component,
-            "bucket": it.place.bucket,
-            "scope": it.place.scope, "keys": it.entries.len(),
-        }),
-        E::ComponentAdmitted(it) => {
-            let digests = [
-                ("code", Some(it.code)),
-                ("grant", Some(it.grant)),
-                ("described", Some(it.described)),
-                ("replaces", it.replaces),
-            ];
-            let digests = digests
-                .into_iter()
-                .filter_map(|(name, digest)| Some((name.to_owned(), json!(digest?.reference()))));
-            std::iter::once(("component".to_owned(), json!(it.component)))
-                .chain(digests)
-                .collect()
-        }
-        // Not the hash: nobody has a use for it.
-        E::KeyIssued(it) => json!({
-            "key_id": it.key_id, "user_id": it.user_id, "name": it.name, "scopes": it.scopes,
-            "issued_by": it.issued_by,
-            "issued_with": it.issued_with, "issued_at": it.issued_at.to_string(),
-            "expires_at": it.expires_at.to_string(),
-        }),
-        E::KeyRevoked(it) => json!({
-            "key_id": it.key_id, "revoked_by": it.revoked_by,
-            "revoked_at": it.revoked_at.to_string(), "reason": it.reason,
-        }),
-        E::HostRestored(it) => json!({
-            "made_at": it.made_at.to_string(), "choice": it.choice, "turns": it.turns,
-            "operations": it.operations, "inputs": it.inputs,
-        }),
-        E::OperatorRead(it) => {
-            json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn })
-        }
-        E::ConfigReloaded(it) => json!({
-            "configuration": it.configuration.reference(), "replaces": it.replaces.reference(),
-            "because": it.because, "user_id": it.user_id, "differences": it.differences,
-            "left_out": it.left_out, "needs_restart": it.needs_restart,
-        }),
-        E::ProviderTroubled(it) => json!({ "provider": it.provider, "trouble": it.trouble }),
-        E::ConfigRefused(it) => json!({
-            "configuration": it.configuration.reference(), "because": it.because,
-            "user_id": it.user_id, "reason": it.reason,
-        }),
-        _ => Value::Null,
-    }
-}
-
-/// Returns the data of an uploaded file.
-pub(super) fn file_uploaded(it: &FileUploaded) -> Value {
-    json!({
-        "session_id": it.session, "digest": it.digest.reference(), "name": it.name,
-        "media_type": it.media_type, "bytes": it.bytes,
-        "user_id": it.user_id,
-    })
+events! {
+    /// An agent exists, at a path.
+    AgentCreated = "agent.created.v1",
+    /// An agent was archived: its stream stays and takes nothing more.
+    AgentArchived = "agent.archived.v1",
+    /// A user was assigned to an agent.
+    UserAssigned = "agent.user.assigned.v1",
+    /// A user's role with an agent changed.
+    RoleChanged = "agent.user.role.changed.v1",
+    /// A user was removed from an agent.
+    UserUnassigned = "agent.user.unassigned.v1",
+    /// An agent has another name.
+    AgentRenamed = "agent.renamed.v1",
+    /// The configuration of an agent changed: all that is kept about it beside its address.
+    AgentConfigured = "agent.config.updated.v1",
+    /// An agent got a system prompt of its own, or lost it.
+    PromptOverridden = "agent.prompt.overridden.v1",
+    /// Keys were merged into an agent's settings, or taken away.
+    SettingsUpdated = "agent.settings.updated.v1",
+    /// Keys were merged into an agent's preferences.
+    PreferencesUpdated = "agent.preferences.updated.v1",
+    /// The preferences about a user who handed over an agent were copied to their successor.
+    PreferencesCarried = "agent.preferences.carried.v1",
+    /// A structured session took its agent's slot.
+    SlotTaken = "agent.session.started.v1",
+    /// A structured session ended well and left the slot.
+    SlotCompleted = "agent.session.completed.v1",
+    /// A structured session was ended from outside, failed or expired, and left the slot.
+    SlotTerminated = "agent.session.terminated.v1",
+    /// A structured session began to wait for its client.
+    ExecutionSuspended = "agent.execution.suspended.v1",
+    /// Its client answered the last of what waited, and it goes on.
+    ExecutionResumed = "agent.execution.resumed.v1",
+    /// A structured session asked something more while it waited.
+    ActionRequested = "agent.client.action.requested.v1",
+    /// Its client answered one of several questions.
+    ResponseReceived = "agent.client.response.received.v1",
+    /// A question is not to be answered any more.
+    ActionWithdrawn = "agent.client.action.withdrawn.v1",
+    /// A structured session of another system, which had ended there, joined the agent's history.
+    SessionImported = "agent.session.imported.v1",
+    /// A note was kept for recall.
+    NoteRemembered = "agent.note.remembered.v1",
+    /// A note was forgotten: what it said is erased from the event that kept it.
+    NoteForgotten = "agent.note.forgotten.v1",
+    /// A session exists.
+    SessionOpened = "session.opened.v1",
+    /// A session is called something else, or nothing.
+    SessionRenamed = "session.renamed.v1",
+    /// A session was pinned, or is not pinned any more.
+    SessionPinned = "session.pinned.v1",
+    /// Keys were merged into a session's attributes, or taken away.
+    SessionAttributed = "session.attributes.updated.v1",
+    /// A session points to an empty thread again. Its turns stay, and what else points to them.
+    SessionCleared = "session.cleared.v1",
+    /// A session was deleted: it can no longer be found. Its turns stay, and what else points to
+    /// them.
+    SessionDeleted = "session.deleted.v1",
+    /// A session's own queue settings changed.
+    QueueConfigured = "session.queue.configured.v1",
+    /// An input was accepted: from here on nothing loses it.
+    InputAccepted = "session.input.accepted.v1",
+    /// A turn joined the tree and the session's head moved to it.
+    TurnCommitted = "session.turn.committed.v1",
+    /// A session has turns that its memory agent has not read, and will get when it is idle; or it
+    /// is not to be read after all.
+    MemoryDue = "session.memory.due.v1",
+    /// Turns of a session were handed to its memory agent. No later reading begins before them.
+    MemoryRead = "session.memory.read.v1",
+    /// A structured session's item went on record.
+    ItemRecorded = "session.item.recorded.v2",
+    /// A client kept what is filled in so far in the widget of an open question.
+    UiSaved = "session.ui.saved.v1",
+    /// A client handed over a file.
+    FileUploaded = "session.file.uploaded.v1",
+    /// An input could not be dealt with and was put aside, to be looked at and requeued.
+    InputDead = "session.input.dead.v1",
+    /// An input that had been put aside waits again.
+    InputRequeued = "session.input.requeued.v1",
+    /// An input that waited was cancelled, or one that had been put aside was dropped for good.
+    InputCancelled = "session.input.cancelled.v1",
+    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of
+    /// messages reports them.
+    InputsDropped = "session.inputs.dropped.v1",
+    /// A run began and claimed its inputs.
+    RunStarted = "run.started.v1",
+    /// The agent was stepped.
+    RunStepped = "run.stepped.v1",
+    /// A step trapped or met a limit; nothing of it counts but the attempt.
+    StepFailed = "run.step_failed.v1",
+    /// A run is gone on with after the host ended without being told to. Recorded before anything
+    /// of it is done again.
+    RunRecovered = "run.recovered.v1",
+    /// Outcomes arrived and no step followed at once.
+    RunSettled = "run.settled.v1",
+    /// A tool's call goes on in another segment.
+    OperationContinued = "operation.continued.v1",
+    /// A client answered a tool's question; the next segment is due.
+    OperationAnswered = "operation.answered.v1",
+    /// A user agreed to a call that the host asked about, or did not. The answer is used up when
+    /// the call is sent.
+    ApprovalAnswered = "operation.approval.answered.v1",
+    /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
+    /// "never sent".
+    OperationStarted = "operation.started.v1",
+    /// A model is about to be asked again for the same call, which the budget allows. After a crash
+    /// this shows which attempts there may have been.
+    OperationAttempted = "operation.attempted.v1",
+    /// The prompts of a run were cut, because they outgrew the window of a model. Recorded before
+    /// the model is asked; the thread loses nothing.
+    RunCut = "run.cut.v1",
+    /// A run ended.
+    RunEnded = "run.ended.v1",
+    /// The decisions of the boundary during a call: what was granted, refused and limited. They
+    /// include what left the host.
+    BoundaryDecided = "boundary.decided.v1",
+    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
+    /// its next segment.
+    KeyValueWritten = "keyvalue.written.v1",
+    /// A component is served with a grant that it did not have before, or with other code.
+    ComponentAdmitted = "component.admitted.v1",
+    /// A user has an API key.
+    KeyIssued = "user.key.issued.v1",
+    /// An API key no longer counts.
+    KeyRevoked = "user.key.revoked.v1",
+    /// A service's key for a person stands for a user from now on.
+    ConnectorKeyBound = "user.connector.bound.v1",
+    /// A service's key no longer stands for a user.
+    ConnectorKeyUnbound = "user.connector.unbound.v1",
+    /// A user made a definition of their own from a template.
+    DefinitionMade = "user.definition.made.v1",
+    /// A definition that a user had made is no longer there. Its agents stay, and take no words.
+    DefinitionRemoved = "user.definition.removed.v1",
+    /// The host serves a store that was restored from a backup.
+    HostRestored = "host.restored.v1",
+    /// The operator read the messages of an agent's users without being assigned to it. Recorded
+    /// before the answer was given.
+    OperatorRead = "operator.read.v1",
+    /// Another configuration is in force, for every turn that begins from here on.
+    ConfigReloaded = "config.reloaded.v1",
+    /// A configuration that was read again was refused as a whole: what was in force stays so.
+    ConfigRefused = "config.refused.v1",
+    /// An event of an agent's own.
+    PluginEmitted = "plugin.emitted.v1",
+    /// Turns that were made elsewhere joined the tree.
+    TurnsImported = "session.turns.imported.v1",
+    /// The purge of a session that was deleted, or of an agent that was archived, began. Its
+    /// content is erased from here on.
+    PurgeBegun = "purge.begun.v1",
+    /// It was: this much is gone, and this much stays because others point to it.
+    Purged = "purge.done.v1",
+    /// A trigger is there, or is another one under the same name.
+    TriggerDefined = "trigger.defined.v1",
+    /// A trigger is no longer there. Its history stays.
+    TriggerRemoved = "trigger.removed.v1",
+    /// A trigger is not fired until somebody resumes it.
+    TriggerPaused = "trigger.paused.v1",
+    /// A trigger is fired again.
+    TriggerResumed = "trigger.resumed.v1",
+    /// An occasion of a trigger was accepted: from here on nothing loses it.
+    OccasionAccepted = "trigger.occasion.accepted.v1",
+    /// Occasions of a trigger's schedule were passed over.
+    OccasionsSkipped = "trigger.occasions.skipped.v1",
+    /// A trigger was fired: its occasion is acknowledged, and its messages are to be handed over.
+    TriggerFired = "trigger.fired.v1",
+    /// An occasion could not be dealt with, and is tried again or given up.
+    OccasionFailed = "trigger.occasion.failed.v1",
+    /// The messages of a firing were handed over.
+    TriggerPosted = "trigger.posted.v1",
+    /// An operator should know something of a trigger.
+    TriggerTroubled = "trigger.troubled.v1",
+    /// Messages arrived from people outside: from here on nothing loses them.
+    ConnectorReceived = "connector.received.v1",
+    /// It is known what became of messages that had arrived.
+    ArrivalsSettled = "connector.arrivals.settled.v1",
+    /// A sender whom nobody knows got a pairing code.
+    PairingOffered = "connector.pairing.offered.v1",
+    /// A pairing was confirmed, declined or expired.
+    PairingSettled = "connector.pairing.settled.v1",
+    /// A message to people outside is to be sent. In the commit of what it comes of.
+    DeliveryQueued = "connector.delivery.queued.v1",
+    /// A message to people outside is about to be sent. After a crash this distinguishes "sent"
+    /// from "never sent".
+    DeliveryStarted = "connector.delivery.started.v1",
+    /// It is known what became of an attempt to send a message to people outside.
+    DeliverySettled = "connector.delivery.settled.v1",
+    /// A message to people outside that had been given up is tried again.
+    DeliveryRequeued = "connector.delivery.requeued.v1",
+    /// An operator should know something of a connector.
+    ConnectorTroubled = "connector.troubled.v1",
+    /// An operator should know something of a provider of models.
+    ProviderTroubled = "provider.troubled.v1",
 }
 
 /// Returns an answer; a long one by the digest under which it is kept.
-pub(super) fn kept(kept: &Kept) -> Value {
+fn kept(kept: &Kept) -> Value {
     match kept {
         Kept::Value(value) => value.clone(),
         Kept::Blob(digest) => json!({ "blob": digest.reference() }),
     }
 }
 
-/// Returns the data of a recorded item.
-fn item(it: &ItemRecorded) -> Value {
-    let client_action = it
-        .client_action
-        .as_ref()
-        .map(|action| json!({ "widget": action.widget, "props": action.props }));
-    json!({
-        "item_id": it.item, "sequence": it.sequence,
-        "prompt": it.prompt, "response": it.response, "evaluation": it.evaluation,
-        "client_action": client_action,
-        "imported": it.imported,
-        "asked_at": it.asked_at.map(|time| time.to_string()),
-        "answered_at": it.answered_at.map(|time| time.to_string()),
-    })
-}
-
-fn accepted(it: &InputAccepted) -> Value {
-    let mut accepted = json!({
-        "input_id": it.input, "source": source(&it.source),
-        "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
-        "waits_for": waits_for(&it.waits_for()), "priority": it.priority(),
-    });
-    if let Some(accepted) = accepted.as_object_mut().filter(|_| !it.labels.is_empty()) {
-        accepted.insert("labels".to_owned(), json!(it.labels));
-    }
-    accepted
-}
-
-/// Returns the origin of an input.
-pub(super) fn source(source: &Source) -> Value {
-    match source {
-        Source::Api => json!({ "kind": "api" }),
-        Source::Trigger {
-            trigger,
-            occasion,
-            quiet: _,
-            reply_to,
-        } => json!({
-            "kind": "trigger", "trigger": trigger, "occasion_id": occasion,
-            "reply_route": reply_to.as_ref().map(connector_event::reply_route),
-        }),
-        Source::Connector { reply_to, messages } => json!({
-            "kind": "connector", "reply_route": connector_event::reply_route(reply_to),
-            "service_ids": messages,
-        }),
-        Source::Opening => json!({ "kind": "opening" }),
-        Source::Dispatch {
-            reply_to,
-            from,
-            deadline,
-            depth,
-            hops,
-            priority,
-            spawn_depth,
-            budget,
-            denies: _,
-            permissions: _,
-            accounts,
-        } => {
-            json!({
-                "kind": "dispatch", "from": from, "depth": depth, "spawn_depth": spawn_depth,
-                "hops": hops, "priority": priority,
-                "deadline": deadline.map(|time| time.to_string()), "budget": budget,
-                "accounts": accounts,
-                "reply_to": reply_to
-                    .map(|to| json!({ "run_id": to.run, "operation_id": to.operation })),
-            })
-        }
-        Source::LateReply {
-            from,
-            depth,
-            hops,
-            spawn_depth,
-            denies: _,
-            permissions: _,
-            accounts,
-            deadline,
-        } => json!({
-            "kind": "late_reply", "from": from, "depth": depth, "spawn_depth": spawn_depth,
-            "hops": hops,
-            "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
-        }),
-        Source::Reminder {
-            due,
-            accounts,
-            deadline,
-            ..
-        } => json!({
-            "kind": "reminder", "due": due.to_string(),
-            "deadline": deadline.map(|time| time.to_string()), "accounts": accounts,
-        }),
-    }
-}
-
-fn committed(it: &TurnCommitted) -> Value {
-    let turn = &it.turn;
-    json!({
-        "turn_id": turn.id, "parent_turn_id": turn.parent, "depth": turn.depth,
-        "first_message": turn.first_message,
-        "last_message": turn.last_message, "revision": it.revision, "end": turn_end(turn.end),
-        "usage": turn.usage, "models": turn.models,
-    })
+/// The schema of what is always null.
+fn null() -> Object {
+    Object::with_type(SchemaType::Type(Type::Null))
 }

@@ -20,7 +20,7 @@ pub(crate) struct KeyView {
     pub(crate) name: String,
     /// The scopes that it may be used for.
     pub(crate) scopes: BTreeSet<Scope>,
-    /// Whether it may be used.
+    /// Its state.
     pub(crate) state: KeyState,
     /// The user who issued it.
     pub(crate) issued_by: UserId,

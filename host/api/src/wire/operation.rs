@@ -1,20 +1,20 @@
 //! Operations, their outcomes and client actions in public form.
 
-use super::extended;
-use domain::id::OperationId;
+use super::values::Time;
+use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Draft, Message, MessageId};
-use domain::operation::{Operation, Performer, Settlement};
-use domain::step::{Audience, OperationOutcome};
+use domain::operation::{Attempt, Operation, Performer, ReplyTo, Settlement};
+use domain::step::{Audience, Failure, OperationOutcome};
 use domain::tool::ClientAction;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A question to the user. Answer it with `POST /api/agents/{id}/respond`.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ClientAction)]
 pub(crate) struct ClientActionView {
     /// The id to answer under.
-    pub(crate) call_id: String,
+    pub(crate) call_id: OperationId,
     /// The widget that shows it.
     pub(crate) widget: String,
     /// The properties that the widget shows.
@@ -29,7 +29,7 @@ pub(crate) struct ClientActionView {
 /// A question with the operation that asks it.
 pub(crate) fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
     ClientActionView {
-        call_id: call.to_string(),
+        call_id: call,
         widget: action.widget.clone(),
         props: action.props.clone(),
         response_schema: action.response_schema.clone(),
@@ -37,198 +37,343 @@ pub(crate) fn client_action(call: OperationId, action: &ClientAction) -> ClientA
     }
 }
 
-/// An operation of a run, as it was started. The fields of its kind follow the common ones.
-#[derive(Debug, utoipa::ToSchema)]
+/// An operation of a run, as it was started. The fields of its kind are those that are there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Operation)]
-#[expect(dead_code, reason = "says in the description what an operation is")]
-pub(crate) struct OperationSchema {
+pub(crate) struct OperationView {
     /// Its id: what a question is answered under.
-    operation_id: String,
+    #[schema(value_type = OperationId)]
+    operation_id: Option<OperationId>,
     /// The agent's name for it.
     key: String,
-    /// `model`, `tool`, `client`, `agent`, `detached`, `recall`, `timer`, `refused` or `reply`.
-    kind: String,
+    /// Its kind.
+    kind: OperationKind,
     /// The step that started it.
-    step: u64,
+    step: u32,
     /// The tool that the model called with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// The call that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     answers: Option<AnsweredCall>,
-    /// The model of a model call, as the agent names it.
-    model: Option<String>,
+    /// The model of a model call, as the agent names it; null for the host's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    model: Option<Option<String>>,
     /// The audience of a model call: `user` if the user sees what it says, `hidden` if nobody does.
-    audience: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<&'static str>,
     /// The arguments of a tool call, or of work that was handed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
+    /// The tool of the host's own that changes what lasts once a user has agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// The question, also that of a call that a user has to approve first.
+    #[serde(skip_serializing_if = "Option::is_none")]
     client_action: Option<ClientActionView>,
     /// The recipient of work that was handed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<WorkTarget>,
+    /// The messages for the program behind an external agent, by their places in the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<MessageId>>,
     /// The query of a search in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<String>,
     /// Maximum number of results of a search in memory.
-    limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
+    /// The command line over the agent's skills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// The result of a change of memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
     /// The time at which a timer is due, ISO 8601.
-    due: Option<String>,
-    /// The outcome of a refused call, as reported to the agent: `failed` or `denied`.
-    outcome: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Time>,
+    /// The outcome of a refused call, as reported to the agent, such as `failed` or `denied`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeKind>,
+    /// The place of the result of a call that was answered without being made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<MessageId>,
+    /// The value that it was answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
     /// The reason of a refused call that is reported as failed.
-    failure: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+    /// The reason why it is unknown whether it happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Failure>,
+    /// The operation that is replied to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<ReplyToView>,
+    /// True if the reply settled the operation that waited for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<bool>,
     /// The deadline, ISO 8601.
-    deadline: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Time>,
+}
+
+/// The kind of an operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum OperationKind {
+    /// A model is called.
+    #[default]
+    Model,
+    /// A tool is called.
+    Tool,
+    /// The user is asked.
+    Client,
+    /// Another agent works, and its reply is waited for.
+    Agent,
+    /// Another agent works, and nobody waits for it.
+    Detached,
+    /// A program elsewhere takes the turn.
+    External,
+    /// The memory is searched.
+    Recall,
+    /// A command line is carried out.
+    Command,
+    /// The memory is changed.
+    Memory,
+    /// A time is waited for.
+    Timer,
+    /// A call that is not made.
+    Refused,
+    /// A reply to the agent that waits for it.
+    Reply,
+}
+
+/// The outcome of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = OperationOutcome)]
+enum OutcomeKind {
+    /// A message entered the thread.
+    Message,
+    /// Content that stays between the agent and the host.
+    Parts,
+    /// A value.
+    Value,
+    /// The time came.
+    Elapsed,
+    /// It failed.
+    Failed,
+    /// It was not allowed.
+    Denied,
+    /// Its deadline passed.
+    TimedOut,
+    /// It was stopped.
+    Cancelled,
+    /// It may have been done or not.
+    Unknown,
 }
 
 /// The call of a message that an operation answers.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what an operation is")]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct AnsweredCall {
     /// The message's place in the thread.
-    message: u64,
+    message: MessageId,
     /// The call's index in it.
     index: u32,
 }
 
 /// The recipient of work that was handed over.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what an operation is")]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct WorkTarget {
     /// The agent.
-    agent_id: String,
+    agent_id: AgentId,
     /// Its session.
-    session_id: String,
+    session_id: SessionId,
     /// The input that describes the work.
-    input_id: String,
+    input_id: InputId,
 }
 
-/// One attempt at a model call.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what an attempt is")]
-pub(crate) struct ModelAttempt {
-    /// The provider.
-    provider: String,
-    /// The provider's name of the model.
-    model: String,
-    /// The tokens that it used; none where the provider did not report them.
-    usage: Option<TokenUsage>,
-    /// The cost of those tokens, in millionths of the currency of the configured prices. Absent
-    /// where the model has no price or the provider did not report the usage.
-    cost_micros: Option<u64>,
-    /// The duration in milliseconds.
-    wall_ms: u64,
-    /// The error; none for the attempt that gave the reply.
-    error: Option<String>,
-    /// The reservation for it, which is charged. Absent where the provider reported the usage.
-    reserved: Option<AttemptReserved>,
+/// The operation of a caller that waits for a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ReplyTo)]
+pub(crate) struct ReplyToView {
+    /// The waiting run.
+    run_id: RunId,
+    /// Its operation.
+    operation_id: OperationId,
 }
 
-/// The reservation for an attempt at a model call.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what an attempt is")]
-pub(crate) struct AttemptReserved {
-    /// Tokens of prompt and reply.
-    tokens: u64,
-    /// Always 0.
-    calls: u32,
-    /// Millionths that they cost at most; absent for 0.
-    cost_micros: Option<u64>,
+/// The outcome of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = SettledOutcome)]
+pub(crate) struct OutcomeView {
+    /// The operation.
+    operation_id: OperationId,
+    /// Its kind.
+    outcome: OutcomeKind,
+    /// The value, of the outcome `value`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// The reason for the outcome `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+    /// The reason why it is `unknown` whether it happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Failure>,
+    /// The place of the result in the thread, once it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    message: Option<Option<MessageId>>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// True if the model is told that it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<bool>,
+    /// The attempts at it, of a model call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<Attempt>,
 }
 
-/// The tokens that a model call used.
-#[derive(Debug, utoipa::ToSchema)]
-#[expect(dead_code, reason = "says in the description what an attempt is")]
-pub(crate) struct TokenUsage {
-    /// Tokens of the prompt, cached ones included.
-    input_tokens: u64,
-    /// Tokens of the reply.
-    output_tokens: u64,
-    /// Tokens of the prompt that were read from a cache.
-    cached_tokens: u64,
+/// An outcome in the event that recorded it.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub(crate) struct SettledOperation {
+    #[serde(flatten)]
+    pub(crate) outcome: OutcomeView,
+    /// The time of the outcome, ISO 8601.
+    time: Time,
 }
 
-/// Returns an operation as it was started: `operation_id`, `key`, `kind`, and the fields specific
-/// to its kind.
-pub(crate) fn operation(operation: &Operation) -> Value {
-    let view = json!({
-        "operation_id": operation.id.to_string(), "key": operation.key,
-        "kind": kind(&operation.performer), "step": operation.step,
-    });
+impl From<&ReplyTo> for ReplyToView {
+    fn from(to: &ReplyTo) -> Self {
+        Self {
+            run_id: to.run,
+            operation_id: to.operation,
+        }
+    }
+}
+
+/// Returns an operation as it was started.
+pub(crate) fn operation(operation: &Operation) -> OperationView {
     // What the model called: `delegate` is carried out by another agent, and a refused call by
     // nobody.
-    let called = operation.answers.as_ref().map(|answers| {
-        let call = json!({ "message": answers.message, "index": answers.index });
-        json!({ "tool": answers.name, "answers": call })
-    });
-    let question = operation.approval.as_ref().map(|approval| {
-        let action = client_action(operation.id.approval(), &approval.action);
-        json!({ "client_action": action })
-    });
-    let deadline = operation
-        .deadline
-        .map(|deadline| json!({ "deadline": deadline.to_string() }));
-    let more = [
-        called,
-        Some(performer_fields(operation)),
-        question,
-        deadline,
-    ];
-    more.into_iter().flatten().fold(view, extended)
+    let called = operation.answers.as_ref();
+    let approved = operation.approval.as_ref();
+    let view = performed(operation);
+    OperationView {
+        operation_id: Some(operation.id),
+        key: operation.key.clone(),
+        step: operation.step,
+        tool: view.tool.or_else(|| called.map(|call| call.name.clone())),
+        answers: called.map(|call| AnsweredCall {
+            message: call.message,
+            index: call.index,
+        }),
+        client_action: approved
+            .map(|approval| client_action(operation.id.approval(), &approval.action))
+            .or(view.client_action),
+        deadline: operation.deadline.map(Time),
+        ..view
+    }
 }
 
-/// Returns the fields of an operation that depend on its performer.
-fn performer_fields(operation: &Operation) -> Value {
+/// Returns what depends on the performer of an operation.
+fn performed(operation: &Operation) -> OperationView {
+    let kind = |kind| OperationView {
+        kind,
+        ..OperationView::default()
+    };
+    let handed_over = |agent: &AgentId, session: &SessionId, input: &InputId| {
+        Some(WorkTarget {
+            agent_id: *agent,
+            session_id: *session,
+            input_id: *input,
+        })
+    };
     match &operation.performer {
-        Performer::Model { request, .. } => {
-            let audience = match request.audience {
+        Performer::Model { request, .. } => OperationView {
+            model: Some(request.model.clone()),
+            audience: Some(match request.audience {
                 Audience::User => "user",
                 Audience::Hidden => "hidden",
-            };
-            json!({ "model": request.model, "audience": audience })
-        }
+            }),
+            ..kind(OperationKind::Model)
+        },
         Performer::Tool {
             tool, arguments, ..
-        } => {
-            json!({ "tool": tool, "arguments": parsed(arguments) })
-        }
-        Performer::Client { action } => {
-            json!({ "client_action": client_action(operation.id, action) })
-        }
+        } => OperationView {
+            tool: Some(tool.clone()),
+            arguments: Some(parsed(arguments)),
+            ..kind(OperationKind::Tool)
+        },
+        Performer::Client { action } => OperationView {
+            client_action: Some(client_action(operation.id, action)),
+            ..kind(OperationKind::Client)
+        },
         Performer::Agent {
             agent,
             session,
             input,
             delegation,
-            message: _,
-            since: _,
-            queued: _,
-        } => {
-            let target = json!({ "agent_id": agent, "session_id": session, "input_id": input });
-            match delegation {
-                Some(arguments) => json!({ "target": target, "arguments": parsed(arguments) }),
-                None => json!({ "target": target }),
-            }
-        }
+            ..
+        } => OperationView {
+            target: handed_over(agent, session, input),
+            arguments: delegation.as_deref().map(parsed),
+            ..kind(OperationKind::Agent)
+        },
         Performer::Detached {
             agent,
             session,
             input,
-            told: _,
-        } => {
-            json!({ "target": { "agent_id": agent, "session_id": session, "input_id": input } })
+            ..
+        } => OperationView {
+            target: handed_over(agent, session, input),
+            ..kind(OperationKind::Detached)
+        },
+        Performer::External { messages } => OperationView {
+            messages: Some(messages.clone()),
+            ..kind(OperationKind::External)
+        },
+        Performer::Recall { query, limit, .. } => OperationView {
+            query: Some(query.clone()),
+            limit: Some(*limit),
+            ..kind(OperationKind::Recall)
+        },
+        Performer::Command { command } => OperationView {
+            command: Some(command.clone()),
+            ..kind(OperationKind::Command)
+        },
+        Performer::Memory { told } => OperationView {
+            result: Some(parsed(told)),
+            ..kind(OperationKind::Memory)
+        },
+        Performer::Lasting { tool, arguments } => OperationView {
+            name: Some(tool.clone()),
+            arguments: Some(parsed(arguments)),
+            ..kind(OperationKind::Tool)
+        },
+        Performer::Timer { due } => OperationView {
+            due: Some(Time(*due)),
+            ..kind(OperationKind::Timer)
+        },
+        Performer::Refused { outcome, .. } => {
+            let outcome = Outcome::of(outcome);
+            OperationView {
+                outcome: Some(outcome.kind),
+                message: outcome.message,
+                value: outcome.value,
+                failure: outcome.failure,
+                cause: outcome.cause,
+                ..kind(OperationKind::Refused)
+            }
         }
-        Performer::External { messages } => json!({ "messages": messages }),
-        Performer::Recall { query, limit, .. } => json!({ "query": query, "limit": limit }),
-        Performer::Command { command } => json!({ "command": command }),
-        Performer::Memory { told } => json!({ "result": parsed(told) }),
-        Performer::Lasting { tool, arguments } => {
-            json!({ "name": tool, "arguments": parsed(arguments) })
-        }
-        Performer::Timer { due } => json!({ "due": due.to_string() }),
-        Performer::Refused { outcome, .. } => outcome_view(outcome),
-        Performer::Reply { to, settled } => {
-            json!({
-                "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled,
-            })
-        }
+        Performer::Reply { to, settled } => OperationView {
+            reply_to: Some(to.into()),
+            settled: Some(*settled),
+            ..kind(OperationKind::Reply)
+        },
     }
 }
 
@@ -238,12 +383,11 @@ fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
 }
 
-/// Returns the outcomes of operations: `operation_id`, `outcome`, and the fields specific to the
-/// outcome. `messages` entered the thread with them.
+/// Returns the outcomes of operations. `messages` entered the thread with them.
 pub(crate) fn settlements<'a>(
     settled: impl IntoIterator<Item = &'a Settlement>,
     messages: &[Message],
-) -> Vec<Value> {
+) -> Vec<SettledOperation> {
     let mut left: Vec<&Message> = messages.iter().collect();
     let mut place = |result: &Draft| {
         let entered = |message: &&Message| match &result.answers {
@@ -266,50 +410,68 @@ pub(crate) fn settlements<'a>(
 
 /// Returns the view of a settlement, which is recorded before its result has a place in the thread.
 /// `message` is that place, once there is one.
-fn view(settlement: &Settlement, message: Option<MessageId>) -> Value {
-    let view = json!({ "operation_id": settlement.operation.to_string() });
+fn view(settlement: &Settlement, message: Option<MessageId>) -> SettledOperation {
     let result = settlement.result.as_ref();
-    let place = result.map(|_| json!({ "message": message }));
-    let called = result
-        .and_then(|result| result.answers.as_ref())
-        .map(|answers| json!({ "tool": answers.name, "failed": answers.failed }));
-    let attempts = &settlement.attempts;
-    let attempts = (!attempts.is_empty()).then(|| json!({ "attempts": attempts }));
-    let outcome = Some(outcome_view(&settlement.outcome));
-    let time = Some(json!({ "time": settlement.time.to_string() }));
-    let more = [outcome, place, called, attempts, time];
-    more.into_iter().flatten().fold(view, extended)
-}
-
-fn kind(performer: &Performer) -> &'static str {
-    match performer {
-        Performer::Model { .. } => "model",
-        Performer::Tool { .. } => "tool",
-        Performer::Client { .. } => "client",
-        Performer::Agent { .. } => "agent",
-        Performer::Detached { .. } => "detached",
-        Performer::External { .. } => "external",
-        Performer::Recall { .. } => "recall",
-        Performer::Command { .. } => "command",
-        Performer::Memory { .. } => "memory",
-        Performer::Lasting { .. } => "tool",
-        Performer::Timer { .. } => "timer",
-        Performer::Refused { .. } => "refused",
-        Performer::Reply { .. } => "reply",
+    let called = result.and_then(|result| result.answers.as_ref());
+    let outcome = Outcome::of(&settlement.outcome);
+    SettledOperation {
+        outcome: OutcomeView {
+            operation_id: settlement.operation,
+            outcome: outcome.kind,
+            value: outcome.value,
+            failure: outcome.failure,
+            cause: outcome.cause,
+            message: result.map(|_| message).or(outcome.message.map(Some)),
+            tool: called.map(|call| call.name.clone()),
+            failed: called.map(|call| call.failed),
+            attempts: settlement.attempts.clone(),
+        },
+        time: Time(settlement.time),
     }
 }
 
-fn outcome_view(outcome: &OperationOutcome) -> Value {
-    match outcome {
-        OperationOutcome::Message { id } => json!({ "outcome": "message", "message": id }),
-        // What is not in the thread is between the agent and the host.
-        OperationOutcome::Parts { .. } => json!({ "outcome": "parts" }),
-        OperationOutcome::Value { value } => json!({ "outcome": "value", "value": value }),
-        OperationOutcome::Elapsed => json!({ "outcome": "elapsed" }),
-        OperationOutcome::Failed { failure } => json!({ "outcome": "failed", "failure": failure }),
-        OperationOutcome::Denied => json!({ "outcome": "denied" }),
-        OperationOutcome::TimedOut => json!({ "outcome": "timed_out" }),
-        OperationOutcome::Cancelled => json!({ "outcome": "cancelled" }),
-        OperationOutcome::Unknown { cause } => json!({ "outcome": "unknown", "cause": cause }),
+/// An outcome as a word, with what belongs to it.
+struct Outcome {
+    kind: OutcomeKind,
+    message: Option<MessageId>,
+    value: Option<Value>,
+    failure: Option<Failure>,
+    cause: Option<Failure>,
+}
+
+impl Outcome {
+    fn of(outcome: &OperationOutcome) -> Self {
+        let (mut message, mut value, mut failure, mut cause) = (None, None, None, None);
+        let kind = match outcome {
+            OperationOutcome::Message { id } => {
+                message = Some(*id);
+                OutcomeKind::Message
+            }
+            // What is not in the thread is between the agent and the host.
+            OperationOutcome::Parts { .. } => OutcomeKind::Parts,
+            OperationOutcome::Value { value: answer } => {
+                value = Some(answer.clone());
+                OutcomeKind::Value
+            }
+            OperationOutcome::Elapsed => OutcomeKind::Elapsed,
+            OperationOutcome::Failed { failure: why } => {
+                failure = Some(why.clone());
+                OutcomeKind::Failed
+            }
+            OperationOutcome::Denied => OutcomeKind::Denied,
+            OperationOutcome::TimedOut => OutcomeKind::TimedOut,
+            OperationOutcome::Cancelled => OutcomeKind::Cancelled,
+            OperationOutcome::Unknown { cause: why } => {
+                cause = Some(why.clone());
+                OutcomeKind::Unknown
+            }
+        };
+        Self {
+            kind,
+            message,
+            value,
+            failure,
+            cause,
+        }
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct InputView {
     pub(crate) accepted: WaitingInputView,
     /// The session.
     pub(crate) session_id: SessionId,
-    /// What became of it.
+    /// Its state.
     pub(crate) state: InputStateView,
     /// The run that deals or dealt with it, or that had taken it in before it was put aside. That
     /// stays when the dead letter is dropped.

@@ -1,6 +1,5 @@
 //! Events in their public form, word for word.
 
-use super::frame;
 use broker::{Frame, Show};
 use domain::basis::{Basis, LimitsLeft};
 use domain::budget::Amount;
@@ -19,6 +18,7 @@ use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use domain::turn::{TurnEnd, TurnNode};
 use domain::user::UserId;
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -187,10 +187,10 @@ fn an_erased_event_has_no_data() {
         event: None,
         ..recorded(stepped(Vec::new(), Vec::new(), Vec::new()))
     };
-    let public = super::event(&erased);
+    let public = json!(super::event(&erased));
     assert_eq!(
-        (public.kind.as_str(), public.data),
-        ("run.stepped.v1", Value::Null)
+        (&public["type"], public.get("data")),
+        (&json!("run.stepped.v1"), Some(&Value::Null))
     );
 }
 
@@ -411,20 +411,23 @@ fn a_frame_says_that_it_is_ephemeral() {
     let show = |show| {
         let agent = AgentId(Uuid::nil());
         let session = SessionId(Uuid::nil());
-        frame(&Frame {
-            agent,
-            session,
-            run: run(),
-            operation: operation_id(),
-            attempt: 1,
-            seq: 2,
-            show,
-        })
+        sent(&super::log_frame(
+            &Frame {
+                agent,
+                session,
+                run: run(),
+                operation: operation_id(),
+                attempt: 1,
+                seq: 2,
+                show,
+            },
+            None,
+        ))
     };
     let (name, data) = show(Show::Text("Hi".to_owned()));
     assert_eq!(
         (
-            name,
+            name.as_str(),
             &data["ephemeral"],
             &data["kind"],
             &data["text"],
@@ -439,13 +442,24 @@ fn a_frame_says_that_it_is_ephemeral() {
         )
     );
     let (name, data) = show(Show::Discarded);
-    assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
+    assert_eq!(
+        (name.as_str(), &data["attempt"]),
+        ("attempt-discarded", &json!(1))
+    );
+}
+
+/// The name and the data of a frame.
+fn sent(frame: &impl Serialize) -> (String, Value) {
+    let mut frame = serde_json::to_value(frame).unwrap();
+    let name = frame["event"].as_str().unwrap().to_owned();
+    (name, frame["data"].take())
 }
 
 /// The frames of a stored event, by name.
-fn frames_of(event: event::Event) -> Vec<(&'static str, Value)> {
-    let frames = super::session_events(&recorded(event)).into_iter();
-    frames.map(|(name, data)| (name.as_str(), data)).collect()
+fn frames_of(event: event::Event) -> Vec<(String, Value)> {
+    let recorded = recorded(event);
+    let frames = super::session_frames(&recorded, None);
+    frames.iter().map(sent).collect()
 }
 
 #[test]
@@ -497,7 +511,7 @@ fn frames_of_a_turn_say_which_inputs_it_answers_and_whose_it_is() {
         ),
     ] {
         let frames = frames_of(event);
-        let found: Vec<&str> = frames.iter().map(|(name, _)| *name).collect();
+        let found: Vec<&str> = frames.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(found, names);
         for (name, data) in frames {
             assert_eq!(
@@ -525,7 +539,7 @@ fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
         panic!("{frames:?}")
     };
     assert_eq!(
-        (*name, &data["message"]["text"], &data["source"]),
+        (name.as_str(), &data["message"]["text"], &data["source"]),
         ("message_accepted", &json!("hello"), &json!("api"))
     );
     assert_eq!(
@@ -553,7 +567,7 @@ fn a_stream_tells_what_a_session_accepts_and_what_of_it_gets_no_turn() {
             panic!("{frames:?}")
         };
         assert_eq!(
-            (*name, &data["input_ids"], &data["reason"]),
+            (name.as_str(), &data["input_ids"], &data["reason"]),
             ("message_withdrawn", &json!([input]), &json!(reason))
         );
     }
@@ -584,7 +598,7 @@ fn thinking_is_shown_before_its_message_and_where_it_is_alone() {
     let frames = frames_of(stepped(Vec::new(), Vec::new(), heard));
     let shown: Vec<_> = frames
         .iter()
-        .map(|(name, data)| (*name, &data["message"], &data["content"]))
+        .map(|(name, data)| (name.as_str(), &data["message"], &data["content"]))
         .collect();
     assert_eq!(
         shown,
@@ -608,7 +622,7 @@ fn thinking_is_shown_before_its_message_and_where_it_is_alone() {
         seq: 0,
         show: Show::Thinking("hm".to_owned()),
     };
-    let (name, data) = super::session_frame(&shown).unwrap();
+    let (name, data) = sent(&super::ephemeral_frame(&shown, None).unwrap());
     assert_eq!(
         (name.as_str(), &data["content"]),
         ("thinking_chunk", &json!("hm"))
@@ -626,8 +640,7 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
         drawn: Amount::default(),
         time: Timestamp(1),
     };
-    let recorded = recorded(event::Event::OperationAttempted(Box::new(attempted)));
-    let told = crate::wire::session_events(&recorded);
+    let told = frames_of(event::Event::OperationAttempted(Box::new(attempted)));
     let [(name, data)] = told.as_slice() else {
         panic!("{told:?}")
     };
@@ -656,10 +669,8 @@ fn attempt(is_lost: bool) -> Attempt {
 
 /// The attempts that are void by an event, each a part of the same call.
 fn voided(event: event::Event) -> Vec<u64> {
-    let told = crate::wire::session_events(&recorded(event));
-    let voided = told
-        .iter()
-        .filter(|frame| frame.0.as_str() == "content_discarded");
+    let told = frames_of(event);
+    let voided = told.iter().filter(|frame| frame.0 == "content_discarded");
     let attempts = voided.map(|frame| {
         assert_eq!(frame.1["operation_id"], json!("01".repeat(32)));
         frame.1["attempt"].as_u64().unwrap()
@@ -841,4 +852,34 @@ fn an_input_from_outside_says_where_its_reply_goes() {
             "reply_route": { "connector": "telegram", "chat": "42" },
         })
     );
+}
+
+/// Every form of every event, as it is stored, is public as the description says.
+#[test]
+fn every_stored_event_has_its_data_under_its_type_as_described() {
+    let description = crate::routes::description();
+    let schema = json!({
+        "$ref": "#/components/schemas/Event", "components": description["components"],
+    });
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .unwrap();
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../domain/tests/golden");
+    for kind in event::kinds() {
+        let file = golden.join(format!("{kind}.json"));
+        let payloads: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        for payload in payloads {
+            let stored: event::Event =
+                serde_json::from_value(json!({ "type": kind, "data": payload })).unwrap();
+            let public = json!(super::event(&recorded(stored)));
+            assert_eq!(public["type"], *kind);
+            assert!(public["data"].is_object(), "{kind}: {public}");
+            let errors: Vec<String> = validator
+                .iter_errors(&public)
+                .map(|error| error.to_string())
+                .collect();
+            assert!(errors.is_empty(), "{kind}: {errors:?}: {public}");
+        }
+    }
 }

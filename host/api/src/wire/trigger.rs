@@ -1,15 +1,14 @@
 //! Triggers and their runs in public form.
 
-use super::Time;
-use super::trigger_event::occasion;
+use super::event::OccasionView;
+use super::values::Time;
 use domain::event::{PauseReason, PostedMessage, TriggerOrigin};
-use domain::id::AgentId;
+use domain::id::{AgentId, InputId, OccasionId, SessionId};
 use domain::time::Timestamp;
-use domain::trigger::{TriggerName, TriggerSpec};
+use domain::trigger::{SkipReason, TriggerName, TriggerSpec, TriggerTargetName};
 use domain::user::UserId;
 use edge::KindName;
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::{OccasionRow, OccasionState, TriggerRecord, TriggerRow};
 use utoipa::ToSchema;
 
@@ -23,13 +22,13 @@ pub(crate) struct TriggerView {
     pub(crate) spec: TriggerSpec,
     /// The kind of its occasions.
     pub(crate) kind: KindName,
-    /// Who defined it.
+    /// Its origin.
     pub(crate) origin: TriggerOriginView,
     /// The agent that made it, if one did.
     pub(crate) made_by_agent_id: Option<AgentId>,
     /// The user on whose behalf it speaks.
     pub(crate) user_id: Option<UserId>,
-    /// Whether it is fired.
+    /// Its state.
     pub(crate) state: TriggerState,
     /// The reason why it is paused.
     pub(crate) pause: Option<TriggerPauseView>,
@@ -50,15 +49,45 @@ pub(crate) struct TriggerView {
 /// The reason why a trigger is paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerPause)]
-pub(crate) struct TriggerPauseView {
-    /// `user`, `failures`, `schedule` or `done`.
-    pub(crate) kind: &'static str,
-    /// The user who paused it.
-    pub(crate) user_id: Option<String>,
-    /// Number of failures in a row.
-    pub(crate) failures: Option<u32>,
-    /// The last error of its schedule.
-    pub(crate) error: Option<String>,
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum TriggerPauseView {
+    /// A user paused it.
+    User {
+        /// The user.
+        user_id: UserId,
+    },
+    /// It failed too often.
+    Failures {
+        /// Number of failures in a row.
+        failures: u32,
+    },
+    /// Its schedule cannot be evaluated.
+    Schedule {
+        /// Number of errors in a row.
+        errors: u32,
+        /// The last error.
+        error: String,
+    },
+    /// Its schedule is over.
+    Done,
+}
+
+impl From<&PauseReason> for TriggerPauseView {
+    fn from(reason: &PauseReason) -> Self {
+        match reason {
+            PauseReason::User { user } => Self::User {
+                user_id: user.clone(),
+            },
+            PauseReason::Failures { failures } => Self::Failures {
+                failures: *failures,
+            },
+            PauseReason::Schedule { errors, error } => Self::Schedule {
+                errors: *errors,
+                error: error.clone(),
+            },
+            PauseReason::Done => Self::Done,
+        }
+    }
 }
 
 /// The origin of a trigger.
@@ -92,33 +121,93 @@ pub(crate) enum TriggerState {
 /// An occasion of a trigger, and what became of it; or occasions that were passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerRun)]
-pub(crate) struct TriggerRunView {
-    /// The id of the occasion; none of those that were passed over.
-    pub(crate) occasion_id: Option<String>,
-    /// The occasion: `kind`, and by kind `due`, `missed`, `delivery_id`, `folder`, `changes`,
-    /// `more`, `name` and `event_id`. What was said from outside is in the session that took it.
-    /// Of those that were passed over `due` of the first, `count` and `reason`.
-    #[schema(value_type = Object)]
-    pub(crate) occasion: Value,
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(crate) enum TriggerRunView {
+    /// The trigger is to be fired with it.
+    Waiting {
+        #[serde(flatten)]
+        run: OccasionRunView,
+        /// The time of the next attempt after a failure, ISO 8601.
+        retry_at: Option<Time>,
+    },
+    /// The trigger was fired, and its messages are being handed over.
+    Fired {
+        #[serde(flatten)]
+        run: OccasionRunView,
+        #[serde(flatten)]
+        fired: FiredView,
+    },
+    /// Its messages were handed over.
+    Done {
+        #[serde(flatten)]
+        run: OccasionRunView,
+        #[serde(flatten)]
+        fired: FiredView,
+    },
+    /// The trigger's component rejected it.
+    Rejected {
+        #[serde(flatten)]
+        run: OccasionRunView,
+        /// The time at which the trigger was fired with it, ISO 8601.
+        fired_at: Option<Time>,
+    },
+    /// It failed for good.
+    Failed {
+        #[serde(flatten)]
+        run: OccasionRunView,
+    },
+    /// Occasions that were passed over.
+    Skipped {
+        /// The occasions.
+        occasion: SkippedView,
+        /// The time at which they were passed over, ISO 8601.
+        accepted_at: Time,
+    },
+}
+
+/// An occasion that was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = OccasionRun)]
+pub(crate) struct OccasionRunView {
+    /// Its id.
+    occasion_id: OccasionId,
+    /// The occasion. What was said from outside is in the session that took it.
+    occasion: OccasionView,
     /// The user who ran it by hand.
-    pub(crate) run_by_user_id: Option<String>,
-    /// `waiting`, `fired` while its messages are handed over, `done`, `rejected` by its component,
-    /// `failed` for good, or `skipped`.
-    pub(crate) state: &'static str,
+    run_by_user_id: Option<UserId>,
     /// Number of failed attempts.
-    pub(crate) attempts: u32,
-    /// The time of the next attempt, ISO 8601.
-    pub(crate) retry_at: Option<String>,
+    attempts: u32,
     /// The reason of the last failure, or of the rejection.
-    pub(crate) error: Option<String>,
+    error: Option<String>,
+    /// The time at which it was accepted, ISO 8601.
+    accepted_at: Time,
+}
+
+/// A firing of a trigger.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Fired)]
+pub(crate) struct FiredView {
     /// The outcomes of its messages, in their order.
-    pub(crate) messages: Vec<TriggerMessageView>,
+    messages: Vec<TriggerMessageView>,
     /// True if a turn that it began was reported because it does not come to an end.
-    pub(crate) stuck: bool,
-    /// The time at which it was accepted or passed over, ISO 8601.
-    pub(crate) accepted_at: String,
-    /// The time at which the trigger was fired with it, ISO 8601.
-    pub(crate) fired_at: Option<String>,
+    stuck: bool,
+    /// The time at which the trigger was fired, ISO 8601.
+    fired_at: Option<Time>,
+}
+
+/// Occasions that were passed over.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = SkippedOccasions)]
+pub(crate) struct SkippedView {
+    /// Always `skipped`.
+    kind: &'static str,
+    /// The time at which the first was due, ISO 8601.
+    due: Time,
+    /// Their number.
+    count: u32,
+    /// The reason.
+    #[schema(value_type = String)]
+    reason: SkipReason,
 }
 
 /// A message of a trigger.
@@ -126,19 +215,54 @@ pub(crate) struct TriggerRunView {
 #[schema(as = TriggerMessage)]
 pub(crate) struct TriggerMessageView {
     /// The granted target that it picked; none for the configured one.
-    pub(crate) target: Option<String>,
+    #[schema(value_type = Option<String>)]
+    target: Option<TriggerTargetName>,
     /// Its length in bytes.
-    pub(crate) bytes: u64,
-    /// `waiting`, `accepted` by a session, or `refused` for good.
-    pub(crate) outcome: &'static str,
-    /// The input that it became.
-    pub(crate) input_id: Option<String>,
-    /// The session that took it.
-    pub(crate) session_id: Option<String>,
-    /// The agent of that session.
-    pub(crate) agent_id: Option<String>,
-    /// The reason why it was refused.
-    pub(crate) reason: Option<String>,
+    bytes: u64,
+    #[serde(flatten)]
+    outcome: MessageOutcome,
+}
+
+/// What became of a message of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = TriggerMessageOutcome)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum MessageOutcome {
+    /// It is to be handed over.
+    Waiting,
+    /// A session took it.
+    Accepted {
+        /// The input that it became.
+        input_id: InputId,
+        /// The session.
+        session_id: SessionId,
+        /// The agent of that session.
+        agent_id: AgentId,
+    },
+    /// It was refused for good.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl From<&PostedMessage> for MessageOutcome {
+    fn from(posted: &PostedMessage) -> Self {
+        match posted {
+            PostedMessage::Accepted {
+                input,
+                session,
+                agent,
+            } => Self::Accepted {
+                input_id: *input,
+                session_id: *session,
+                agent_id: *agent,
+            },
+            PostedMessage::Refused { reason } => Self::Refused {
+                reason: reason.clone(),
+            },
+        }
+    }
 }
 
 /// A trigger as clients see it at a time.
@@ -164,7 +288,7 @@ pub(crate) fn trigger(row: &TriggerRow, now: Timestamp) -> TriggerView {
             (None, Some(_)) => TriggerState::Resting,
             (None, None) => TriggerState::Active,
         },
-        pause: row.paused.as_ref().map(pause),
+        pause: row.paused.as_ref().map(Into::into),
         next_due_at: row.next_due.map(Time),
         failures: row.failures.in_a_row,
         resting_until_at: resting_until.map(Time),
@@ -174,118 +298,68 @@ pub(crate) fn trigger(row: &TriggerRow, now: Timestamp) -> TriggerView {
     }
 }
 
-fn pause(reason: &PauseReason) -> TriggerPauseView {
-    let (kind, user, failures, error) = match reason {
-        PauseReason::User { user } => ("user", Some(user.to_string()), None, None),
-        PauseReason::Failures { failures } => ("failures", None, Some(*failures), None),
-        PauseReason::Schedule { errors, error } => {
-            ("schedule", None, Some(*errors), Some(error.clone()))
-        }
-        PauseReason::Done => ("done", None, None, None),
-    };
-    TriggerPauseView {
-        kind,
-        user_id: user,
-        failures,
-        error,
-    }
-}
-
 /// An entry of a trigger's history as clients see it.
 pub(crate) fn trigger_run(record: &TriggerRecord) -> TriggerRunView {
     match record {
         TriggerRecord::Occasion(row) => occasion_run(row),
-        TriggerRecord::Skipped { skipped, .. } => TriggerRunView {
-            occasion_id: None,
-            occasion: json!({
-                "kind": "skipped", "due": skipped.due.to_string(), "count": skipped.count,
-                "reason": skipped.reason,
-            }),
-            run_by_user_id: None,
-            state: "skipped",
-            attempts: 0,
-            retry_at: None,
-            error: None,
-            messages: Vec::new(),
-            stuck: false,
-            accepted_at: skipped.time.to_string(),
-            fired_at: None,
+        TriggerRecord::Skipped { skipped, .. } => TriggerRunView::Skipped {
+            occasion: SkippedView {
+                kind: "skipped",
+                due: Time(skipped.due),
+                count: skipped.count,
+                reason: skipped.reason,
+            },
+            accepted_at: Time(skipped.time),
         },
     }
 }
 
 fn occasion_run(row: &OccasionRow) -> TriggerRunView {
-    let fired = row.fired.as_ref();
-    let messages = fired.into_iter().flat_map(|fired| &fired.messages);
-    let posted = row.posted.as_deref().unwrap_or_default();
-    let messages = messages.enumerate().map(|(number, message)| {
-        let mut view = message_view(posted.get(number));
-        view.target = message.target.as_ref().map(ToString::to_string);
-        view.bytes = message.text.len() as u64;
-        view
-    });
-    let rejected = fired.and_then(|fired| fired.rejected.clone());
-    TriggerRunView {
-        occasion_id: Some(row.occasion.to_string()),
-        occasion: occasion(&row.what),
-        run_by_user_id: row.run_by.as_ref().map(ToString::to_string),
-        state: state_name(row.state),
+    let rejected = row.fired.as_ref().and_then(|fired| fired.rejected.clone());
+    let run = OccasionRunView {
+        occasion_id: row.occasion,
+        occasion: (&*row.what).into(),
+        run_by_user_id: row.run_by.clone(),
         attempts: row.attempts,
-        retry_at: is_retried(row).then(|| row.not_before.to_string()),
         error: rejected.or_else(|| row.last_error.clone()),
-        messages: messages.collect(),
-        stuck: row.stuck,
-        accepted_at: row.accepted.to_string(),
-        fired_at: shown(fired.map(|fired| fired.time)),
-    }
-}
-
-/// Returns whether an occasion failed and is tried again.
-fn is_retried(row: &OccasionRow) -> bool {
-    row.state == OccasionState::Waiting && row.attempts > 0
-}
-
-fn state_name(state: OccasionState) -> &'static str {
-    match state {
-        OccasionState::Waiting => "waiting",
-        OccasionState::Fired => "fired",
-        OccasionState::Done => "done",
-        OccasionState::Rejected => "rejected",
-        OccasionState::GivenUp => "failed",
-    }
-}
-
-fn message_view(posted: Option<&PostedMessage>) -> TriggerMessageView {
-    let waiting = TriggerMessageView {
-        target: None,
-        bytes: 0,
-        outcome: "waiting",
-        input_id: None,
-        session_id: None,
-        agent_id: None,
-        reason: None,
+        accepted_at: Time(row.accepted),
     };
-    match posted {
-        None => waiting,
-        Some(PostedMessage::Accepted {
-            input,
-            session,
-            agent,
-        }) => TriggerMessageView {
-            outcome: "accepted",
-            input_id: Some(input.to_string()),
-            session_id: Some(session.to_string()),
-            agent_id: Some(agent.to_string()),
-            ..waiting
+    match row.state {
+        OccasionState::Waiting => TriggerRunView::Waiting {
+            run,
+            retry_at: (row.attempts > 0).then_some(Time(row.not_before)),
         },
-        Some(PostedMessage::Refused { reason }) => TriggerMessageView {
-            outcome: "refused",
-            reason: Some(reason.clone()),
-            ..waiting
+        OccasionState::Fired => TriggerRunView::Fired {
+            run,
+            fired: fired(row),
         },
+        OccasionState::Done => TriggerRunView::Done {
+            run,
+            fired: fired(row),
+        },
+        OccasionState::Rejected => TriggerRunView::Rejected {
+            run,
+            fired_at: row.fired.as_ref().map(|fired| Time(fired.time)),
+        },
+        OccasionState::GivenUp => TriggerRunView::Failed { run },
     }
 }
 
-fn shown(time: Option<Timestamp>) -> Option<String> {
-    time.map(|time| time.to_string())
+fn fired(row: &OccasionRow) -> FiredView {
+    let messages = row.fired.iter().flat_map(|fired| &fired.messages);
+    let posted = row.posted.as_deref().unwrap_or_default();
+    FiredView {
+        messages: messages
+            .enumerate()
+            .map(|(number, message)| TriggerMessageView {
+                target: message.target.clone(),
+                bytes: message.text.len() as u64,
+                outcome: posted
+                    .get(number)
+                    .map_or(MessageOutcome::Waiting, Into::into),
+            })
+            .collect(),
+        stuck: row.stuck,
+        fired_at: row.fired.as_ref().map(|fired| Time(fired.time)),
+    }
 }

@@ -223,11 +223,6 @@ pub(crate) fn found(found: &Found, words: &str) -> FoundView {
     }
 }
 
-/// Returns the public name of the end of a turn.
-pub(super) fn turn_end(end: TurnEnd) -> &'static str {
-    end.as_str()
-}
-
 fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
     let said = messages.iter().flatten().map(|message| SaidView {
         role: message.role,

@@ -3,7 +3,7 @@
 use super::Time;
 use super::active_session::{ActiveSessionView, active_session};
 use super::message::{MessageView, draft, message};
-use super::operation::{ClientActionView, OperationSchema, client_action, operation};
+use super::operation::{ClientActionView, OperationView, client_action, operation};
 use super::quarantine::{QuarantinedView, quarantined};
 use super::queue::InputSource;
 use super::session::{
@@ -56,7 +56,7 @@ pub(crate) struct AgentView {
     pub(crate) role: AgentRole,
     /// Its users; for a mentee, themselves alone.
     pub(crate) assignments: Vec<AssignmentView>,
-    /// Whether it is in use.
+    /// Its status.
     pub(crate) status: AgentStatus,
     /// The time at which it was archived, ISO 8601.
     pub(crate) archived_at: Option<Time>,
@@ -224,8 +224,7 @@ pub(crate) struct SessionView {
     /// The questions that wait for an answer.
     pub(crate) client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
-    #[schema(value_type = Vec<OperationSchema>)]
-    pub(crate) operations: Vec<Value>,
+    pub(crate) operations: Vec<OperationView>,
     /// The messages that were asked for, in order.
     pub(crate) messages: Vec<MessageView>,
 }

@@ -97,21 +97,9 @@ wrapped_text!(UserId);
 serde_as_text!(UserId::from_str);
 
 /// A permission of a credential. A user's roles decide which agents it reaches.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(JsonSchema, ToSchema)]
 pub enum Scope {
     /// Looking: agents, sessions, event streams.
     Read,

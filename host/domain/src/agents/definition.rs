@@ -26,10 +26,9 @@ use std::fmt;
 use utoipa::ToSchema;
 
 /// A definition's id, such as `reading-list`.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, ToSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
+#[derive(JsonSchema, ToSchema)]
 pub struct DefinitionId(pub String);
 
 impl fmt::Display for DefinitionId {

@@ -20,7 +20,8 @@ pub struct NotAnId {
 macro_rules! uuid_ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Serialize, Deserialize, ToSchema)]
         #[serde(transparent)]
         #[schema(value_type = String, format = "uuid")]
         pub struct $name(pub Uuid);
@@ -49,7 +50,8 @@ macro_rules! uuid_ids {
 macro_rules! digest_ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Serialize, Deserialize, ToSchema)]
         #[serde(transparent)]
         #[schema(value_type = String, pattern = "^[0-9a-fA-F]{64}$")]
         pub struct $name(pub Digest);

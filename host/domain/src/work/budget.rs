@@ -184,7 +184,7 @@ impl TurnLimits {
 }
 
 /// An amount that is spent or reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Amount {
     /// Tokens.
     pub tokens: u64,

@@ -108,20 +108,10 @@ impl Target {
 /// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
 /// is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(ToSchema)]
 pub enum Priority {
     /// 1
     Low,

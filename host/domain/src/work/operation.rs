@@ -536,7 +536,8 @@ pub enum Progress {
 }
 
 /// One attempt at a model: its cost is recorded whatever came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ModelAttempt)]
 pub struct Attempt {
     /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
     /// before it ended.

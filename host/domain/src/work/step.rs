@@ -301,7 +301,7 @@ pub struct StepResult {
 }
 
 /// The reason why an operation failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Failure {
     /// A stable code.
     pub code: String,

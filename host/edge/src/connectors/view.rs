@@ -33,16 +33,6 @@ pub enum ConnectorCondition {
     Failing,
 }
 
-words!(ConnectorCondition {
-    Polling = "polling",
-    Webhook = "webhook",
-    Direct = "direct",
-    Disabled = "disabled",
-    WithoutComponent = "without_component",
-    Unauthorised = "unauthorised",
-    Failing = "failing",
-});
-
 impl ConnectorCondition {
     /// Returns whether it is a trouble that an operator has to look at.
     #[must_use]

@@ -341,6 +341,7 @@ fn accepted(receipt: &RoutedReceipt) -> PostedMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use broker::AddressLevel;
     use serde_json::json;
 
     #[test]
@@ -358,15 +359,18 @@ mod tests {
     #[test]
     fn every_target_has_an_address() {
         for (target, level) in [
-            (json!({ "agent": "assistant" }), "agent"),
-            (json!({ "path": "/ada/telegram" }), "agent"),
+            (json!({ "agent": "assistant" }), AddressLevel::Agent),
+            (json!({ "path": "/ada/telegram" }), AddressLevel::Agent),
             (
                 json!({ "session": "00000000-0000-4000-8000-0000000000b1" }),
-                "session",
+                AddressLevel::Session,
             ),
-            (json!({ "turn": "e2".repeat(32) }), "thread"),
-            (json!({ "persona": "home" }), "persona"),
-            (json!({ "smart": { "about": "books" } }), "smart"),
+            (json!({ "turn": "e2".repeat(32) }), AddressLevel::Thread),
+            (json!({ "persona": "home" }), AddressLevel::Persona),
+            (
+                json!({ "smart": { "about": "books" } }),
+                AddressLevel::Smart,
+            ),
         ] {
             let target: TriggerTarget = serde_json::from_value(target).unwrap();
             assert_eq!(address(&target).level(), level, "{target:?}");

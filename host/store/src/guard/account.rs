@@ -3,6 +3,7 @@
 use super::question::{Answers, Question, Questions};
 use super::{Condition, Footprint, Resource, unless};
 use crate::read::accounts::{drawn_query, read_drawn};
+use crate::sql;
 use domain::account::Accounts;
 use domain::budget::Amount;
 use domain::id::RunId;
@@ -40,7 +41,7 @@ impl Condition for AccountGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         Ok(match self {
             Self::Covers {
                 run,

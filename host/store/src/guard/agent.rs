@@ -4,7 +4,7 @@ use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
 use crate::read::dispatches::{held_query, open_by_run_query, open_in_tree_query};
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::id::{AgentId, RunId, SessionId};
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
@@ -100,7 +100,7 @@ impl Condition for AgentGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         Ok(match self {
             Self::Active(_) => unless(!rows.is_empty(), || {
                 "it is archived, or not there".to_owned()
@@ -165,7 +165,7 @@ pub(crate) fn role_query(agent: AgentId, user: &UserId) -> Query<'_> {
 }
 
 /// Reads the row that answers [`role_query`]. A role of a newer version counts as none.
-pub(crate) fn read_role(rows: &Rows) -> rusqlite::Result<Option<AgentRole>> {
+pub(crate) fn read_role(rows: &Rows) -> sql::Result<Option<AgentRole>> {
     let role = rows.first().map(|row| row.text(0)).transpose()?;
     Ok(role.and_then(|role| role.parse().ok()))
 }

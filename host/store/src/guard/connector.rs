@@ -4,7 +4,7 @@ use super::question::{Answers, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::DeliveryState;
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::id::{DeliveryId, OccasionId};
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
@@ -87,7 +87,7 @@ impl Condition for ConnectorGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         let found = match self {
             Self::NotArrived { .. } => {
                 return Ok(unless(rows.is_empty(), || "it has arrived".to_owned()));

@@ -3,7 +3,7 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::key::KeyId;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
@@ -68,7 +68,7 @@ impl Condition for KeyGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         Ok(match self {
             Self::NotRevoked(_) => unless(!rows.is_empty(), || "it was revoked".to_owned()),
             Self::StoredBelow { bytes, .. } => {

@@ -5,7 +5,7 @@ use super::standing::Standing;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
 use crate::read::queue::{read_standing, standing_query};
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::id::{InputId, RunId, SessionId};
 use domain::queue::{Overflow, OverflowNotice};
 use domain::time::Timestamp;
@@ -105,9 +105,9 @@ impl Condition for QueueGuard {
                 except,
             } => ask(
                 "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE \
-                 id = ?1) AND state = 'waiting' AND words \
-                 AND (due IS NULL OR due <= ?2) AND (waits_for IS NULL OR json_extract(waits_for, \
-                 '$.kind') = 'steer') AND (?4 IS NULL OR user_id = ?4) ORDER BY position LIMIT ?3",
+                 id = ?1) AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) AND \
+                 (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS \
+                 NULL OR user_id = ?4) ORDER BY position LIMIT ?3",
                 [
                     Value::id(session),
                     Value::number(now.0),
@@ -132,8 +132,8 @@ impl Condition for QueueGuard {
                 Some(Question::Other(standing_query(*session))),
                 Some(Question::Other(Query::new(
                     "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions \
-                     WHERE id = ?1) AND state = 'waiting' \
-                     AND json_extract(waits_for, '$.kind') = 'queued' ORDER BY position",
+                     WHERE id = ?1) AND state = 'waiting' AND json_extract(waits_for, '$.kind') = \
+                     'queued' ORDER BY position",
                     [Value::id(session)],
                 ))),
             ],
@@ -152,7 +152,7 @@ impl Condition for QueueGuard {
         }
     }
 
-    fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, answers: &Answers) -> sql::Result<Option<String>> {
         let [rows, queued] = answers;
         Ok(match self {
             Self::NothingWaiting { except, .. } => {
@@ -177,7 +177,7 @@ impl Condition for QueueGuard {
             Self::ActiveAfter { after, .. } => match rows.first() {
                 Some(row) => {
                     let updated_at = Timestamp(row.uint(0)?);
-                    let is_busy: bool = row.column(1)?;
+                    let is_busy: bool = row.get(1)?;
                     unless(is_busy || updated_at > *after, || {
                         format!("it has been idle since {updated_at}")
                     })
@@ -188,7 +188,7 @@ impl Condition for QueueGuard {
                 let queued = queued.iter().map(|row| row.id::<InputId>(0));
                 let found = match read_standing(rows)? {
                     Some(found) => Some(QueueSeen {
-                        queued: queued.collect::<rusqlite::Result<_>>()?,
+                        queued: queued.collect::<sql::Result<_>>()?,
                         ..found
                     }),
                     None => None,
@@ -232,7 +232,7 @@ impl Condition for QueueGuard {
 }
 
 /// Tells that an input began another turn than `begun`.
-fn other_turn(rows: &Rows, begun: Option<RunId>) -> rusqlite::Result<Option<String>> {
+fn other_turn(rows: &Rows, begun: Option<RunId>) -> sql::Result<Option<String>> {
     let found = rows.first().map(|row| row.id_opt::<RunId>(1)).transpose()?;
     Ok(unless(found.flatten() == begun, || {
         "another turn had begun with it".to_owned()
@@ -240,7 +240,7 @@ fn other_turn(rows: &Rows, begun: Option<RunId>) -> rusqlite::Result<Option<Stri
 }
 
 /// Describes the state of an input when it is not the wanted one.
-fn other_state(rows: &Rows, wanted: &str) -> rusqlite::Result<Option<String>> {
+fn other_state(rows: &Rows, wanted: &str) -> sql::Result<Option<String>> {
     let state = rows.first().map(|row| row.text(0)).transpose()?;
     Ok(unless(state == Some(wanted), || {
         format!("it is {}", state.unwrap_or("not there"))

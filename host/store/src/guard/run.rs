@@ -3,6 +3,7 @@
 use super::question::{Answers, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
+use crate::sql;
 use domain::id::{OperationId, RunId};
 
 /// Condition on a run.
@@ -33,7 +34,7 @@ impl Condition for RunGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         match self {
             Self::Open(_) | Self::OperationOpen { .. } => {
                 Ok(unless(!rows.is_empty(), || "it is not open".to_owned()))

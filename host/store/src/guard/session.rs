@@ -6,7 +6,7 @@ use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::dispatches::{read_waits, waits_query};
 use crate::read::trees::shown_query;
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::digest::Digest;
 use domain::dispatch::waits::circle;
 use domain::id::{ConversationId, RunId, SessionId, TurnId};
@@ -126,7 +126,7 @@ impl Condition for SessionGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         Ok(match self {
             Self::NoOpenRun(_) => match rows.first() {
                 Some(row) => {

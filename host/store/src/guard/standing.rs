@@ -1,7 +1,7 @@
 //! A session's standing: whether it takes messages, and how many wait.
 
 use crate::query::{Query, Row, Value};
-use crate::sql::{Columns, unreadable};
+use crate::sql::{self, Columns, unreadable};
 use domain::id::SessionId;
 use std::str::FromStr;
 
@@ -63,14 +63,14 @@ impl Standing {
     }
 
     /// Reads the row that answers [`Standing::query`].
-    pub(crate) fn from_row(row: &Row) -> rusqlite::Result<Self> {
+    pub(crate) fn from_row(row: &Row) -> sql::Result<Self> {
         Ok(Self {
             status: row
                 .text(0)?
                 .parse()
                 .map_err(|error: String| unreadable(0, error))?,
             waiting: row.uint(1)?,
-            is_deaf: row.column(2)?,
+            is_deaf: row.get(2)?,
         })
     }
 

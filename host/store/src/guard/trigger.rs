@@ -4,7 +4,7 @@ use super::question::{Answers, Question, Questions, ask};
 use super::trigger_standing::TriggerStanding;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::id::OccasionId;
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
@@ -76,7 +76,7 @@ impl Condition for TriggerGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         let wanted = match self {
             Self::AtMost { max } | Self::OfUserAtMost { max, .. } => {
                 let found = rows.number()?;

@@ -1,7 +1,7 @@
 //! A trigger's standing: whether it is fired, when it is due next, and how many occasions are open.
 
 use crate::query::{Query, Row, Value};
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
 
@@ -26,9 +26,9 @@ impl TriggerStanding {
     }
 
     /// Reads the row that answers [`TriggerStanding::query`].
-    pub(crate) fn from_row(row: &Row) -> rusqlite::Result<Self> {
+    pub(crate) fn from_row(row: &Row) -> sql::Result<Self> {
         Ok(Self {
-            is_fired: row.column(0)?,
+            is_fired: row.get(0)?,
             next_due: row.uint_opt(1)?.map(Timestamp),
             open: row.uint(2)?,
         })

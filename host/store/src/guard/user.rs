@@ -5,6 +5,7 @@ use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::routing::{chat_query, read_chat};
+use crate::sql;
 use domain::id::{AgentId, TurnId};
 use domain::persona::PersonaId;
 use domain::time::Timestamp;
@@ -75,8 +76,8 @@ impl Condition for UserGuard {
             Self::SessionsOpenedBelow {
                 user, after, until, ..
             } => ask(
-                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND opened_at > ?2 AND \
-                 opened_at <= ?3 AND started_by = 'user:' || ?1",
+                "SELECT count(*) FROM sessions WHERE user_id = ?1 AND opened_at > ?2 AND opened_at \
+                 <= ?3 AND started_by = 'user:' || ?1",
                 [
                     Value::text(user.as_str()),
                     Value::number(after.0),
@@ -96,7 +97,7 @@ impl Condition for UserGuard {
         }
     }
 
-    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
         Ok(match self {
             Self::StoredBelow { bytes, .. } => {
                 let stored = rows.number()?;

@@ -250,7 +250,7 @@ fn checksum_of(
 #[cfg(test)]
 mod tests {
     use super::disown;
-    use rusqlite::Connection;
+    use crate::sql::{Columns, Connection};
     use std::fs;
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         let rows = || {
             Connection::open(&copied)
                 .unwrap()
-                .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0))
+                .query_row("SELECT count(*) FROM t", [], |row| row.get::<u32>(0))
                 .unwrap()
         };
         disown(&copied_log, &known).unwrap();

@@ -1,6 +1,6 @@
 //! Agents as the folds of their streams, and who may do what with them.
 
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::sql::{self, Sql, args, named, to_json, upsert};
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::event::{AgentCreated, Event, Recorded};
@@ -8,12 +8,11 @@ use domain::id::AgentId;
 use domain::path::PathKind;
 use domain::role::AgentRole;
 use domain::user::UserId;
-use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Records a new agent; its parent has one more child. A user's rights to the topmost agent above
 /// it apply to it as well.
-pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result<()> {
+pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> {
     let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else {
         return Ok(());
     };
@@ -23,18 +22,19 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     // The root is the topmost agent above it, as far as they are there.
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
-         active, sub_count, agent_type, root, kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, \
-         ?6, coalesce((WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE \
-         id = ?4 UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON \
-         agents.id = above.parent) SELECT id FROM above WHERE parent IS NULL), ?4, ?1), ?7)",
-        params![
+         active, sub_count, agent_type, root, kind) VALUES (:id, :agent, :path, :parent, NULL, 0, \
+         :created_at, :created_at, 1, 0, :agent_type, coalesce((WITH RECURSIVE above (id, parent) \
+         AS (SELECT id, parent FROM agents WHERE id = :parent UNION ALL SELECT agents.id, \
+         agents.parent FROM above CROSS JOIN agents ON agents.id = above.parent) SELECT id FROM \
+         above WHERE parent IS NULL), :parent, :id), :kind)",
+        named![
             id,
-            to_json(&without_users(agent))?,
-            created.path.as_str(),
-            created.parent.map(|parent| parent.to_string()),
-            int(created.created_at.0),
+            agent = to_json(&without_users(agent))?,
+            path = created.path.as_str(),
+            parent = created.parent,
+            created_at = created.created_at,
             agent_type,
-            created.kind.as_str(),
+            kind = created.kind.as_str()
         ],
     )?;
     match created.parent {
@@ -43,7 +43,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
             let counts = created.kind != PathKind::Memory;
             sql.execute(
                 "UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1",
-                params![parent.to_string(), counts],
+                args![parent, counts],
             )?;
             sql.execute(
                 "INSERT INTO access (user_id, agent, role) SELECT user_id, ?1, role FROM access \
@@ -63,7 +63,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
 
 /// Something of what an agent is made of changed. Of its users only the one is written whom the
 /// event concerns.
-pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<()> {
     let id = id.to_string();
     let user = concerned(event);
     let Some(agent) = needs(sql, &id, user)? else {
@@ -80,8 +80,8 @@ pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Re
         .as_ref()
         .map(|session| session.session_id.to_string());
     sql.write(
-        "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1",
-        params![id, to_json(&without_users(agent))?, slot],
+        "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id",
+        named![id, agent = to_json(&without_users(agent))?, slot],
     )
 }
 
@@ -98,10 +98,8 @@ fn concerned(event: &Event) -> Option<&UserId> {
 }
 
 /// Reads an agent to which an event is applied, with the one of its users whom it concerns.
-fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> rusqlite::Result<Option<Agent>> {
-    let agent: Option<Agent> = sql.row("SELECT agent FROM agents WHERE id = ?1", [id], |row| {
-        row.json(0)
-    })?;
+fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> sql::Result<Option<Agent>> {
+    let agent: Option<Agent> = sql.json("SELECT agent FROM agents WHERE id = ?1", [id])?;
     let Some(mut agent) = agent else {
         return Ok(None);
     };
@@ -111,11 +109,9 @@ fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> rusqlite::Result<Opt
     let text = "SELECT assignment FROM agent_users WHERE agent = ?1 AND user_id = ?2";
     agent
         .assignments
-        .extend(sql.row(text, params![id, user.as_str()], |row| {
-            row.json::<Assignment>(0)
-        })?);
+        .extend(sql.json::<Assignment>(text, args![id, user])?);
     let text = "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
-    let keys = sql.row(text, params![id, user.as_str()], |row| row.json(0))?;
+    let keys = sql.json(text, args![id, user])?;
     agent
         .user_preferences
         .extend(keys.map(|keys| (user.clone(), keys)));
@@ -123,35 +119,40 @@ fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> rusqlite::Result<Opt
 }
 
 /// Writes what there is of one of its users.
-fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> rusqlite::Result<()> {
+fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> sql::Result<()> {
     match agent
         .assignments
         .iter()
         .find(|assignment| assignment.user_id == *user)
     {
-        Some(assignment) => sql.execute(
-            "INSERT INTO agent_users (agent, user_id, place, assignment) SELECT ?1, ?2, \
-             coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + 1, ?3 WHERE true \
-             ON CONFLICT (agent, user_id) DO UPDATE SET assignment = excluded.assignment",
-            params![id, user.as_str(), to_json(assignment)?],
-        )?,
-        None => sql.execute(
+        Some(assignment) => sql.write(
+            "INSERT INTO agent_users (agent, user_id, place, assignment) SELECT :agent, :user, \
+             coalesce((SELECT max(place) FROM agent_users WHERE agent = :agent), 0) + 1, \
+             :assignment WHERE true ON CONFLICT (agent, user_id) DO UPDATE SET assignment = \
+             excluded.assignment",
+            named![agent = id, user, assignment = to_json(assignment)?],
+        ),
+        None => sql.write(
             "DELETE FROM agent_users WHERE agent = ?1 AND user_id = ?2",
-            params![id, user.as_str()],
-        )?,
-    };
+            args![id, user],
+        ),
+    }?;
     match agent.user_preferences.get(user) {
-        Some(keys) => sql.execute(
-            "INSERT INTO agent_preferences (agent, user_id, preferences) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (agent, user_id) DO UPDATE SET preferences = excluded.preferences",
-            params![id, user.as_str(), to_json(keys)?],
-        )?,
-        None => sql.execute(
+        Some(keys) => upsert!(
+            sql,
+            agent_preferences {
+                agent: id,
+                user_id: user
+            },
+            set {
+                preferences: to_json(keys)?
+            }
+        ),
+        None => sql.write(
             "DELETE FROM agent_preferences WHERE agent = ?1 AND user_id = ?2",
-            params![id, user.as_str()],
-        )?,
-    };
-    Ok(())
+            args![id, user],
+        ),
+    }
 }
 
 /// An agent as its own row has it.
@@ -164,11 +165,11 @@ pub(crate) fn without_users(agent: Agent) -> Agent {
 }
 
 /// Records that an agent was archived, and with it those below it: their paths are free.
-pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<()> {
     changed(sql, id, event)?;
     sql.write(
         "UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1",
-        [id.to_string()],
+        [id],
     )
 }
 
@@ -179,7 +180,7 @@ pub(super) fn assigned(
     user: &UserId,
     role: AgentRole,
     event: &Event,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     changed(sql, id, event)?;
     grant(sql, id, user, role)
 }
@@ -190,29 +191,29 @@ pub(super) fn unassigned(
     id: AgentId,
     user: &UserId,
     event: &Event,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     changed(sql, id, event)?;
     sql.write(
         "DELETE FROM access WHERE user_id = ?2 AND agent IN (SELECT id FROM agents WHERE root = \
          ?1)",
-        params![id.to_string(), user.as_str()],
+        args![id, user],
     )
 }
 
-fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> rusqlite::Result<()> {
+fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> sql::Result<()> {
     sql.write(
-        "INSERT INTO access (user_id, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
-         ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
-        params![id.to_string(), user.as_str(), role.as_str()],
+        "INSERT INTO access (user_id, agent, role) SELECT :user, id, :role FROM agents WHERE root \
+         = :root ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
+        named![root = id, user, role],
     )
 }
 
 /// An agent's stream went on.
-pub(super) fn seen(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+pub(super) fn seen(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
     if let Some(id) = recorded.stream.strip_prefix("agent/") {
         sql.execute(
-            "UPDATE agents SET version = ?2, updated_at = ?3 WHERE id = ?1",
-            params![id, int(recorded.version), int(recorded.time.0)],
+            "UPDATE agents SET version = :version, updated_at = :updated_at WHERE id = :id",
+            named![id, version = recorded.version, updated_at = recorded.time],
         )?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! thread's messages name may be read in it.
 
 use crate::EMPTY_STATE;
-use crate::sql::Sql;
+use crate::sql::{self, Sql, insert};
 use domain::digest::Digest;
 use domain::event::{
     Event, ExecutionResumed, ImportedTurn, InputAccepted, ResponseReceived, RunStarted, RunStepped,
@@ -10,7 +10,6 @@ use domain::event::{
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
 use domain::step::Effect;
-use rusqlite::params;
 use std::collections::BTreeSet;
 
 /// Returns whether an event names any blob.
@@ -40,12 +39,16 @@ pub(crate) fn all_named(event: &Event) -> Vec<(Digest, bool)> {
 }
 
 /// An event of a stream was stored.
-pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> sql::Result<()> {
     for (digest, shown) in all_named(event) {
-        sql.execute(
-            "INSERT INTO blob_references (stream, digest, shown) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (stream, digest) DO UPDATE SET shown = 1 WHERE excluded.shown > shown",
-            params![stream, digest.0, shown],
+        insert!(
+            sql,
+            blob_references {
+                stream,
+                digest,
+                shown
+            },
+            "ON CONFLICT (stream, digest) DO UPDATE SET shown = 1 WHERE excluded.shown > shown"
         )?;
     }
     Ok(())

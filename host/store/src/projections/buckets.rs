@@ -1,9 +1,8 @@
 //! Contents of buckets, with their sizes.
 
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, named, upsert};
 use domain::event::KeyValueWritten;
 use domain::grant::{BucketPlace, BucketScope};
-use rusqlite::params;
 
 /// A scope as the table names it.
 pub(crate) fn scope_name(scope: BucketScope) -> &'static str {
@@ -17,23 +16,24 @@ pub(crate) fn scope_name(scope: BucketScope) -> &'static str {
 
 /// A call wrote. A bucket is there from its first write on, also when it is empty again: its
 /// number, that of the event, is never another's.
-pub(super) fn written(
-    sql: &Sql<'_>,
-    written: &KeyValueWritten,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -> sql::Result<()> {
     let BucketPlace {
         component,
         bucket,
         scope,
         of,
     } = &written.place;
-    let held = sql.row(
-        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (component, bucket, scope, of) DO UPDATE SET keys = buckets.keys \
-         RETURNING id, keys, bytes",
-        params![component, bucket, scope_name(*scope), of, int(position)],
-        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?, row.uint(2)?)),
+    let held = sql.one::<(i64, u64, u64)>(
+        "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (:component, :bucket, \
+         :scope, :owner, :position) ON CONFLICT (component, bucket, scope, of) DO UPDATE SET keys \
+         = buckets.keys RETURNING id, keys, bytes",
+        named![
+            component,
+            bucket,
+            scope = scope_name(*scope),
+            owner = of,
+            position
+        ],
     )?;
     let Some((id, mut keys, mut bytes)) = held else {
         return Ok(());
@@ -48,31 +48,33 @@ pub(super) fn written(
                 keys += 1;
                 bytes += (entry.key.len() + value.len()) as u64;
                 // In place: a row that is deleted and inserted moves, which writes more pages.
-                sql.execute(
-                    "INSERT INTO bucket_entries (bucket, key, value) VALUES (?1, ?2, ?3) \
-                     ON CONFLICT (bucket, key) DO UPDATE SET value = excluded.value",
-                    params![id, entry.key, value],
+                upsert!(
+                    sql,
+                    bucket_entries {
+                        bucket: id,
+                        key: entry.key
+                    },
+                    set { value }
                 )?;
             }
             None => {
                 sql.execute(
                     "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
-                    params![id, entry.key],
+                    args![id, entry.key],
                 )?;
             }
         }
     }
     sql.write(
-        "UPDATE buckets SET keys = ?2, bytes = ?3 WHERE id = ?1",
-        params![id, int(keys), int(bytes)],
+        "UPDATE buckets SET keys = :keys, bytes = :bytes WHERE id = :id",
+        named![id, keys, bytes],
     )
 }
 
 /// Returns the bytes of the value that a key has; none where it has none.
-fn needs_value_bytes(sql: &Sql<'_>, bucket: i64, key: &str) -> rusqlite::Result<Option<u64>> {
-    sql.row(
+fn needs_value_bytes(sql: &Sql<'_>, bucket: i64, key: &str) -> sql::Result<Option<u64>> {
+    sql.one::<u64>(
         "SELECT length(value) FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
-        params![bucket, key],
-        |row| row.uint(0),
+        args![bucket, key],
     )
 }

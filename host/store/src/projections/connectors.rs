@@ -1,11 +1,10 @@
 //! Connector keys: the names by which services know the users.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, upsert};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
-use rusqlite::params;
 
 /// A name was bound to a user, or stands for nobody any more.
-pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::ConnectorKeyBound(it) => bound(sql, it),
         Event::ConnectorKeyUnbound(it) => unbound(sql, it),
@@ -15,19 +14,17 @@ pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
 }
 
 /// Binds a name to a user, and to no other.
-fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<()> {
-    let text = "INSERT INTO connector_keys (key, user_id, bound_at) VALUES (?1, ?2, ?3) \
-                ON CONFLICT (key) DO UPDATE SET user_id = excluded.user_id, bound_at = \
-                excluded.bound_at";
-    sql.write(
-        text,
-        params![it.key.to_string(), it.user_id.as_str(), int(it.time.0)],
+fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> sql::Result<()> {
+    upsert!(
+        sql,
+        connector_keys { key: it.key },
+        set {
+            user_id: it.user_id,
+            bound_at: it.time
+        }
     )
 }
 
-fn unbound(sql: &Sql<'_>, it: &ConnectorKeyUnbound) -> rusqlite::Result<()> {
-    sql.write(
-        "DELETE FROM connector_keys WHERE key = ?1",
-        [it.key.to_string()],
-    )
+fn unbound(sql: &Sql<'_>, it: &ConnectorKeyUnbound) -> sql::Result<()> {
+    sql.write("DELETE FROM connector_keys WHERE key = ?1", [&it.key])
 }

@@ -1,11 +1,10 @@
 //! The definitions that users made.
 
-use crate::sql::{Sql, int, to_json};
+use crate::sql::{self, Sql, insert, to_json};
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
-use rusqlite::params;
 
 /// A user made a definition, or it was removed.
-pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::DefinitionMade(it) => made(sql, it),
         Event::DefinitionRemoved(it) => removed(sql, it),
@@ -14,21 +13,20 @@ pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     }
 }
 
-fn made(sql: &Sql<'_>, it: &DefinitionMade) -> rusqlite::Result<()> {
-    sql.write(
-        "INSERT INTO made_definitions (id, user_id, template, own, made_at) VALUES (?1, ?2, ?3, \
-         ?4, ?5)",
-        params![
-            it.definition.0,
-            it.user_id.as_str(),
-            it.template.0,
-            to_json(&it.own)?,
-            int(it.time.0)
-        ],
+fn made(sql: &Sql<'_>, it: &DefinitionMade) -> sql::Result<()> {
+    insert!(
+        sql,
+        made_definitions {
+            id: it.definition.0,
+            user_id: it.user_id,
+            template: it.template.0,
+            own: to_json(&it.own)?,
+            made_at: it.time
+        }
     )
 }
 
-fn removed(sql: &Sql<'_>, it: &DefinitionRemoved) -> rusqlite::Result<()> {
+fn removed(sql: &Sql<'_>, it: &DefinitionRemoved) -> sql::Result<()> {
     sql.write(
         "DELETE FROM made_definitions WHERE id = ?1",
         [it.definition.0.as_str()],

@@ -1,12 +1,11 @@
 //! The outbox to people outside: how far each message has come.
 
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::sql::{self, Sql, args, insert, named, row, select, to_json};
 use domain::event::{
     DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued, DeliverySettled,
     DeliveryStarted,
 };
 use domain::id::DeliveryId;
-use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 /// A piece that a service took, under an id of its own, as the table has it.
@@ -48,7 +47,7 @@ pub(crate) fn first_missing(lost: impl Iterator<Item = u32>, taken: usize, piece
     lost.unwrap_or_else(|| piece.max(taken))
 }
 
-pub(super) fn queued(sql: &Sql<'_>, it: &DeliveryQueued, position: u64) -> rusqlite::Result<()> {
+pub(super) fn queued(sql: &Sql<'_>, it: &DeliveryQueued, position: u64) -> sql::Result<()> {
     let (session, run, operation) = match &it.cause {
         DeliveryCause::Turn { session, run } => (Some(session), Some(run), None),
         DeliveryCause::Question {
@@ -59,42 +58,45 @@ pub(super) fn queued(sql: &Sql<'_>, it: &DeliveryQueued, position: u64) -> rusql
         DeliveryCause::Input { session, .. } => (Some(session), None, None),
         DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => (None, None, None),
     };
-    sql.execute(
-        "INSERT INTO deliveries (position, id, connector, chat, session, run, operation, state, \
-         next_try, service_ids, queued_at, updated_at, last) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
-         'queued', ?8, '[]', ?8, ?8, ?1)",
-        params![
-            int(position),
-            it.delivery.0.0,
-            it.connector.as_str(),
-            it.chat,
-            session.map(ToString::to_string),
-            run.map(ToString::to_string),
-            operation.map(|operation| operation.0.0),
-            int(it.time.0),
-        ],
+    insert!(
+        sql,
+        deliveries {
+            position,
+            id: it.delivery,
+            connector: it.connector,
+            chat: it.chat,
+            session,
+            run,
+            operation,
+            state: "queued",
+            next_try: it.time,
+            service_ids: "[]",
+            queued_at: it.time,
+            updated_at: it.time,
+            last: position
+        }
     )?;
     find_first(sql, it.connector.as_str(), &it.chat)
 }
 
-pub(super) fn started(sql: &Sql<'_>, it: &DeliveryStarted, position: u64) -> rusqlite::Result<()> {
+pub(super) fn started(sql: &Sql<'_>, it: &DeliveryStarted, position: u64) -> sql::Result<()> {
     sql.write(
-        "UPDATE deliveries SET state = 'started', attempts = ?2, updated_at = ?3, last = ?4, piece \
-         = ?5 WHERE id = ?1",
-        params![
-            it.delivery.0.0,
-            it.attempt,
-            int(it.time.0),
-            int(position),
-            it.piece
+        "UPDATE deliveries SET state = 'started', attempts = :attempts, updated_at = :updated_at, \
+         last = :last, piece = :piece WHERE id = :id",
+        named![
+            id = it.delivery,
+            attempts = it.attempt,
+            updated_at = it.time,
+            last = position,
+            piece = it.piece
         ],
     )
 }
 
 /// It is known what became of an attempt.
-pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rusqlite::Result<()> {
+pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql::Result<()> {
     let id = it.delivery.0.0;
-    let time = int(it.time.0);
+    let time = it.time;
     match &it.outcome {
         DeliveryOutcome::Delivered { service_ids } => {
             let mut pieces = needs_pieces(sql, it.delivery)?;
@@ -106,15 +108,15 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
                 None => "delivered",
             };
             sql.execute(
-                "UPDATE deliveries SET state = ?5, is_first = 0, service_ids = ?2, reason = ?6, \
-                 updated_at = ?3, last = ?4 WHERE id = ?1",
-                params![
+                "UPDATE deliveries SET state = :state, is_first = 0, service_ids = :service_ids, \
+                 reason = :reason, updated_at = :updated_at, last = :last WHERE id = :id",
+                named![
                     id,
-                    to_json(&pieces.taken)?,
-                    time,
-                    int(position),
+                    service_ids = to_json(&pieces.taken)?,
+                    updated_at = time,
+                    last = position,
                     state,
-                    lost
+                    reason = lost
                 ],
             )?
         }
@@ -122,14 +124,15 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
             let mut pieces = needs_pieces(sql, it.delivery)?;
             pieces.take(service_id);
             sql.execute(
-                "UPDATE deliveries SET state = 'queued', attempts = 0, piece = ?5, next_try = ?3, \
-                 service_ids = ?2, reason = NULL, updated_at = ?3, last = ?4 WHERE id = ?1",
-                params![
+                "UPDATE deliveries SET state = 'queued', attempts = 0, piece = :piece, next_try = \
+                 :next_try, service_ids = :service_ids, reason = NULL, updated_at = :next_try, \
+                 last = :last WHERE id = :id",
+                named![
                     id,
-                    to_json(&pieces.taken)?,
-                    time,
-                    int(position),
-                    pieces.missing_from(pieces.present.saturating_add(1))
+                    service_ids = to_json(&pieces.taken)?,
+                    next_try = time,
+                    last = position,
+                    piece = pieces.missing_from(pieces.present.saturating_add(1))
                 ],
             )?
         }
@@ -138,24 +141,37 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
             pieces.lose(*piece, reason);
             sql.execute(
                 "UPDATE deliveries SET state = CASE state WHEN 'delivered' THEN 'dead' ELSE state \
-                 END, service_ids = ?2, reason = ?3, updated_at = ?4, last = ?5 WHERE id = ?1",
-                params![id, to_json(&pieces.taken)?, reason, time, int(position)],
+                 END, service_ids = :service_ids, reason = :reason, updated_at = :updated_at, last \
+                 = :last WHERE id = :id",
+                named![
+                    id,
+                    service_ids = to_json(&pieces.taken)?,
+                    reason,
+                    updated_at = time,
+                    last = position
+                ],
             )?
         }
         DeliveryOutcome::Failed { reason, retry_at } => sql.execute(
-            "UPDATE deliveries SET state = 'failed', next_try = ?2, reason = ?3, updated_at = ?4, \
-             last = ?5 WHERE id = ?1",
-            params![id, int(retry_at.0), reason, time, int(position)],
+            "UPDATE deliveries SET state = 'failed', next_try = :next_try, reason = :reason, \
+             updated_at = :updated_at, last = :last WHERE id = :id",
+            named![
+                id,
+                next_try = retry_at,
+                reason,
+                updated_at = time,
+                last = position
+            ],
         )?,
         DeliveryOutcome::Unknown { reason } => sql.execute(
-            "UPDATE deliveries SET state = 'unknown', is_first = 0, reason = ?2, updated_at = ?3, \
-             last = ?4 WHERE id = ?1",
-            params![id, reason, time, int(position)],
+            "UPDATE deliveries SET state = 'unknown', is_first = 0, reason = :reason, updated_at = \
+             :updated_at, last = :last WHERE id = :id",
+            named![id, reason, updated_at = time, last = position],
         )?,
         DeliveryOutcome::Dead { reason } => sql.execute(
-            "UPDATE deliveries SET state = 'dead', is_first = 0, reason = ?2, updated_at = ?3, \
-             last = ?4 WHERE id = ?1",
-            params![id, reason, time, int(position)],
+            "UPDATE deliveries SET state = 'dead', is_first = 0, reason = :reason, updated_at = \
+             :updated_at, last = :last WHERE id = :id",
+            named![id, reason, updated_at = time, last = position],
         )?,
     };
     find_first_around(sql, it.delivery)
@@ -163,29 +179,27 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> rus
 
 /// A delivery that had been given up is tried again, at its old place among those of its chat: from
 /// the first piece on that has not arrived.
-pub(super) fn requeued(
-    sql: &Sql<'_>,
-    it: &DeliveryRequeued,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn requeued(sql: &Sql<'_>, it: &DeliveryRequeued, position: u64) -> sql::Result<()> {
     sql.execute(
-        "UPDATE deliveries SET state = 'queued', attempts = 0, next_try = ?2, updated_at = ?2, \
-         last = ?3, piece = ?4 WHERE id = ?1",
-        params![
-            it.delivery.0.0,
-            int(it.time.0),
-            int(position),
-            needs_pieces(sql, it.delivery)?.missing_from(0)
+        "UPDATE deliveries SET state = 'queued', attempts = 0, next_try = :next_try, updated_at = \
+         :next_try, last = :last, piece = :piece WHERE id = :id",
+        named![
+            id = it.delivery,
+            next_try = it.time,
+            last = position,
+            piece = needs_pieces(sql, it.delivery)?.missing_from(0)
         ],
     )?;
     find_first_around(sql, it.delivery)
 }
 
-/// The pieces of a delivery that the service took, and the number of the one that it is at.
-#[derive(Default)]
-struct Pieces {
-    present: u32,
-    taken: Vec<TakenPiece>,
+row! {
+    /// The pieces of a delivery that the service took, and the number of the one that it is at.
+    #[derive(Default)]
+    struct Pieces from "deliveries" {
+        present: u32 = "piece",
+        taken: Vec<TakenPiece> as json = "service_ids",
+    }
 }
 
 impl Pieces {
@@ -227,78 +241,59 @@ impl Pieces {
     }
 }
 
-fn needs_pieces(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<Pieces> {
-    let found = sql.row(
-        "SELECT piece, service_ids FROM deliveries WHERE id = ?1",
-        [delivery.0.0],
-        |row| {
-            Ok(Pieces {
-                present: row.get(0)?,
-                taken: row.json(1)?,
-            })
-        },
-    )?;
+fn needs_pieces(sql: &Sql<'_>, delivery: DeliveryId) -> sql::Result<Pieces> {
+    let found = sql.one(select!(Pieces, "WHERE id = ?1"), [delivery])?;
     Ok(found.unwrap_or_default())
 }
 
-/// The chat of a delivery.
-struct Chat {
-    connector: String,
-    chat: String,
+row! {
+    /// The chat of a delivery.
+    struct Chat from "deliveries" {
+        connector: String,
+        chat: String,
+    }
 }
 
-fn find_first_around(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<()> {
+fn find_first_around(sql: &Sql<'_>, delivery: DeliveryId) -> sql::Result<()> {
     match needs_chat(sql, delivery)? {
         Some(Chat { connector, chat }) => find_first(sql, &connector, &chat),
         None => Ok(()),
     }
 }
 
-fn needs_chat(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<Option<Chat>> {
-    sql.row(
-        "SELECT connector, chat FROM deliveries WHERE id = ?1",
-        [delivery.0.0],
-        |row| {
-            Ok(Chat {
-                connector: row.get(0)?,
-                chat: row.get(1)?,
-            })
-        },
-    )
+fn needs_chat(sql: &Sql<'_>, delivery: DeliveryId) -> sql::Result<Option<Chat>> {
+    sql.one(select!(Chat, "WHERE id = ?1"), [delivery])
 }
 
 /// Marks the oldest open delivery into a chat as the first. One that was the first is next to it if
 /// an older one is open again.
-pub(crate) fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> rusqlite::Result<()> {
+pub(crate) fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
     for (place, open) in needs_oldest(sql, connector, chat)?.iter().enumerate() {
         let is_first = place == 0;
         if open.is_first != is_first {
             sql.execute(
                 "UPDATE deliveries SET is_first = ?2 WHERE position = ?1",
-                params![int(open.position), is_first],
+                args![open.position, is_first],
             )?;
         }
     }
     Ok(())
 }
 
-/// An open delivery into a chat.
-struct Open {
-    position: u64,
-    is_first: bool,
+row! {
+    /// An open delivery into a chat.
+    struct Open from "deliveries" {
+        position: u64,
+        is_first: bool,
+    }
 }
 
 /// Reads the two oldest open deliveries into a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> rusqlite::Result<Vec<Open>> {
-    sql.rows(
-        "SELECT position, is_first FROM deliveries WHERE connector = ?1 AND chat = ?2 AND state IN \
-         ('queued', 'started', 'failed') ORDER BY position LIMIT 2",
-        [connector, chat],
-        |row| {
-            Ok(Open {
-                position: row.uint(0)?,
-                is_first: row.get(1)?,
-            })
-        },
-    )
+fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Vec<Open>> {
+    let text = select!(
+        Open,
+        "WHERE connector = ?1 AND chat = ?2 AND state IN ('queued', 'started', 'failed') ORDER BY \
+         position LIMIT 2"
+    );
+    sql.all(text, [connector, chat])
 }

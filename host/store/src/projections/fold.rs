@@ -1,16 +1,16 @@
 //! Folds events into projections: all at once within a transaction, or on from a position.
 
-use crate::event_row::{self, event_columns};
+use crate::event_row::EVENT_COLUMNS;
 use crate::full_text;
 use crate::projections::{PROJECTIONS, project};
-use crate::sql::{Sql, int, limit};
-use rusqlite::params;
+use crate::sql::{self, Sql, args, text};
+use domain::event::Recorded;
 
 /// Events that are read at a time.
 const CHUNK_EVENTS: usize = 256;
 
 /// Drops every projection and folds all events again. Runs within an open transaction.
-pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<()> {
+pub(crate) fn fold(sql: &Sql<'_>) -> sql::Result<()> {
     for table in PROJECTIONS {
         sql.connection()
             .execute(&format!("DELETE FROM {table}"), [])?;
@@ -27,17 +27,14 @@ pub(crate) fn fold_after(
     events: &Sql<'_>,
     projections: &Sql<'_>,
     progress: &mut dyn FnMut(u64),
-) -> rusqlite::Result<u64> {
+) -> sql::Result<u64> {
     loop {
-        let events = events.rows(
-            concat!(
-                "SELECT ",
-                event_columns!(),
-                " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
-            ),
-            params![int(position), limit(CHUNK_EVENTS)],
-            event_row::read,
-        )?;
+        let text = text!(
+            "SELECT ",
+            EVENT_COLUMNS,
+            " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+        );
+        let events: Vec<Recorded> = events.all(text, args![position, CHUNK_EVENTS])?;
         let Some(last) = events.last() else {
             return Ok(position);
         };

@@ -1,10 +1,9 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::sql::{self, Sql, args, named, to_json};
 use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
-use rusqlite::params;
 
 /// Records that an input was accepted and waits.
 pub(super) fn accepted(
@@ -12,27 +11,27 @@ pub(super) fn accepted(
     accepted: &InputAccepted,
     due: Option<Timestamp>,
     position: u64,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let from = Outside::of(&accepted.source);
     sql.write(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
-         priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (?1, ?2, \
-         (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
-         ?11, ?12, ?13)",
-        params![
-            accepted.input.to_string(),
-            accepted.session.to_string(),
-            int(position),
-            accepted.source.may_join(),
-            due.map(|due| int(due.0)),
-            to_json(&accepted.waits_for())?,
-            accepted.priority().as_str(),
-            int(accepted.time.0),
-            accepted.user_id.as_str(),
-            from.trigger,
-            from.occasion,
-            from.connector,
-            from.chat,
+         priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (:input, :id, \
+         (SELECT number FROM sessions WHERE id = :id), :position, 'waiting', :may_join, :due, \
+         :waits_for, :priority, :time, :user_id, :trigger, :occasion, :connector, :chat)",
+        named![
+            input = accepted.input,
+            id = accepted.session,
+            position,
+            may_join = accepted.source.may_join(),
+            due,
+            waits_for = to_json(&accepted.waits_for())?,
+            priority = accepted.priority().as_str(),
+            time = accepted.time,
+            user_id = accepted.user_id,
+            trigger = from.trigger,
+            occasion = from.occasion,
+            connector = from.connector,
+            chat = from.chat
         ],
     )
 }
@@ -77,63 +76,58 @@ pub(super) fn handed_over(
     sql: &Sql<'_>,
     accepted: &InputAccepted,
     by_run: Option<RunId>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
-        "UPDATE inputs SET by_run = ?2, tree = (WITH RECURSIVE doer (agent) AS (SELECT \
-         coalesce((SELECT agent FROM runs WHERE id = ?2), (SELECT agent FROM sessions WHERE id = \
-         ?3))), above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN agents \
-         ON agents.id = doer.agent UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN \
-         agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above WHERE parent IS \
-         NULL), doer.agent) FROM doer), held = coalesce((SELECT held FROM tasks WHERE input = ?1 \
-         AND held > 0), 0) WHERE id = ?1",
-        params![
-            accepted.input.to_string(),
-            by_run.map(|run| run.to_string()),
-            accepted.session.to_string(),
-        ],
+        "UPDATE inputs SET by_run = :by_run, tree = (WITH RECURSIVE doer (agent) AS (SELECT \
+         coalesce((SELECT agent FROM runs WHERE id = :by_run), (SELECT agent FROM sessions WHERE \
+         id = :id))), above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN \
+         agents ON agents.id = doer.agent UNION ALL SELECT agents.id, agents.parent FROM above \
+         CROSS JOIN agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above \
+         WHERE parent IS NULL), doer.agent) FROM doer), held = coalesce((SELECT held FROM tasks \
+         WHERE input = :input AND held > 0), 0) WHERE id = :input",
+        named![input = accepted.input, by_run, id = accepted.session],
     )
 }
 
-pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> rusqlite::Result<()> {
+pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = 'claimed', run = ?2 WHERE id = ?1",
-        params![input.to_string(), run.to_string()],
+        args![input, run],
     )
 }
 
 /// A run that dealt with some ended.
-pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<()> {
+pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'",
-        [run.to_string()],
+        [run],
     )
 }
 
 /// Records that an input was cancelled or dropped; an event has the reason.
-pub(super) fn gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
+pub(super) fn gone(sql: &Sql<'_>, input: InputId, state: &str) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = ?2 WHERE id = ?1",
-        params![input.to_string(), state],
+        args![input, state],
     )
 }
 
 /// Records that an input became a dead letter; the event at `position` has the reason.
-pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Result<()> {
+pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = 'dead', died = ?2 WHERE id = ?1",
-        params![input.to_string(), int(position)],
+        args![input, position],
     )
 }
 
 /// Makes an input wait again at its original place, and returns its due time. A run that left a
 /// turn of it is remembered.
-pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<Timestamp>> {
-    let due = sql.row(
+pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<Timestamp>> {
+    let due = sql.one::<Option<u64>>(
         "UPDATE inputs SET state = 'waiting', begun_run = coalesce((SELECT id FROM runs WHERE id = \
          inputs.run AND turn IS NOT NULL), begun_run), run = NULL, died = NULL WHERE id = ?1 \
          RETURNING due",
-        [input.to_string()],
-        |row| row.uint_opt(0),
+        [input],
     )?;
     Ok(due.flatten().map(Timestamp))
 }

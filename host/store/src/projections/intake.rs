@@ -1,41 +1,36 @@
 //! Messages that arrive from people outside, and how far each connector has come.
 
-use crate::sql::{Sql, int, limit, to_json};
+use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{
     ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, Recorded,
 };
 use domain::id::ConnectorId;
 use domain::path::ConnectorName;
-use rusqlite::params;
 use std::collections::BTreeSet;
 
 /// Messages arrived. One that is there already has moved: its event is about to be erased.
-pub(super) fn received(
-    sql: &Sql<'_>,
-    it: &ConnectorReceived,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<()> {
     there(sql, &it.connector)?;
     if let Some(cursor) = &it.cursor {
         sql.execute(
-            "UPDATE connectors SET cursor = ?2, cursor_position = ?3 WHERE id = ?1",
-            params![id(&it.connector), cursor, int(position)],
+            "UPDATE connectors SET cursor = :cursor, cursor_position = :cursor_position WHERE id = \
+             :id",
+            named![id = id(&it.connector), cursor, cursor_position = position],
         )?;
     }
     for (place, arrival) in it.arrivals.iter().enumerate() {
-        sql.execute(
-            "INSERT INTO arrivals (position, place, id, connector, chat, message, received) VALUES \
-             (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET position = \
-             excluded.position, place = excluded.place",
-            params![
-                int(position),
-                limit(place),
-                arrival.id.to_string(),
-                it.connector.as_str(),
-                arrival.message.chat,
-                arrival.message.id,
-                int(it.time.0),
-            ],
+        insert!(
+            sql,
+            arrivals {
+                position,
+                place,
+                id: arrival.id,
+                connector: it.connector,
+                chat: arrival.message.chat,
+                message: arrival.message.id,
+                received: it.time
+            },
+            "ON CONFLICT (id) DO UPDATE SET position = excluded.position, place = excluded.place"
         )?;
     }
     let chats: BTreeSet<&str> = it
@@ -49,11 +44,7 @@ pub(super) fn received(
 }
 
 /// It is known what became of arrivals: also which session took them, or asked what they answer.
-pub(super) fn settled(
-    sql: &Sql<'_>,
-    it: &ArrivalsSettled,
-    recorded: &Recorded,
-) -> rusqlite::Result<()> {
+pub(super) fn settled(sql: &Sql<'_>, it: &ArrivalsSettled, recorded: &Recorded) -> sql::Result<()> {
     let (session, operation) = match &it.outcome {
         ArrivalOutcome::Accepted { session, .. } | ArrivalOutcome::Configured { session, .. } => {
             (Some(*session), None)
@@ -69,18 +60,17 @@ pub(super) fn settled(
     let outcome = to_json(&it.outcome)?;
     let mut chats: BTreeSet<String> = BTreeSet::new();
     for arrival in &it.arrivals {
-        let chat = sql.row(
-            "UPDATE arrivals SET outcome = ?2, settled_at = ?3, is_first = 0, session = \
-             coalesce(?4, (SELECT session FROM deliveries WHERE operation = ?5 LIMIT 1)) WHERE id \
-             = ?1 RETURNING chat",
-            params![
-                arrival.to_string(),
+        let chat = sql.one(
+            "UPDATE arrivals SET outcome = :outcome, settled_at = :settled_at, is_first = 0, \
+             session = coalesce(:session, (SELECT session FROM deliveries WHERE operation = \
+             :operation LIMIT 1)) WHERE id = :id RETURNING chat",
+            named![
+                id = arrival.to_string(),
                 outcome,
-                int(it.time.0),
-                session.map(|session| session.to_string()),
-                operation.map(|operation| operation.0.0),
+                settled_at = it.time,
+                session,
+                operation
             ],
-            |row| row.get(0),
         )?;
         chats.extend(chat);
     }
@@ -90,12 +80,12 @@ pub(super) fn settled(
 }
 
 /// Marks the oldest open arrival of a chat as the first, and no other.
-fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> rusqlite::Result<()> {
+fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
     let oldest = needs_oldest(sql, connector, chat)?;
     sql.execute(
-        "UPDATE arrivals SET is_first = 0 WHERE connector = ?1 AND chat = ?2 AND is_first = 1 AND \
-         id IS NOT ?3",
-        params![connector, chat, oldest],
+        "UPDATE arrivals SET is_first = 0 WHERE connector = :connector AND chat = :chat AND \
+         is_first = 1 AND id IS DISTINCT FROM :id",
+        named![connector, chat, id = oldest],
     )?;
     sql.write(
         "UPDATE arrivals SET is_first = 1 WHERE id = ?1 AND is_first = 0",
@@ -104,28 +94,32 @@ fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> rusqlite::Result<()
 }
 
 /// Reads the id of the oldest open arrival of a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> rusqlite::Result<Option<String>> {
-    sql.row(
+fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<String>> {
+    sql.one(
         "SELECT id FROM arrivals WHERE connector = ?1 AND chat = ?2 AND outcome IS NULL ORDER BY \
          received, position, place LIMIT 1",
         [connector, chat],
-        |row| row.get(0),
     )
 }
 
-pub(super) fn troubled(sql: &Sql<'_>, it: &ConnectorTroubled) -> rusqlite::Result<()> {
+pub(super) fn troubled(sql: &Sql<'_>, it: &ConnectorTroubled) -> sql::Result<()> {
     there(sql, &it.connector)?;
     sql.write(
-        "UPDATE connectors SET trouble = ?2, troubled_at = ?3 WHERE id = ?1",
-        params![id(&it.connector), to_json(&it.trouble)?, int(it.time.0)],
+        "UPDATE connectors SET trouble = :trouble, troubled_at = :troubled_at WHERE id = :id",
+        named![
+            id = id(&it.connector),
+            trouble = to_json(&it.trouble)?,
+            troubled_at = it.time
+        ],
     )
 }
 
 /// Something happened to a connector.
-fn there(sql: &Sql<'_>, name: &ConnectorName) -> rusqlite::Result<()> {
-    sql.write(
-        "INSERT INTO connectors (id, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        params![id(name), name.as_str()],
+fn there(sql: &Sql<'_>, name: &ConnectorName) -> sql::Result<()> {
+    insert!(
+        sql,
+        connectors { id: id(name), name },
+        "ON CONFLICT DO NOTHING"
     )
 }
 

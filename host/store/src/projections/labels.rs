@@ -1,7 +1,7 @@
 //! Sessions as labels: how they are called and what they point to.
 
 use crate::EMPTY_STATE;
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::sql::{self, Sql, args, named, to_json};
 use domain::digest::Digest;
 use domain::event::{
     Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
@@ -9,11 +9,10 @@ use domain::event::{
 };
 use domain::id::SessionId;
 use domain::session_label::merge;
-use rusqlite::params;
 use serde_json::{Map, Value};
 
 /// Something was said of a session.
-pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::SessionRenamed(it) => renamed(sql, it),
         Event::SessionPinned(it) => pinned(sql, it),
@@ -26,29 +25,30 @@ pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
     }
 }
 
-fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
-    let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
+fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> sql::Result<()> {
+    let text = "UPDATE sessions SET name = :name, updated_at = :updated_at WHERE id = :id";
     sql.write(
         text,
-        params![it.session.to_string(), it.name, int(it.time.0)],
+        named![id = it.session, name = it.name, updated_at = it.time],
     )
 }
 
 /// Records that a session was pinned, or is not any more.
-fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
-    let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
+fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> sql::Result<()> {
+    let text = "UPDATE sessions SET pinned_at = :pinned_at, updated_at = :updated_at WHERE id = \
+                :id";
     sql.write(
         text,
-        params![
-            it.session.to_string(),
-            it.pinned.then_some(int(it.time.0)),
-            int(it.time.0)
+        named![
+            id = it.session,
+            pinned_at = it.pinned.then_some(it.time),
+            updated_at = it.time
         ],
     )
 }
 
 /// Keys were merged into its attributes; `null` takes a key away.
-fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
+fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> sql::Result<()> {
     let attributes = merge(needs_attributes(sql, it.session)?, &it.attributes);
     let attributes = if attributes.is_empty() {
         None
@@ -56,56 +56,60 @@ fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
         Some(to_json(&attributes)?)
     };
     sql.write(
-        "UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1",
-        params![it.session.to_string(), attributes, int(it.time.0)],
+        "UPDATE sessions SET attributes = :attributes, updated_at = :updated_at WHERE id = :id",
+        named![id = it.session, attributes, updated_at = it.time],
     )
 }
 
 /// Reads the attributes into which others are merged.
-fn needs_attributes(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Map<String, Value>> {
+fn needs_attributes(sql: &Sql<'_>, session: SessionId) -> sql::Result<Map<String, Value>> {
     let text = "SELECT attributes FROM sessions WHERE id = ?1";
-    let there = sql.row(text, [session.to_string()], |row| row.json_opt(0))?;
-    Ok(there.flatten().unwrap_or_default())
+    let there = sql.json(text, [session])?;
+    Ok(there.unwrap_or_default())
 }
 
 /// Points a session to an empty thread again.
-fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
+fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> sql::Result<()> {
     sql.write(
-        "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, \
-         last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
-        params![
-            it.session.to_string(),
-            Digest::of(EMPTY_STATE).0,
-            int(it.revision),
-            int(it.time.0)
+        "UPDATE sessions SET head = NULL, head_message = 0, state = :state, revision = :revision, \
+         last_snippet = NULL, updated_at = :updated_at WHERE id = :id",
+        named![
+            id = it.session,
+            state = Digest::of(EMPTY_STATE).0,
+            revision = it.revision,
+            updated_at = it.time
         ],
     )
 }
 
-fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
+fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> sql::Result<()> {
     let text = "UPDATE sessions SET status = 'deleted', updated_at = ?2 WHERE id = ?1";
-    sql.write(text, params![it.session.to_string(), int(it.time.0)])
+    sql.write(text, args![it.session, it.time])
 }
 
-fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
-    let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
+fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> sql::Result<()> {
+    let text = "UPDATE sessions SET queue = :queue, updated_at = :updated_at WHERE id = :id";
     sql.write(
         text,
-        params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)],
+        named![
+            id = it.session,
+            queue = to_json(&it.queue)?,
+            updated_at = it.time
+        ],
     )
 }
 
-pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
+pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET overflow = ?2 WHERE id = ?1",
-        params![it.session.to_string(), to_json(&it.overflow)?],
+        args![it.session, to_json(&it.overflow)?],
     )
 }
 
 /// Clears the drops from a queue after a turn has reported them.
-pub(super) fn overflow_reported(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+pub(super) fn overflow_reported(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET overflow = NULL WHERE id = ?1",
-        [session.to_string()],
+        [session],
     )
 }

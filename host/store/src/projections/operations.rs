@@ -1,10 +1,9 @@
 //! The outbox: operations that were started and have not settled.
 
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, insert, named, row, text};
 use domain::budget::Amount;
 use domain::id::{OperationId, RunId, SessionId};
 use domain::usage::Counted;
-use rusqlite::{Row, params};
 
 /// Words by which the table says what counts of an operation.
 const MODEL: &str = "model";
@@ -41,7 +40,7 @@ pub(super) fn started(
     run: RunId,
     session: SessionId,
     it: &Started,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let Started {
         waits_for,
         counted,
@@ -52,88 +51,96 @@ pub(super) fn started(
         Counted::Call => (CALL, Amount::default(), None),
         Counted::Time => (TIME, Amount::default(), None),
     };
-    sql.write(
-        "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros, \
-         counts, model, asks) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            id.0.0,
-            run.to_string(),
-            session.to_string(),
-            waits_for.map(|session| session.to_string()),
-            int(reserved.tokens),
-            int(reserved.cost_micros),
+    insert!(
+        sql,
+        operations {
+            id,
+            run,
+            session,
+            waits_for,
+            reserved_tokens: reserved.tokens,
+            reserved_micros: reserved.cost_micros,
             counts,
             model,
-            asks,
-        ],
+            asks
+        }
     )
 }
 
 /// Reads the run of an operation, and the amount that the operation draws.
-pub(super) fn needs_drawn(
-    sql: &Sql<'_>,
-    id: OperationId,
-) -> rusqlite::Result<Option<(RunId, Amount)>> {
-    sql.row(
-        "SELECT run, reserved_tokens, reserved_micros FROM operations WHERE id = ?1",
-        [id.0.0],
-        drawn,
-    )
+pub(super) fn needs_drawn(sql: &Sql<'_>, id: OperationId) -> sql::Result<Option<(RunId, Amount)>> {
+    let text = "SELECT run, reserved_tokens, reserved_micros FROM operations WHERE id = ?1";
+    let found = sql.one(text, [id])?;
+    Ok(found.map(|(run, tokens, cost_micros)| (run, drawn(tokens, cost_micros))))
 }
 
-pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> rusqlite::Result<()> {
+pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> sql::Result<()> {
     sql.write(
-        "UPDATE operations SET reserved_tokens = ?2, reserved_micros = ?3 WHERE id = ?1",
-        params![id.0.0, int(drawn.tokens), int(drawn.cost_micros)],
+        "UPDATE operations SET reserved_tokens = :reserved_tokens, reserved_micros = \
+         :reserved_micros WHERE id = :id",
+        named![
+            id,
+            reserved_tokens = drawn.tokens,
+            reserved_micros = drawn.cost_micros
+        ],
     )
 }
 
 /// Records whether an operation waits for a person.
-pub(super) fn asks(sql: &Sql<'_>, id: OperationId, asks: bool) -> rusqlite::Result<()> {
+pub(super) fn asks(sql: &Sql<'_>, id: OperationId, asks: bool) -> sql::Result<()> {
     sql.write(
         "UPDATE operations SET asks = ?2 WHERE id = ?1 AND asks <> ?2",
-        params![id.0.0, asks],
+        args![id, asks],
     )
 }
 
 /// Removes an operation, and returns it.
-pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<Gone>> {
-    sql.row(
-        "DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros, \
-         counts, model, waits_for IS NOT NULL",
-        [id.0.0],
-        |row| gone(row, 5),
-    )
+pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> sql::Result<Option<Gone>> {
+    let text = text!(
+        "DELETE FROM operations WHERE id = ?1 RETURNING ",
+        StoredGone::COLUMNS
+    );
+    let gone: Option<StoredGone> = sql.one(text, [id])?;
+    Ok(gone.map(Gone::from))
 }
 
-/// Reads an operation that is gone; the column says whether it waited for another session.
-fn gone(row: &Row<'_>, waits: usize) -> rusqlite::Result<Gone> {
-    let (run, drawn) = drawn(row)?;
-    let counted = match row.text(3)? {
-        MODEL => Counted::Model {
-            asked: row.get(4)?,
+row! {
+    /// An operation as it was stored.
+    struct StoredGone {
+        run: RunId,
+        reserved_tokens: u64,
+        reserved_micros: u64,
+        counts: String,
+        model: Option<String>,
+        waits: bool = "waits_for IS NOT NULL",
+    }
+}
+
+impl From<StoredGone> for Gone {
+    fn from(it: StoredGone) -> Self {
+        let drawn = drawn(it.reserved_tokens, it.reserved_micros);
+        Self {
+            run: it.run,
             drawn,
-        },
-        CALL => Counted::Call,
-        _ => Counted::Time,
-    };
-    Ok(Gone {
-        run,
-        drawn,
-        counted,
-        waits: row.get(waits)?,
-    })
+            counted: match it.counts.as_str() {
+                MODEL => Counted::Model {
+                    asked: it.model,
+                    drawn,
+                },
+                CALL => Counted::Call,
+                _ => Counted::Time,
+            },
+            waits: it.waits,
+        }
+    }
 }
 
-fn drawn(row: &Row<'_>) -> rusqlite::Result<(RunId, Amount)> {
-    Ok((
-        row.id(0)?,
-        Amount {
-            tokens: row.uint(1)?,
-            calls: 0,
-            cost_micros: row.uint(2)?,
-        },
-    ))
+fn drawn(tokens: u64, cost_micros: u64) -> Amount {
+    Amount {
+        tokens,
+        calls: 0,
+        cost_micros,
+    }
 }
 
 /// Records that a question of an operation is open, in its run and session. Nobody waits for the
@@ -142,20 +149,20 @@ pub(super) fn asked(
     sql: &Sql<'_>,
     question: OperationId,
     operation: OperationId,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
         "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) \
          SELECT ?1, run, session, NULL, 0, 0 FROM operations WHERE id = ?2",
-        params![question.0.0, operation.0.0],
+        args![question, operation],
     )
 }
 
 /// Removes all operations of a run, and returns them.
-pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<(OperationId, Gone)>> {
-    sql.rows(
-        "DELETE FROM operations WHERE run = ?1 RETURNING run, reserved_tokens, reserved_micros, \
-         counts, model, id, waits_for IS NOT NULL",
-        [run.to_string()],
-        |row| Ok((OperationId(row.digest(5)?), gone(row, 6)?)),
-    )
+pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<(OperationId, Gone)>> {
+    let text = text!(
+        "DELETE FROM operations WHERE run = ?1 RETURNING id, ",
+        StoredGone::COLUMNS
+    );
+    let gone: Vec<(OperationId, StoredGone)> = sql.all(text, [run])?;
+    Ok(gone.into_iter().map(|(id, it)| (id, it.into())).collect())
 }

@@ -1,11 +1,11 @@
 //! Events of triggers, connectors and providers of models: the tables of each.
 
 use super::{deliveries, intake, occasions, pairings, providers, triggers};
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use domain::event::{Event, Recorded};
 
 /// Something happened to a trigger, a connector or a provider of models.
-pub(super) fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()> {
     let position = recorded.position;
     match event {
         Event::TriggerDefined(it) => triggers::defined(sql, it, position),

@@ -1,34 +1,32 @@
 //! Pairing codes that were offered to senders whom nobody knows, until they are settled.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, args, insert};
 use domain::event::{PairingOffered, PairingSettled};
-use rusqlite::params;
 
 /// A code was offered in place of any earlier one. Those of the connector that have expired by then
 /// go.
-pub(super) fn offered(sql: &Sql<'_>, it: &PairingOffered) -> rusqlite::Result<()> {
+pub(super) fn offered(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<()> {
     let connector = it.key.connector().as_str();
     sql.execute(
         "DELETE FROM pairings WHERE connector = ?1 AND expires <= ?2",
-        params![connector, int(it.time.0)],
+        args![connector, it.time],
     )?;
-    sql.write(
-        "INSERT INTO pairings (key, connector, name, chat, code, offered_at, expires) VALUES (?1, \
-         ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (key) DO UPDATE SET name = excluded.name, chat = \
-         excluded.chat, code = excluded.code, offered_at = excluded.offered_at, expires = \
-         excluded.expires",
-        params![
-            it.key.to_string(),
+    insert!(
+        sql,
+        pairings {
+            key: it.key,
             connector,
-            it.name,
-            it.chat,
-            it.code,
-            int(it.time.0),
-            int(it.expires.0),
-        ],
+            name: it.name,
+            chat: it.chat,
+            code: it.code,
+            offered_at: it.time,
+            expires: it.expires
+        },
+        "ON CONFLICT (key) DO UPDATE SET name = excluded.name, chat = excluded.chat, code = \
+         excluded.code, offered_at = excluded.offered_at, expires = excluded.expires"
     )
 }
 
-pub(super) fn settled(sql: &Sql<'_>, it: &PairingSettled) -> rusqlite::Result<()> {
-    sql.write("DELETE FROM pairings WHERE key = ?1", [it.key.to_string()])
+pub(super) fn settled(sql: &Sql<'_>, it: &PairingSettled) -> sql::Result<()> {
+    sql.write("DELETE FROM pairings WHERE key = ?1", [&it.key])
 }

@@ -3,23 +3,22 @@
 
 use super::agents::without_users;
 use crate::EMPTY_STATE;
-use crate::sql::{Sql, int, to_json};
+use crate::sql::{self, Sql, insert, to_json};
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::{AgentArchived, AgentCreated, Event, PurgeBegun, Remains};
 use domain::path::AgentConfig;
-use rusqlite::params;
 
 /// Records that a purge was begun. The row becomes at once what it will be when nothing else is
 /// left.
-pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()> {
+pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> sql::Result<()> {
     match &it.remains {
         Remains::Session { .. } => session(sql, it, position),
         Remains::Agent { .. } => agent(sql, it),
     }
 }
 
-fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()> {
+fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> sql::Result<()> {
     let Remains::Session {
         session,
         session_type,
@@ -32,27 +31,30 @@ fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()
     else {
         return Ok(());
     };
-    sql.write(
-        "INSERT OR REPLACE INTO sessions (id, agent, session_type, head, head_message, revision, \
-         state, status, started_by, created_at, updated_at, user_id, conversation, number, purged) \
-         VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'deleted', ?6, ?7, ?8, ?9, ?10, ?11, 1)",
-        params![
-            session.to_string(),
-            it.agent.to_string(),
+    sql.write("DELETE FROM sessions WHERE id = ?1", [session])?;
+    insert!(
+        sql,
+        sessions {
+            id: session,
+            agent: it.agent,
             session_type,
-            head.map(|head| head.0.0),
-            Digest::of(EMPTY_STATE).0,
+            head,
+            head_message: 0,
+            revision: 0,
+            state: Digest::of(EMPTY_STATE),
+            status: "deleted",
             started_by,
-            int(created_at.0),
-            int(it.time.0),
-            user_id.as_str(),
-            conversation.to_string(),
-            int(position),
-        ],
+            created_at,
+            updated_at: it.time,
+            user_id,
+            conversation,
+            number: position,
+            purged: true
+        }
     )
 }
 
-fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
+fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> sql::Result<()> {
     let Remains::Agent {
         definition,
         agent_type,
@@ -66,7 +68,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     else {
         return Ok(());
     };
-    let id = it.agent.to_string();
+    let id = it.agent;
     let nobody = Event::AgentCreated(AgentCreated {
         agent: it.agent,
         definition: definition.clone(),
@@ -90,22 +92,30 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     let Some(left) = [nobody, archived].iter().fold(None, Agent::apply) else {
         return Ok(());
     };
-    sql.execute("DELETE FROM access WHERE agent = ?1", [&id])?;
-    sql.execute("DELETE FROM agent_users WHERE agent = ?1", [&id])?;
-    sql.execute("DELETE FROM agent_preferences WHERE agent = ?1", [&id])?;
-    sql.write(
-        "INSERT OR REPLACE INTO agents (id, agent, path, parent, slot, version, created_at, \
-         updated_at, active, sub_count, agent_type, \
-         root, kind, purged) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 0, 0, ?6, ?7, ?8, 1)",
-        params![
+    for text in [
+        "DELETE FROM access WHERE agent = ?1",
+        "DELETE FROM agent_users WHERE agent = ?1",
+        "DELETE FROM agent_preferences WHERE agent = ?1",
+        "DELETE FROM agents WHERE id = ?1",
+    ] {
+        sql.write(text, [id])?;
+    }
+    insert!(
+        sql,
+        agents {
             id,
-            to_json(&without_users(left))?,
-            path.as_str(),
-            parent.map(|parent| parent.to_string()),
-            int(created_at.0),
+            agent: to_json(&without_users(left))?,
+            path: path.as_str(),
+            parent,
+            version: 0,
+            created_at,
+            updated_at: created_at,
+            active: false,
+            sub_count: 0,
             agent_type,
-            root.to_string(),
-            kind.as_str(),
-        ],
+            root,
+            kind: kind.as_str(),
+            purged: true
+        }
     )
 }

@@ -1,29 +1,28 @@
 //! The places up to which memory agents have read sessions.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, insert, upsert};
 use domain::event::MemoryRead;
-use rusqlite::params;
 
 /// A piece of a session was handed to its memory agent.
-pub(super) fn read(sql: &Sql<'_>, read: &MemoryRead) -> rusqlite::Result<()> {
-    sql.write(
-        "INSERT INTO readings (session, reader, agent, through, through_message) VALUES (?1, ?2, \
-         ?3, ?4, ?5) ON CONFLICT (session) DO UPDATE SET reader = excluded.reader, agent = \
-         excluded.agent, through = excluded.through, through_message = excluded.through_message",
-        params![
-            read.session.to_string(),
-            read.reader.to_string(),
-            read.agent.to_string(),
-            read.through.0.0,
-            int(read.through_message),
-        ],
+pub(super) fn read(sql: &Sql<'_>, read: &MemoryRead) -> sql::Result<()> {
+    upsert!(
+        sql,
+        readings {
+            session: read.session
+        },
+        set {
+            reader: read.reader,
+            agent: read.agent,
+            through: read.through,
+            through_message: read.through_message
+        }
     )?;
-    sql.write(
-        "INSERT INTO reading_pieces (input, session, through) VALUES (?1, ?2, ?3)",
-        params![
-            read.input.to_string(),
-            read.session.to_string(),
-            read.through.0.0,
-        ],
+    insert!(
+        sql,
+        reading_pieces {
+            input: read.input,
+            session: read.session,
+            through: read.through
+        }
     )
 }

@@ -1,10 +1,9 @@
 //! Searchable text of committed turns and of notes. Its words are indexed later, by
 //! [`full_text`](crate::full_text).
 
-use crate::sql::{Sql, int, to_json};
+use crate::sql::{self, Sql, int, named, to_json};
 use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, TurnsImported};
 use domain::id::{AgentId, NoteId};
-use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 /// Rows that one event may have: a row's number is that of its event with its place among them, so
@@ -26,11 +25,7 @@ pub(crate) fn rows_of(position: u64) -> (i64, i64) {
     )
 }
 
-pub(super) fn remember(
-    sql: &Sql<'_>,
-    note: &NoteRemembered,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> sql::Result<()> {
     let (row, _) = rows_of(position);
     let id = note
         .id
@@ -41,28 +36,28 @@ pub(super) fn remember(
     };
     // An operation keeps its note in the one commit that starts it, so no id comes twice.
     sql.write(
-        "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details, \
-         user_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT user_id FROM sessions WHERE id = \
-         ?2))",
-        params![
+        "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details, user_id) \
+         VALUES (:row, :id, :note, :untrusted, :time, :agent, :note_id, :details, (SELECT user_id \
+         FROM sessions WHERE id = :id))",
+        named![
             row,
-            note.session.to_string(),
-            note.note,
-            note.untrusted,
-            int(note.time.0),
-            note.agent.to_string(),
-            id.to_string(),
-            to_json(&details)?,
+            id = note.session,
+            note = note.note,
+            untrusted = note.untrusted,
+            time = note.time,
+            agent = note.agent,
+            note_id = id,
+            details = to_json(&details)?
         ],
     )
 }
 
 /// A note is found no more. The writer has taken its words out of the index before.
-pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()> {
+pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     let (row, _) = rows_of(forgotten.position);
     sql.write(
-        "DELETE FROM recall WHERE id = ?1 AND note_id = ?2 AND agent = ?3",
-        params![row, forgotten.note.to_string(), forgotten.agent.to_string()],
+        "DELETE FROM recall WHERE id = :id AND note_id = :note_id AND agent = :agent",
+        named![id = row, note_id = forgotten.note, agent = forgotten.agent],
     )
 }
 
@@ -89,45 +84,42 @@ pub(super) fn committed(
     sql: &Sql<'_>,
     committed: &TurnCommitted,
     position: u64,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let turn = &committed.turn;
     let (row, _) = rows_of(position);
     sql.write(
-        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT ?1 + \
-         m.id - ?6, s.id, ?3, m.run, m.id, 0, ?5, s.agent FROM sessions s CROSS JOIN messages m ON \
-         m.run = ?4 AND m.role IN ('user', 'assistant') WHERE s.id = ?2",
-        params![
+        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT :row \
+         + m.id - :first_message, s.id, :turn, m.run, m.id, 0, :time, s.agent FROM sessions s \
+         CROSS JOIN messages m ON m.run = :run AND m.role IN ('user', 'assistant') WHERE s.id = \
+         :id",
+        named![
             row,
-            committed.session.to_string(),
-            turn.id.0.0,
-            turn.run.to_string(),
-            int(committed.time.0),
-            int(turn.first_message),
+            id = committed.session,
+            turn = turn.id,
+            run = turn.run,
+            time = committed.time,
+            first_message = turn.first_message
         ],
     )
 }
 
 /// The same of turns that were made elsewhere. Their session is opened after them.
-pub(super) fn imported(
-    sql: &Sql<'_>,
-    imported: &TurnsImported,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql::Result<()> {
     let (mut row, _) = rows_of(position);
     for it in &imported.turns {
         let turn = &it.turn;
         sql.execute(
-            "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
-             SELECT ?1 + id - ?6, ?2, ?3, run, id, 0, ?5, ?7 FROM messages WHERE run = ?4 AND \
-             role IN ('user', 'assistant')",
-            params![
+            "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT \
+             :row + id - :first_message, :session, :id, run, id, 0, :committed, :agent FROM \
+             messages WHERE run = :run AND role IN ('user', 'assistant')",
+            named![
                 row,
-                imported.session.to_string(),
-                turn.id.0.0,
-                turn.run.to_string(),
-                int(it.committed.0),
-                int(turn.first_message),
-                imported.agent.to_string(),
+                session = imported.session,
+                id = turn.id,
+                run = turn.run,
+                committed = it.committed,
+                first_message = turn.first_message,
+                agent = imported.agent
             ],
         )?;
         row += int((turn.last_message + 1).saturating_sub(turn.first_message));

@@ -1,7 +1,7 @@
 //! Sessions: labels on heads, and how they are doing.
 
 use crate::EMPTY_STATE;
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, insert, named};
 use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{
@@ -10,11 +10,9 @@ use domain::event::{
 };
 use domain::id::{InputId, OperationId, RunId, SessionId, TurnId};
 use domain::message::Message;
-use domain::persona::PersonaId;
 use domain::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
-use rusqlite::params;
 use serde_json::Value;
 
 /// Characters of the last reply that a list of sessions shows.
@@ -26,7 +24,7 @@ pub(super) fn opened(
     sql: &Sql<'_>,
     opened: &SessionOpened,
     recorded: &Recorded,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let now = recorded.time;
     let Beginning {
         head_message,
@@ -38,31 +36,31 @@ pub(super) fn opened(
     } else {
         opened.time
     };
-    sql.write(
-        "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, \
-         model, status, started_by, created_at, updated_at, user_id, conversation, config, \
-         persona, base, last_snippet, opened_at, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, \
-         ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17, ?18)",
-        params![
-            opened.session.to_string(),
-            opened.agent.to_string(),
-            opened.session_type,
-            opened.name,
-            opened.head.map(|head| head.0.0),
-            int(head_message),
-            state.0,
-            opened.model,
-            opened.started_by,
-            int(opened.time.0),
-            opened.user_id.as_str(),
-            opened.conversation.to_string(),
-            opened.config.map(|config| config.0),
-            opened.persona.as_ref().map(PersonaId::as_str),
-            int(updated_at.0),
+    insert!(
+        sql,
+        sessions {
+            id: opened.session,
+            agent: opened.agent,
+            session_type: opened.session_type,
+            name: opened.name,
+            head: opened.head,
+            head_message,
+            revision: 0,
+            state,
+            model: opened.model,
+            status: "open",
+            started_by: opened.started_by,
+            created_at: opened.time,
+            updated_at,
+            user_id: opened.user_id,
+            conversation: opened.conversation,
+            config: opened.config.map(|config| config.0),
+            persona: opened.persona,
+            base: opened.head,
             last_snippet,
-            int(now.0),
-            int(recorded.position),
-        ],
+            opened_at: now,
+            number: recorded.position
+        }
     )
 }
 
@@ -73,12 +71,11 @@ struct Beginning {
 }
 
 /// Reads what a session that continues a turn begins with.
-fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> rusqlite::Result<Beginning> {
+fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> sql::Result<Beginning> {
     let turn = match head {
-        Some(head) => sql.row(
+        Some(head) => sql.one::<(u64, Digest, RunId)>(
             "SELECT last_message, session_state, run FROM turns WHERE id = ?1",
-            [head.0.0],
-            |row| Ok((row.uint(0)?, row.digest(1)?, row.id::<RunId>(2)?)),
+            [head],
         )?,
         None => None,
     };
@@ -98,7 +95,7 @@ fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> rusqlite::Result<Begi
 
 /// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote
 /// would cost more than the rest of the acceptance.
-pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Result<()> {
+pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> sql::Result<()> {
     // A look costs a tenth of an update that changes nothing.
     if needs_first_input(sql, accepted.session)? {
         first(sql, accepted.session, Some(accepted.input))?;
@@ -107,95 +104,92 @@ pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> rusqlite::Res
 }
 
 /// Reads whether a session has had no input.
-fn needs_first_input(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<bool> {
+fn needs_first_input(sql: &Sql<'_>, session: SessionId) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND first_input IS NULL",
-        [session.to_string()],
+        [session],
     )
 }
 
-pub(super) fn first(
-    sql: &Sql<'_>,
-    session: SessionId,
-    input: Option<InputId>,
-) -> rusqlite::Result<()> {
+pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -> sql::Result<()> {
     let input = input.map(|input| input.to_string());
     sql.write(
         "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
-        params![session.to_string(), input],
+        args![session, input],
     )
 }
 
 /// Records that a run of a session is open. It takes in messages until its first step says
 /// otherwise. A run that compacts the thread was not requested by a user's message.
-pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
+pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     sql.write(
-        "UPDATE sessions SET open_run = ?2, hears = 1, updated_at = iif(?4, updated_at, \
-         max(updated_at, ?3)) WHERE id = ?1",
-        params![
-            started.session.to_string(),
-            started.run.to_string(),
-            int(started.time.0),
-            started.compacts.is_some()
+        "UPDATE sessions SET open_run = :open_run, hears = 1, updated_at = CASE WHEN :compacts OR \
+         updated_at > :time THEN updated_at ELSE :time END WHERE id = :id",
+        named![
+            id = started.session,
+            open_run = started.run,
+            time = started.time,
+            compacts = started.compacts.is_some()
         ],
     )
 }
 
 /// Records that a run waits, and whether it takes in messages meanwhile.
-pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> rusqlite::Result<()> {
+pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> sql::Result<()> {
     let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) \
                 AND open_run = ?1 AND hears != ?2";
-    sql.write(text, params![run.to_string(), hears])
+    sql.write(text, args![run, hears])
 }
 
-pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
+pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> sql::Result<()> {
     let text = "UPDATE sessions SET open_run = NULL, hears = 0 WHERE id = ?1 AND open_run = ?2";
-    sql.write(text, params![session.to_string(), run.to_string()])
+    sql.write(text, args![session, run])
 }
 
 /// Its head moved to a new turn. One that the host made of what was said before is nothing that is
 /// said.
-pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Result<()> {
+pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> sql::Result<()> {
     let turn = &committed.turn;
     let last_snippet = needs_snippet(sql, turn.run)?;
     let compacts = needs_compaction(sql, turn)?;
     sql.write(
-        "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = \
-         iif(?8, updated_at, ?6), last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
-        params![
-            committed.session.to_string(),
-            turn.id.0.0,
-            int(turn.last_message),
-            int(committed.revision),
-            turn.session_state.0,
-            int(committed.time.0),
+        "UPDATE sessions SET head = :head, head_message = :head_message, revision = :revision, \
+         state = :state, updated_at = CASE WHEN :compacts THEN updated_at ELSE :time END, \
+         last_snippet = coalesce(:last_snippet, last_snippet) WHERE id = :id",
+        named![
+            id = committed.session,
+            head = turn.id,
+            head_message = turn.last_message,
+            revision = committed.revision,
+            state = turn.session_state,
+            time = committed.time,
             last_snippet,
-            compacts,
+            compacts
         ],
     )
 }
 
 /// Reads whether a turn is a compaction's. Such a turn is one notice, so no other is looked into.
-fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> rusqlite::Result<bool> {
-    let text = "SELECT 1 FROM messages WHERE run = ?1 AND id = ?2 AND role = 'notice' AND \
-                json_extract(message, '$.origin') = ?3";
+fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
+    let text = "SELECT 1 FROM messages WHERE run = :run AND id = :id AND role = 'notice' AND \
+                json_extract(message, '$.origin') = :compaction";
     Ok(turn.first_message == turn.last_message
         && sql.exists(
             text,
-            params![
-                turn.run.to_string(),
-                int(turn.first_message),
-                compaction::ORIGIN
+            named![
+                run = turn.run,
+                id = turn.first_message,
+                compaction = compaction::ORIGIN
             ],
         )?)
 }
 
 /// Reads the snippet that a list of sessions shows after a turn of this run. None when nothing of
 /// the run is left to show.
-pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
+pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> sql::Result<Option<String>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
                 DESC LIMIT 1";
-    let said: Option<Message> = sql.row(text, [run.to_string()], |row| row.json(0))?;
+    let said: Option<Message> = sql.json(text, [run])?;
     Ok(said.map(|said| snippet(&said.text())))
 }
 
@@ -244,83 +238,63 @@ impl<'a> Closing<'a> {
     }
 }
 
-pub(super) fn closed(
-    sql: &Sql<'_>,
-    session: SessionId,
-    closing: &Closing<'_>,
-) -> rusqlite::Result<()> {
+pub(super) fn closed(sql: &Sql<'_>, session: SessionId, closing: &Closing<'_>) -> sql::Result<()> {
     sql.write(
-        "UPDATE sessions SET status = ?2, updated_at = ?3, ended_at = ?3, ended_reason = ?4, \
-         summary = ?5, partial_state = NULL WHERE id = ?1",
-        params![
-            session.to_string(),
-            closing.status,
-            int(closing.time.0),
-            closing.reason,
-            closing.summary
+        "UPDATE sessions SET status = :status, updated_at = :updated_at, ended_at = :updated_at, \
+         ended_reason = :ended_reason, summary = :summary, partial_state = NULL WHERE id = :id",
+        named![
+            id = session,
+            status = closing.status,
+            updated_at = closing.time,
+            ended_reason = closing.reason,
+            summary = closing.summary
         ],
     )
 }
 
-pub(super) fn expires(
-    sql: &Sql<'_>,
-    session: SessionId,
-    at: Option<Timestamp>,
-) -> rusqlite::Result<()> {
+pub(super) fn expires(sql: &Sql<'_>, session: SessionId, at: Option<Timestamp>) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET expires_at = ?2 WHERE id = ?1",
-        params![session.to_string(), at.map(|at| int(at.0))],
+        args![session, at],
     )
 }
 
 /// Clients had answered so often elsewhere.
-pub(super) fn interacted(
-    sql: &Sql<'_>,
-    session: SessionId,
-    interactions: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn interacted(sql: &Sql<'_>, session: SessionId, interactions: u64) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET interactions = ?2 WHERE id = ?1",
-        params![session.to_string(), int(interactions)],
+        args![session, interactions],
     )
 }
 
 /// A client answered; what it had filled in belonged to the question.
-pub(super) fn answered(
-    sql: &Sql<'_>,
-    session: SessionId,
-    call: OperationId,
-) -> rusqlite::Result<()> {
+pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> sql::Result<()> {
     sql.execute(
         "UPDATE sessions SET interactions = interactions + 1 WHERE id = ?1",
-        [session.to_string()],
+        [session],
     )?;
     unsaved(sql, session, call)
 }
 
 /// A client kept what is filled in so far for a question.
-pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
+pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> sql::Result<()> {
     sql.write(
-        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), ?2, json(?3)) \
-         WHERE id = ?1",
-        params![
-            saved.session.to_string(),
-            place_of(saved.tool_call_id),
-            saved.partial_state.to_string()
+        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), \
+         :tool_call_id, json(:partial_state)) WHERE id = :id",
+        named![
+            id = saved.session,
+            tool_call_id = place_of(saved.tool_call_id),
+            partial_state = saved.partial_state.to_string()
         ],
     )
 }
 
 /// Removes the partial answer to a question, which does not matter any more.
-pub(super) fn unsaved(
-    sql: &Sql<'_>,
-    session: SessionId,
-    call: OperationId,
-) -> rusqlite::Result<()> {
+pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND \
          partial_state IS NOT NULL",
-        params![session.to_string(), place_of(call)],
+        args![session, place_of(call)],
     )
 }
 

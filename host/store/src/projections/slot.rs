@@ -3,11 +3,11 @@
 
 use super::sessions::{self, Closing};
 use super::{agents, wakes};
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use domain::event::Event;
 
 /// Something happened to the session that holds an agent's slot, or to one that was imported.
-pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::SessionImported(it) => {
             agents::changed(sql, it.agent, event)?;

@@ -1,7 +1,7 @@
 //! Triggers: what each is, when it is due next, what it keeps, and its failures in a row.
 
 use super::occasions;
-use crate::sql::{Sql, int, to_json};
+use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::event::{
     OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, Recorded, TriggerDefined,
     TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved, TriggerResumed, TriggerTrouble,
@@ -10,8 +10,6 @@ use domain::event::{
 use domain::id::Stream;
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
-use domain::user::UserId;
-use rusqlite::params;
 
 /// The kind of the event that a trigger was fired, which counts also when its payload is erased.
 const FIRED: &str = "trigger.fired.v1";
@@ -20,7 +18,7 @@ const FAILED: &str = "trigger.occasion.failed.v1";
 
 /// A trigger is there, or is another one. It keeps its state and the user's pause. If it is another
 /// one now, what it failed with before counts no more. One that was removed begins anew.
-pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> rusqlite::Result<()> {
+pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql::Result<()> {
     let spec = to_json(&it.spec)?;
     let id = it.name.id().to_string();
     sql.execute(
@@ -41,37 +39,40 @@ pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> rusq
         TriggerOrigin::Agent { agent, user, .. } => (Some(user), Some(agent.to_string())),
     };
     if let Some(agent) = &agent {
-        sql.execute(
-            "INSERT INTO trigger_makers (agent, id, name) VALUES (?1, ?2, ?3) ON CONFLICT DO \
-             NOTHING",
-            [agent, &id, it.name.as_str()],
+        insert!(
+            sql,
+            trigger_makers {
+                agent,
+                id: &id,
+                name: it.name
+            },
+            "ON CONFLICT DO NOTHING"
         )?;
     }
-    sql.write(
-        "INSERT INTO triggers (id, name, kind, spec, origin, user_id, agent, enabled, next_due, \
-         due_position, defined_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON \
-         CONFLICT (id) DO UPDATE SET kind = excluded.kind, spec = excluded.spec, origin = \
+    insert!(
+        sql,
+        triggers {
+            id,
+            name: it.name,
+            kind: it.spec.on.key(),
+            spec,
+            origin: to_json(&it.origin)?,
+            user_id: user,
+            agent,
+            enabled: it.spec.enabled,
+            next_due: it.next_due,
+            due_position: position,
+            defined_at: it.time
+        },
+        "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, spec = excluded.spec, origin = \
          excluded.origin, user_id = excluded.user_id, agent = excluded.agent, enabled = \
          excluded.enabled, next_due = excluded.next_due, due_position = excluded.due_position, \
-         defined_at = excluded.defined_at",
-        params![
-            id,
-            it.name.as_str(),
-            it.spec.on.key(),
-            spec,
-            to_json(&it.origin)?,
-            user.map(UserId::as_str),
-            agent,
-            it.spec.enabled,
-            it.next_due.map(|due| int(due.0)),
-            int(position),
-            int(it.time.0),
-        ],
+         defined_at = excluded.defined_at"
     )
 }
 
 /// Reads whether a trigger is there as another one than this.
-fn needs_other_spec(sql: &Sql<'_>, id: &str, spec: &str) -> rusqlite::Result<bool> {
+fn needs_other_spec(sql: &Sql<'_>, id: &str, spec: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND spec <> ?2",
         [id, spec],
@@ -79,42 +80,43 @@ fn needs_other_spec(sql: &Sql<'_>, id: &str, spec: &str) -> rusqlite::Result<boo
 }
 
 /// A trigger is gone. Its open occasions are still dealt with, unless it was paused or disabled.
-pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> rusqlite::Result<()> {
+pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql::Result<()> {
     let id = it.name.id().to_string();
     if needs_rest(sql, &id)? {
         occasions::given_up(sql, &it.name)?;
     }
     sql.write(
-        "UPDATE triggers SET removed_at = ?2, next_due = NULL, due_position = ?3 WHERE id = ?1",
-        params![id, int(it.time.0), int(position)],
+        "UPDATE triggers SET removed_at = :removed_at, next_due = NULL, due_position = \
+         :due_position WHERE id = :id",
+        named![id, removed_at = it.time, due_position = position],
     )
 }
 
 /// Reads whether a trigger is not fired.
-fn needs_rest(sql: &Sql<'_>, id: &str) -> rusqlite::Result<bool> {
+fn needs_rest(sql: &Sql<'_>, id: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND (paused IS NOT NULL OR enabled = 0)",
         [id],
     )
 }
 
-pub(super) fn paused(sql: &Sql<'_>, it: &TriggerPaused) -> rusqlite::Result<()> {
+pub(super) fn paused(sql: &Sql<'_>, it: &TriggerPaused) -> sql::Result<()> {
     let schedule_errors = match &it.reason {
         PauseReason::Schedule { errors, .. } => Some(*errors),
         PauseReason::User { .. } | PauseReason::Failures { .. } | PauseReason::Done => None,
     };
     sql.write(
-        "UPDATE triggers SET paused = ?2, schedule_errors = coalesce(?3, schedule_errors) WHERE id \
-         = ?1",
-        params![
-            it.name.id().to_string(),
-            to_json(&it.reason)?,
+        "UPDATE triggers SET paused = :paused, schedule_errors = coalesce(:schedule_errors, \
+         schedule_errors) WHERE id = :id",
+        named![
+            id = it.name.id().to_string(),
+            paused = to_json(&it.reason)?,
             schedule_errors
         ],
     )
 }
 
-pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> rusqlite::Result<()> {
+pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> sql::Result<()> {
     recovered(sql, &it.name)?;
     sql.execute(
         "UPDATE triggers SET paused = NULL WHERE id = ?1",
@@ -124,18 +126,14 @@ pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> rusq
 }
 
 /// An occasion was accepted. One of the schedule is replaced by the next.
-pub(super) fn accepted(
-    sql: &Sql<'_>,
-    it: &OccasionAccepted,
-    position: u64,
-) -> rusqlite::Result<()> {
+pub(super) fn accepted(sql: &Sql<'_>, it: &OccasionAccepted, position: u64) -> sql::Result<()> {
     if it.scheduled {
         due(sql, &it.name, it.next_due, position)?;
     }
     occasions::accepted(sql, it, position)
 }
 
-pub(super) fn skipped(sql: &Sql<'_>, it: &OccasionsSkipped, position: u64) -> rusqlite::Result<()> {
+pub(super) fn skipped(sql: &Sql<'_>, it: &OccasionsSkipped, position: u64) -> sql::Result<()> {
     due(sql, &it.name, it.next_due, position)?;
     occasions::skipped(sql, it, position)
 }
@@ -146,28 +144,29 @@ fn due(
     name: &TriggerName,
     next_due: Option<Timestamp>,
     position: u64,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
-        "UPDATE triggers SET next_due = iif(removed_at IS NULL, ?2, NULL), due_position = ?3 WHERE \
-         id = ?1",
-        params![
-            name.id().to_string(),
-            next_due.map(|due| int(due.0)),
-            int(position)
+        "UPDATE triggers SET next_due = CASE WHEN removed_at IS NULL THEN :next_due END, \
+         due_position = :due_position WHERE id = :id",
+        named![
+            id = name.id().to_string(),
+            next_due,
+            due_position = position
         ],
     )
 }
 
 /// A trigger was fired. What comes of no occasion only says what it keeps: a purge left it.
-pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> rusqlite::Result<()> {
+pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Result<()> {
     if let Some(state) = &it.state {
         sql.execute(
-            "UPDATE triggers SET state_format = ?2, state = ?3, state_position = ?4 WHERE id = ?1",
-            params![
-                it.name.id().to_string(),
-                state.format,
-                state.bytes,
-                int(position)
+            "UPDATE triggers SET state_format = :state_format, state = :state, state_position = \
+             :state_position WHERE id = :id",
+            named![
+                id = it.name.id().to_string(),
+                state_format = state.format,
+                state = state.bytes,
+                state_position = position
             ],
         )?;
     }
@@ -178,28 +177,29 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> rusqlite
     occasions::fired(sql, it, position)
 }
 
-pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> rusqlite::Result<()> {
+pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> sql::Result<()> {
     failed_once_more(sql, &it.name.id().to_string())?;
     occasions::failed(sql, it, position)
 }
 
-fn failed_once_more(sql: &Sql<'_>, id: &str) -> rusqlite::Result<()> {
+fn failed_once_more(sql: &Sql<'_>, id: &str) -> sql::Result<()> {
     sql.write(
-        "UPDATE triggers SET failures = min(failures + 1, ?2) WHERE id = ?1",
-        params![id, u32::MAX],
+        "UPDATE triggers SET failures = CASE WHEN failures < ?2 THEN failures + 1 ELSE failures \
+         END WHERE id = ?1",
+        args![id, u32::MAX],
     )
 }
 
-pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> rusqlite::Result<()> {
+pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> sql::Result<()> {
     let id = it.name.id().to_string();
     match &it.trouble {
         TriggerTrouble::Failing { failures } => sql.write(
             "UPDATE triggers SET failures = ?2 WHERE id = ?1",
-            params![id, failures],
+            args![id, failures],
         ),
         TriggerTrouble::BreakerOpened { until } => sql.write(
             "UPDATE triggers SET open_until = ?2 WHERE id = ?1",
-            params![id, int(until.0)],
+            args![id, until],
         ),
         TriggerTrouble::Recovered => recovered(sql, &it.name),
         TriggerTrouble::Stuck { occasion } => occasions::stuck(sql, *occasion),
@@ -207,11 +207,11 @@ pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> rusqlite::Result<
 }
 
 /// A trigger has no failures in a row.
-fn recovered(sql: &Sql<'_>, name: &TriggerName) -> rusqlite::Result<()> {
+fn recovered(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<()> {
     without_failures(sql, &name.id().to_string())
 }
 
-fn without_failures(sql: &Sql<'_>, id: &str) -> rusqlite::Result<()> {
+fn without_failures(sql: &Sql<'_>, id: &str) -> sql::Result<()> {
     sql.write(
         "UPDATE triggers SET failures = 0, schedule_errors = 0, open_until = NULL WHERE id = ?1 \
          AND (failures > 0 OR schedule_errors > 0 OR open_until IS NOT NULL)",
@@ -221,7 +221,7 @@ fn without_failures(sql: &Sql<'_>, id: &str) -> rusqlite::Result<()> {
 
 /// An erased event of a trigger's stream still counts among its failures, or ends them: what a
 /// purge takes away makes no trigger fail or work.
-pub(super) fn erased(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+pub(super) fn erased(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
     if recorded.kind != FIRED && recorded.kind != FAILED {
         return Ok(());
     }

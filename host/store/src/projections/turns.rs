@@ -1,10 +1,9 @@
 //! The tree of turns, with what walking it needs beside each node.
 
-use crate::sql::{Sql, int, to_json};
+use crate::sql::{self, Sql, named, to_json};
 use domain::id::{SessionId, TurnId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
-use rusqlite::params;
 
 /// Imported content counts as content from outside, whatever the file says of it.
 pub(super) const IMPORTED_IS_UNTRUSTED: bool = true;
@@ -17,26 +16,27 @@ pub(super) fn committed(
     session: SessionId,
     untrusted: bool,
     time: Timestamp,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
         "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, \
-         last_message, session_state, node, root, session, time, untrusted) VALUES (?1, ?2, ?3, \
-         (SELECT last_message FROM turns WHERE id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, CASE WHEN ?2 IS \
-         NULL THEN ?1 ELSE (SELECT root FROM turns WHERE id = ?2) END, ?10, ?11, ?12 OR \
-         coalesce((SELECT untrusted FROM turns WHERE id = ?2), 0))",
-        params![
-            turn.id.0.0,
-            turn.parent.map(|parent| parent.0.0),
-            turn.jump.map(|jump| jump.0.0),
-            int(turn.depth),
-            turn.run.to_string(),
-            int(turn.first_message),
-            int(turn.last_message),
-            turn.session_state.0,
-            to_json(turn)?,
-            session.to_string(),
-            int(time.0),
-            untrusted,
+         last_message, session_state, node, root, session, time, untrusted) VALUES (:id, :parent, \
+         :jump, (SELECT last_message FROM turns WHERE id = :jump), :depth, :run, :first_message, \
+         :last_message, :session_state, :turn, CASE WHEN :parent IS NULL THEN :id ELSE (SELECT \
+         root FROM turns WHERE id = :parent) END, :session, :time, :untrusted OR coalesce((SELECT \
+         untrusted FROM turns WHERE id = :parent), 0))",
+        named![
+            id = turn.id,
+            parent = turn.parent,
+            jump = turn.jump,
+            depth = turn.depth,
+            run = turn.run,
+            first_message = turn.first_message,
+            last_message = turn.last_message,
+            session_state = turn.session_state,
+            turn = to_json(turn)?,
+            session,
+            time,
+            untrusted
         ],
     )
 }
@@ -48,7 +48,7 @@ pub(super) fn put_back(
     turn: &TurnNode,
     session: SessionId,
     time: Timestamp,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     if needs_turn(sql, turn.id)? {
         return Ok(());
     }
@@ -57,18 +57,18 @@ pub(super) fn put_back(
 }
 
 /// Reads whether a turn is in its place.
-fn needs_turn(sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn.0.0])
+fn needs_turn(sql: &Sql<'_>, turn: TurnId) -> sql::Result<bool> {
+    sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn])
 }
 
 /// Adds the turns above a turn to its tree, once its place in the tree is known. They rest on it.
-fn adopt(sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<()> {
+fn adopt(sql: &Sql<'_>, turn: TurnId) -> sql::Result<()> {
     sql.write(
         "WITH RECURSIVE above (id) AS (SELECT id FROM turns WHERE parent = ?1 AND root IS NULL \
          UNION ALL SELECT turns.id FROM above CROSS JOIN turns ON turns.parent = above.id WHERE \
          turns.root IS NULL) UPDATE turns SET root = (SELECT base.root FROM turns base WHERE \
          base.id = ?1), untrusted = TRUE, jump_message = (SELECT j.last_message FROM turns j WHERE \
          j.id = turns.jump) WHERE id IN (SELECT id FROM above)",
-        [turn.0.0],
+        [turn],
     )
 }

@@ -1,10 +1,9 @@
 //! Usage: what settled work has used, a row for each day, session, user and model.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, int, named};
 use domain::event::Recorded;
 use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
-use rusqlite::params;
 
 /// A statement that adds the sums `?1` to `?11`, on the day `?12` with the model `?13`, to the row
 /// of an owner: the session, the user and the agent that are read there.
@@ -17,8 +16,8 @@ macro_rules! add_to_row_of {
             $owner,
             ", ?12, ?13, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 ",
             $there,
-            " ON CONFLICT (day, session, user_id, model) DO UPDATE SET \
-             model_calls = usage.model_calls + excluded.model_calls, attempts = usage.attempts + \
+            " ON CONFLICT (day, session, user_id, model) DO UPDATE SET model_calls = \
+             usage.model_calls + excluded.model_calls, attempts = usage.attempts + \
              excluded.attempts, unpriced_attempts = usage.unpriced_attempts + \
              excluded.unpriced_attempts, input_tokens = usage.input_tokens + \
              excluded.input_tokens, output_tokens = usage.output_tokens + excluded.output_tokens, \
@@ -33,14 +32,14 @@ macro_rules! add_to_row_of {
 
 /// Adds to the sums of a run's session and user: one row for each share. A run whose start was
 /// erased has none.
-pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> rusqlite::Result<()> {
+pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<()> {
     let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = ?14");
     used.iter()
         .try_for_each(|share| write(sql, text, &share, Some(run)))
 }
 
 /// Adds active time that an event of a run's stream records beside outcomes.
-pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> rusqlite::Result<()> {
+pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> sql::Result<()> {
     let Ok(Stream::Run(run)) = recorded.stream.parse() else {
         return Ok(());
     };
@@ -50,7 +49,7 @@ pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> rusq
 }
 
 /// Adds the sums of what was purged to rows that are nobody's.
-pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> rusqlite::Result<()> {
+pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> sql::Result<()> {
     let text = add_to_row_of!("'', '', ''", "WHERE ?14 IS NULL");
     shares
         .iter()
@@ -58,22 +57,26 @@ pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> rusqlite::Res
 }
 
 /// Subtracts from the sums of a run's session and user what the run has added to them.
-pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> rusqlite::Result<()> {
-    let text = "UPDATE usage SET model_calls = model_calls - ?1, attempts = attempts - ?2, \
-                unpriced_attempts = unpriced_attempts - ?3, input_tokens = input_tokens - ?4, \
-                output_tokens = output_tokens - ?5, cached_tokens = cached_tokens - ?6, \
-                cost_micros = cost_micros - ?7, tool_calls = tool_calls - ?8, active_ms = \
-                active_ms - ?9, reserved_tokens = reserved_tokens - ?10, reserved_cost_micros = \
-                reserved_cost_micros - ?11 WHERE (day, session, user_id, model) = (SELECT ?12, \
-                session, user_id, ?13 FROM runs WHERE id = ?14)";
-    let empty = "DELETE FROM usage WHERE (day, session, user_id, model) = (SELECT ?1, session, \
-                 user_id, ?2 FROM runs WHERE id = ?3) AND model_calls = 0 AND attempts = 0 AND \
-                 unpriced_attempts = 0 AND input_tokens = 0 AND output_tokens = 0 AND \
-                 cached_tokens = 0 AND cost_micros = 0 AND tool_calls = 0 AND active_ms = 0 \
-             AND reserved_tokens = 0 AND reserved_cost_micros = 0";
+pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<()> {
+    let text = "UPDATE usage SET model_calls = model_calls - :calls, attempts = attempts - \
+                :attempts, unpriced_attempts = unpriced_attempts - :unpriced, input_tokens = \
+                input_tokens - :input, output_tokens = output_tokens - :output, cached_tokens = \
+                cached_tokens - :cached, cost_micros = cost_micros - :cost, tool_calls = \
+                tool_calls - :tools, active_ms = active_ms - :active, reserved_tokens = \
+                reserved_tokens - :reserved, reserved_cost_micros = reserved_cost_micros - \
+                :reserved_cost WHERE (day, session, user_id, model) = (SELECT :day, session, \
+                user_id, :share FROM runs WHERE id = :id)";
+    let empty = "DELETE FROM usage WHERE (day, session, user_id, model) = (SELECT :day, session, \
+                 user_id, :share FROM runs WHERE id = :id) AND model_calls = 0 AND attempts = 0 \
+                 AND unpriced_attempts = 0 AND input_tokens = 0 AND output_tokens = 0 AND \
+                 cached_tokens = 0 AND cost_micros = 0 AND tool_calls = 0 AND active_ms = 0 AND \
+                 reserved_tokens = 0 AND reserved_cost_micros = 0";
     for share in used.iter() {
         write(sql, text, &share, Some(run))?;
-        sql.write(empty, params![share.day.0, model(&share), run.to_string()])?;
+        sql.write(
+            empty,
+            named![day = share.day.0, share = model(&share), id = run],
+        )?;
     }
     Ok(())
 }
@@ -83,7 +86,7 @@ fn write(
     text: &'static str,
     share: &UsageShare,
     run: Option<RunId>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let [
         calls,
         attempts,
@@ -99,7 +102,7 @@ fn write(
     ] = share.sum.numbers().map(int);
     sql.write(
         text,
-        params![
+        named![
             calls,
             attempts,
             unpriced,
@@ -111,9 +114,9 @@ fn write(
             active,
             reserved,
             reserved_cost,
-            share.day.0,
-            model(share),
-            run.map(|run| run.to_string()),
+            day = share.day.0,
+            share = model(share),
+            id = run
         ],
     )
 }

@@ -1,9 +1,8 @@
 //! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, args, insert, named};
 use domain::id::{InputId, OperationId, SessionId};
 use domain::time::Timestamp;
-use rusqlite::params;
 use std::fmt::Display;
 
 /// The wake of a queue whose debounce is over.
@@ -18,12 +17,17 @@ pub(super) fn set(
     kind: &'static str,
     session: SessionId,
     due: Option<Timestamp>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     if let Some(due) = due {
-        sql.execute(
-            "INSERT INTO wakes (subject, kind, session, due) VALUES (?1, ?2, ?3, ?4) \
-             ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
-            params![subject.to_string(), kind, session.to_string(), int(due.0)],
+        insert!(
+            sql,
+            wakes {
+                subject: subject.to_string(),
+                kind,
+                session,
+                due
+            },
+            "ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due"
         )?;
     }
     Ok(())
@@ -35,11 +39,11 @@ pub(super) fn held(
     input: InputId,
     session: SessionId,
     deadline: Timestamp,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
-        "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'held', ?2, ?3 FROM inputs \
-         WHERE id = ?1 AND held > 0",
-        params![input.to_string(), session.to_string(), int(deadline.0)],
+        "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'held', :session, :deadline \
+         FROM inputs WHERE id = :id AND held > 0",
+        named![id = input, session, deadline],
     )
 }
 
@@ -48,12 +52,13 @@ pub(super) fn pause(
     sql: &Sql<'_>,
     operation: OperationId,
     due: Option<Timestamp>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     if let Some(due) = due {
         sql.execute(
-            "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, 'pause', session, ?3 FROM \
-             operations WHERE id = ?2 ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
-            params![operation.to_string(), operation.0.0, int(due.0)],
+            "INSERT INTO wakes (subject, kind, session, due) SELECT :operation, 'pause', session, \
+             :due FROM operations WHERE id = :id ON CONFLICT (subject, kind) DO UPDATE SET due = \
+             excluded.due",
+            named![operation = operation.to_string(), id = operation, due],
         )?;
     }
     Ok(())
@@ -61,7 +66,7 @@ pub(super) fn pause(
 
 /// Wakes a session when the debounce of the last input that waits in its queue is over. It is not
 /// woken when nothing waits there, or while a run is open: the run's end asks again.
-pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
     let subject = session.to_string();
     let set = sql.execute(
         "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (SELECT \
@@ -70,7 +75,7 @@ pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()
          json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE id \
          = ?1 AND open_run IS NULL) ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL ON \
          CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
-        params![subject, DEBOUNCE],
+        args![subject, DEBOUNCE],
     )?;
     match set {
         0 => debounced(sql, session),
@@ -79,11 +84,11 @@ pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()
 }
 
 /// Removes the wake of a session's queue.
-pub(super) fn debounced(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
+pub(super) fn debounced(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
     remove_kind(sql, &session, DEBOUNCE)
 }
 
-pub(super) fn remove(sql: &Sql<'_>, subject: &impl Display) -> rusqlite::Result<()> {
+pub(super) fn remove(sql: &Sql<'_>, subject: &impl Display) -> sql::Result<()> {
     sql.write(
         "DELETE FROM wakes WHERE subject = ?1",
         [subject.to_string()],
@@ -91,7 +96,7 @@ pub(super) fn remove(sql: &Sql<'_>, subject: &impl Display) -> rusqlite::Result<
 }
 
 /// Removes the pause of an operation.
-pub(super) fn unpause(sql: &Sql<'_>, operation: OperationId) -> rusqlite::Result<()> {
+pub(super) fn unpause(sql: &Sql<'_>, operation: OperationId) -> sql::Result<()> {
     remove_kind(sql, &operation, "pause")
 }
 
@@ -100,7 +105,7 @@ pub(super) fn remove_kind(
     sql: &Sql<'_>,
     subject: &impl Display,
     kind: &'static str,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.write(
         "DELETE FROM wakes WHERE subject = ?1 AND kind = ?2",
         [&subject.to_string(), kind],

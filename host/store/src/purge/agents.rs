@@ -7,11 +7,10 @@ use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::streams::note_loss;
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
-use crate::event_row::decode_at;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::event_row::StoredEvent;
+use crate::sql::{self, Sql, named};
 use domain::event::Event;
 use domain::id::{AgentId, SessionId, Stream};
-use rusqlite::params;
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
 /// whether that is all. If the session is a structured one, the agent is to be folded again from
@@ -21,28 +20,28 @@ pub(super) fn erase_of_session(
     agent: AgentId,
     session: SessionId,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     let stream = format!("agent/{agent}");
     // Word for word as in the index.
-    let text = "SELECT position, length(payload), kind, payload FROM events WHERE stream = ?1 AND \
-                coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), \
+    let text = "SELECT position, length(payload), kind, payload FROM events WHERE stream = :stream \
+                AND coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), \
                 json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
-                json_extract(CAST(payload AS TEXT), '$.session')) = ?2 AND payload IS NOT NULL AND \
-                kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
+                json_extract(CAST(payload AS TEXT), '$.session')) = :session AND payload IS NOT \
+                NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
                 'agent.session.terminated.v1', 'agent.session.imported.v1', \
                 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
                 'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
                 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position \
-                LIMIT ?3";
+                LIMIT :limit";
     let (events, is_all) = some_rows(
         sql,
         text,
-        params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)],
+        named![stream, session, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
-        |row| Ok(((row.uint(0)?, decode_at(row, 2)?), row.uint(1)?)),
+        |(_, bytes, _): &(u64, u64, StoredEvent)| *bytes,
     )?;
     let mut is_other = false;
-    for (position, event) in &events {
+    for (position, _, StoredEvent(event)) in &events {
         forget(sql, *position, &mut Room::endless())?;
         erase_event(sql, *position, tally)?;
         let event = event.as_ref();
@@ -56,11 +55,8 @@ pub(super) fn erase_of_session(
 }
 
 /// Returns whether an agent is purged, or about to be.
-fn is_purged(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<bool> {
-    sql.exists(
-        "SELECT 1 FROM agents WHERE id = ?1 AND purged",
-        [agent.to_string()],
-    )
+fn is_purged(sql: &Sql<'_>, agent: AgentId) -> sql::Result<bool> {
+    sql.exists("SELECT 1 FROM agents WHERE id = ?1 AND purged", [agent])
 }
 
 /// Erases what fits into one transaction of an agent's stream, of its events those after this
@@ -70,22 +66,22 @@ pub(super) fn erase(
     agent: AgentId,
     after: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
+) -> sql::Result<Option<u64>> {
     let stream = format!("agent/{agent}");
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = ?1 AND version > ?2 \
-         AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') ORDER BY \
-         version LIMIT ?3",
-        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+         > :version AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
+         ORDER BY version LIMIT :limit",
+        named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
-        |row| Ok(((row.uint(0)?, row.uint(1)?), row.uint(2)?)),
+        |(_, _, bytes): &(u64, u64, u64)| *bytes,
     )?;
-    for (_, position) in &events {
+    for (_, position, _) in &events {
         forget(sql, *position, &mut Room::endless())?;
         erase_event(sql, *position, tally)?;
     }
-    if let Some((version, _)) = events.last().filter(|_| !is_all) {
+    if let Some((version, ..)) = events.last().filter(|_| !is_all) {
         return Ok(Some(*version));
     }
     let requests = forget_requests(sql, &agent.to_string())?;

@@ -3,21 +3,19 @@
 
 use super::{BYTES_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Tally};
 use crate::EMPTY_STATE;
-use crate::sql::{Columns, Sql, limit};
+use crate::sql::{self, Sql, args};
 use crate::user_storage;
 use domain::digest::Digest;
-use rusqlite::params;
 
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
 
 /// Marks blobs that a stream names to be checked, because what names them is erased: as many as fit
 /// into one transaction. Returns whether that is all.
-pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<bool> {
-    let named = sql.rows(
+pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> sql::Result<bool> {
+    let named = sql.all::<Digest>(
         "SELECT digest FROM blob_references WHERE stream = ?1 LIMIT ?2",
-        params![stream, limit(ROWS_PER_COMMIT_MAX)],
-        |row| row.digest(0),
+        args![stream, ROWS_PER_COMMIT_MAX],
     )?;
     for digest in &named {
         not_named_by(sql, stream, *digest)?;
@@ -26,24 +24,24 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<boo
 }
 
 /// Marks a blob to be checked that a stream names no more.
-pub(super) fn not_named_by(sql: &Sql<'_>, stream: &str, digest: Digest) -> rusqlite::Result<()> {
+pub(super) fn not_named_by(sql: &Sql<'_>, stream: &str, digest: Digest) -> sql::Result<()> {
     look_at(sql, digest)?;
     sql.write(
         "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
-        params![stream, digest.0],
+        args![stream, digest],
     )
 }
 
-fn look_at(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<()> {
+fn look_at(sql: &Sql<'_>, digest: Digest) -> sql::Result<()> {
     sql.write(
-        "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
-        [digest.0],
+        "INSERT INTO blobs_to_look_at (digest) VALUES (?1) ON CONFLICT DO NOTHING",
+        [digest],
     )
 }
 
 /// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as
 /// they always did.
-pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> rusqlite::Result<()> {
+pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> sql::Result<()> {
     for digest in brought {
         if !is_named(sql, *digest)? {
             look_at(sql, *digest)?;
@@ -52,20 +50,16 @@ pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> rusqlite::Re
     Ok(())
 }
 
-fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
-    sql.exists(
-        "SELECT 1 FROM blob_references WHERE digest = ?1",
-        [digest.0],
-    )
+fn is_named(sql: &Sql<'_>, digest: Digest) -> sql::Result<bool> {
+    sql.exists("SELECT 1 FROM blob_references WHERE digest = ?1", [digest])
 }
 
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is
 /// left to check. The cost of each does not depend on how much is stored.
-pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<bool> {
-    let looked_at = sql.rows(
+pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<bool> {
+    let looked_at = sql.all::<Digest>(
         "SELECT digest FROM blobs_to_look_at LIMIT ?1",
-        [limit(BLOBS_PER_COMMIT_MAX)],
-        |row| row.digest(0),
+        [BLOBS_PER_COMMIT_MAX],
     )?;
     let mut deleted_bytes = 0;
     for (at, digest) in looked_at.iter().enumerate() {
@@ -74,19 +68,18 @@ pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Resul
         }
         let is_kept = *digest == Digest::of(EMPTY_STATE) || is_named(sql, *digest)?;
         if !is_kept
-            && let Some(bytes) = sql.row(
+            && let Some(bytes) = sql.one::<u64>(
                 "SELECT length(bytes) FROM blobs WHERE digest = ?1",
-                [digest.0],
-                |row| row.uint(0),
+                [digest],
             )?
         {
             user_storage::erases_blob(sql, &digest.0)?;
-            sql.execute("DELETE FROM blobs WHERE digest = ?1", [digest.0])?;
+            sql.execute("DELETE FROM blobs WHERE digest = ?1", [digest])?;
             deleted_bytes += bytes;
             tally.erased.blobs += 1;
             tally.erased.blob_bytes += bytes;
         }
-        sql.execute("DELETE FROM blobs_to_look_at WHERE digest = ?1", [digest.0])?;
+        sql.execute("DELETE FROM blobs_to_look_at WHERE digest = ?1", [digest])?;
     }
     Ok(looked_at.len() < BLOBS_PER_COMMIT_MAX)
 }

@@ -5,23 +5,25 @@ use super::{EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tall
 use crate::commit::CommitError;
 use crate::projections::scope_name;
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named};
 use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId, Stream};
-use rusqlite::params;
 
 /// The events of an agent, whether each is a write to a bucket of its own, and how long a write is.
-const OF_AGENT: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
-    json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'agent' AND \
-    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
-    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE agent = ?1 AND \
-    position > ?2 ORDER BY position LIMIT ?3";
+const OF_AGENT: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN \
+                        json_extract(CAST(payload AS TEXT), '$.place.scope') IS NOT DISTINCT FROM \
+                        'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS NOT \
+                        DISTINCT FROM :of ELSE FALSE END, CASE WHEN kind = 'keyvalue.written.v1' \
+                        THEN coalesce(length(payload), 0) ELSE 0 END FROM events WHERE agent = :of \
+                        AND position > :after ORDER BY position LIMIT :limit";
 /// The same of a session. Those of its own stream are no writes.
-const OF_SESSION: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
-    json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'session' AND \
-    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
-    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE session = ?1 AND \
-    stream <> 'session/' || session AND position > ?2 ORDER BY position LIMIT ?3";
+const OF_SESSION: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN \
+                          json_extract(CAST(payload AS TEXT), '$.place.scope') IS NOT DISTINCT \
+                          FROM 'session' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS \
+                          NOT DISTINCT FROM :of ELSE FALSE END, CASE WHEN kind = \
+                          'keyvalue.written.v1' THEN coalesce(length(payload), 0) ELSE 0 END FROM \
+                          events WHERE session = :of AND stream <> 'session/' || session AND \
+                          position > :after ORDER BY position LIMIT :limit";
 
 /// The owner of buckets that are erased.
 #[derive(Clone, Copy)]
@@ -92,16 +94,13 @@ impl Writes {
     }
 
     /// Goes on through at most so many events.
-    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
+    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> sql::Result<()> {
         let (page, is_last) = page_of(
             sql,
             self.events,
-            params![self.of, int(self.seen), limit(events_max)],
+            named![of = self.of, after = self.seen, limit = events_max],
             events_max,
-            |row| {
-                let bytes = row.uint(2)?;
-                Ok(((row.uint(0)?, row.get::<_, bool>(1)?, bytes), bytes))
-            },
+            |(_, _, bytes): &(u64, bool, u64)| *bytes,
         )?;
         self.is_all = is_last;
         for (position, is_write, bytes) in page {
@@ -119,7 +118,7 @@ impl Writes {
     }
 
     /// See [`Store::erase_buckets`].
-    fn erase(mut self, sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<Option<u64>> {
+    fn erase(mut self, sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<Option<u64>> {
         if self.is_all {
             // Whatever came since a reader looked.
             self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
@@ -139,12 +138,15 @@ fn erase_entries(
     scope: BucketScope,
     of: &str,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
-    let text = "SELECT id FROM buckets WHERE scope = ?1 AND of = ?2 LIMIT ?3";
-    let buckets = sql.rows(
+) -> sql::Result<bool> {
+    let text = "SELECT id FROM buckets WHERE scope = :scope AND of = :owner LIMIT :limit";
+    let buckets = sql.all::<i64>(
         text,
-        params![scope_name(scope), of, limit(ROWS_PER_COMMIT_MAX)],
-        |row| row.get::<_, i64>(0),
+        named![
+            scope = scope_name(scope),
+            owner = of,
+            limit = ROWS_PER_COMMIT_MAX
+        ],
     )?;
     let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
     for bucket in &buckets {
@@ -157,17 +159,19 @@ fn erase_entries(
 }
 
 /// Deletes entries of a bucket while there is room. Returns whether none is left.
-fn empty(sql: &Sql<'_>, bucket: i64, room: &mut Room, tally: &mut Tally) -> rusqlite::Result<bool> {
-    let entries = sql.rows(
-        "SELECT rowid, length(value) FROM bucket_entries WHERE bucket = ?1 LIMIT ?2",
-        params![bucket, limit(room.rows + 1)],
-        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
+fn empty(sql: &Sql<'_>, bucket: i64, room: &mut Room, tally: &mut Tally) -> sql::Result<bool> {
+    let entries = sql.all::<(String, u64)>(
+        "SELECT key, length(value) FROM bucket_entries WHERE bucket = ?1 LIMIT ?2",
+        args![bucket, room.rows + 1],
     )?;
     for (entry, bytes) in entries {
         if room.is_full() {
             return Ok(false);
         }
-        sql.execute("DELETE FROM bucket_entries WHERE rowid = ?1", [entry])?;
+        sql.execute(
+            "DELETE FROM bucket_entries WHERE bucket = ?1 AND key = ?2",
+            args![bucket, entry],
+        )?;
         tally.erased.bucket_keys += 1;
         room.take(bytes);
     }

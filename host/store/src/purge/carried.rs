@@ -3,10 +3,10 @@
 
 use super::outside::{Arrivals, Gone, Occasion};
 use crate::commit::{Commit, Expected};
-use crate::event_row::decode_at;
+use crate::event_row::event;
 use crate::projections::occasions::NO_OCCASION;
 use crate::read::arrivals::received_at;
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, row, select};
 use domain::digest::{Digest, Salt};
 use domain::event::{
     ArrivalOutcome, ArrivalsSettled, ConnectorReceived, Event, NewEvent, OccasionsSkipped,
@@ -16,7 +16,6 @@ use domain::id::{ConnectorId, EventId, OccasionId, SessionId, Stream, TriggerId}
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trigger::{TriggerName, TriggerState};
-use rusqlite::params;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -62,17 +61,13 @@ impl Carried {
     }
 
     /// Returns them as what follows in a stream; none if there are none.
-    fn from_events(
-        sql: &Sql<'_>,
-        stream: Stream,
-        events: Vec<Again>,
-    ) -> rusqlite::Result<Option<Self>> {
+    fn from_events(sql: &Sql<'_>, stream: Stream, events: Vec<Again>) -> sql::Result<Option<Self>> {
         if events.is_empty() {
             return Ok(None);
         }
         let version = sql.number(
             "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1",
-            [stream.to_string()],
+            [stream],
         )?;
         let time = sql.number("SELECT time FROM events ORDER BY position DESC LIMIT 1", [])?;
         Ok(Some(Self {
@@ -84,38 +79,24 @@ impl Carried {
     }
 }
 
-/// A trigger, as far as single events decide it.
-struct Deciding {
-    name: TriggerName,
-    next_due: Option<Timestamp>,
-    due_position: u64,
-    state: Option<TriggerState>,
-    state_position: Option<u64>,
+row! {
+    /// A trigger, as far as single events decide it.
+    struct Deciding from "triggers" {
+        name: TriggerName,
+        next_due: Option<Timestamp>,
+        due_position: u64,
+        state_format: Option<u32>,
+        state: Option<Vec<u8>>,
+        state_position: Option<u64>,
+    }
 }
 
-fn deciding(sql: &Sql<'_>, trigger: &str) -> rusqlite::Result<Option<Deciding>> {
-    sql.row(
-        "SELECT name, next_due, due_position, state_format, state, state_position FROM triggers \
-         WHERE name = ?1",
-        [trigger],
-        |row| {
-            let format: Option<u32> = row.get(3)?;
-            let bytes: Option<Vec<u8>> = row.get(4)?;
-            Ok(Deciding {
-                name: row.id(0)?,
-                next_due: row.uint_opt(1)?.map(Timestamp),
-                due_position: row.uint(2)?,
-                state: format
-                    .zip(bytes)
-                    .map(|(format, bytes)| TriggerState { format, bytes }),
-                state_position: row.uint_opt(5)?,
-            })
-        },
-    )
+fn deciding(sql: &Sql<'_>, trigger: &str) -> sql::Result<Option<Deciding>> {
+    sql.one(select!(Deciding, "WHERE name = ?1"), [trigger])
 }
 
 /// Returns the positions of the events that decide when a trigger is due and what it keeps.
-pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> rusqlite::Result<Vec<u64>> {
+pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> sql::Result<Vec<u64>> {
     let found = deciding(sql, trigger)?;
     Ok(found.map_or_else(Vec::new, |trigger| {
         let state = trigger.state_position.into_iter();
@@ -124,11 +105,10 @@ pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> rusqlite::Res
 }
 
 /// Returns the position of the event that says where a connector's next poll goes on.
-pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> rusqlite::Result<Option<u64>> {
-    let position = sql.row(
+pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> sql::Result<Option<u64>> {
+    let position = sql.one::<Option<u64>>(
         "SELECT cursor_position FROM connectors WHERE id = ?1",
         [ConnectorId::of_name(connector).to_string()],
-        |row| row.uint_opt(0),
     )?;
     Ok(position.flatten())
 }
@@ -137,7 +117,7 @@ pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> rusqlite::Resul
 pub(super) fn by_triggers(
     sql: &Sql<'_>,
     occasions: &[Gone<Occasion>],
-) -> rusqlite::Result<Vec<Carried>> {
+) -> sql::Result<Vec<Carried>> {
     let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for occasion in occasions {
         going
@@ -157,11 +137,7 @@ pub(super) fn by_triggers(
     Ok(all)
 }
 
-fn of_trigger(
-    sql: &Sql<'_>,
-    trigger: Deciding,
-    going: &BTreeSet<u64>,
-) -> rusqlite::Result<Vec<Again>> {
+fn of_trigger(sql: &Sql<'_>, trigger: Deciding, going: &BTreeSet<u64>) -> sql::Result<Vec<Again>> {
     let mut events = Vec::new();
     if going.contains(&trigger.due_position) {
         let time = time_of(sql, trigger.due_position)?;
@@ -174,7 +150,8 @@ fn of_trigger(
             time,
         }));
     }
-    if let (Some(position), Some(state)) = (trigger.state_position, trigger.state)
+    let state = trigger.state_format.zip(trigger.state);
+    if let (Some(position), Some((format, bytes))) = (trigger.state_position, state)
         && going.contains(&position)
     {
         events.push(Event::TriggerFired(TriggerFired {
@@ -182,7 +159,7 @@ fn of_trigger(
             occasion: NO_OCCASION,
             component: component_of(sql, position)?,
             messages: Vec::new(),
-            state: Some(state),
+            state: Some(TriggerState { format, bytes }),
             rejected: None,
             took_us: 0,
             time: time_of(sql, position)?,
@@ -197,16 +174,15 @@ fn of_trigger(
         .collect())
 }
 
-fn time_of(sql: &Sql<'_>, position: u64) -> rusqlite::Result<Timestamp> {
+fn time_of(sql: &Sql<'_>, position: u64) -> sql::Result<Timestamp> {
     let text = "SELECT time FROM events WHERE position = ?1";
-    Ok(Timestamp(sql.number(text, [int(position)])?))
+    Ok(Timestamp(sql.number(text, [position])?))
 }
 
 /// Returns the code of the component that was fired with an event.
-fn component_of(sql: &Sql<'_>, position: u64) -> rusqlite::Result<Digest> {
+fn component_of(sql: &Sql<'_>, position: u64) -> sql::Result<Digest> {
     let text = "SELECT kind, payload FROM events WHERE position = ?1";
-    let event = sql.row(text, [int(position)], |row| decode_at(row, 0))?;
-    Ok(match event.flatten() {
+    Ok(match event(sql, text, [position])? {
         Some(Event::TriggerFired(fired)) => fired.component,
         _ => Digest([0; 32]),
     })
@@ -218,7 +194,7 @@ pub(super) fn by_connectors(
     sql: &Sql<'_>,
     session: &str,
     arrivals: &[Gone<Arrivals>],
-) -> rusqlite::Result<Vec<Carried>> {
+) -> sql::Result<Vec<Carried>> {
     let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for gone in arrivals {
         going
@@ -257,25 +233,33 @@ struct Settled {
 }
 
 /// Returns the arrivals of one event that are not for a session.
-fn others_of(sql: &Sql<'_>, session: &str, position: u64) -> rusqlite::Result<Vec<Other>> {
-    sql.rows(
-        "SELECT id, outcome, settled_at, session FROM arrivals WHERE position = ?1 AND session IS \
-         NOT ?2 ORDER BY place",
-        params![int(position), session],
-        |row| {
-            let outcome: Option<ArrivalOutcome> = row.json_opt(1)?;
-            let time = row.uint_opt(2)?.map(Timestamp);
-            let session = row.id_opt(3)?;
-            Ok(Other {
-                id: row.id(0)?,
-                settled: outcome.zip(time).map(|(outcome, time)| Settled {
-                    outcome,
-                    time,
-                    session,
-                }),
-            })
-        },
-    )
+fn others_of(sql: &Sql<'_>, session: &str, position: u64) -> sql::Result<Vec<Other>> {
+    let text = select!(
+        StoredOther,
+        "WHERE position = ?1 AND session IS DISTINCT FROM ?2 ORDER BY place"
+    );
+    let others: Vec<StoredOther> = sql.all(text, args![position, session])?;
+    let others = others.into_iter().map(|it| Other {
+        id: it.id,
+        settled: it
+            .outcome
+            .zip(it.settled_at)
+            .map(|(outcome, time)| Settled {
+                outcome,
+                time,
+                session: it.session,
+            }),
+    });
+    Ok(others.collect())
+}
+
+row! {
+    struct StoredOther from "arrivals" {
+        id: OccasionId,
+        outcome: Option<ArrivalOutcome> as json_opt,
+        settled_at: Option<Timestamp>,
+        session: Option<SessionId>,
+    }
 }
 
 fn of_connector(
@@ -283,7 +267,7 @@ fn of_connector(
     position: u64,
     others: Vec<Other>,
     has_cursor: bool,
-) -> rusqlite::Result<Vec<Again>> {
+) -> sql::Result<Vec<Again>> {
     let Some(before) = received_at(sql, position)? else {
         return Ok(Vec::new());
     };

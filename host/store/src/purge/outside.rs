@@ -10,9 +10,8 @@ use super::room::Room;
 use super::{EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
 use crate::projections::deliveries;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::id::{ConnectorId, DeliveryId, SessionId, Stream, TriggerId};
-use rusqlite::{Row, params};
 
 /// Occasions, arrivals or deliveries that a reader looks for at a time.
 const FOUND_MAX: usize = 64;
@@ -25,11 +24,13 @@ pub(super) struct Gone<T> {
     pub(super) events: Vec<u64>,
 }
 
-/// An occasion of a trigger.
-#[derive(Debug)]
-pub(super) struct Occasion {
-    pub(super) id: String,
-    pub(super) trigger: String,
+row! {
+    /// An occasion of a trigger.
+    #[derive(Debug)]
+    pub(super) struct Occasion {
+        pub(super) id: String,
+        pub(super) trigger: String = "trigger_name",
+    }
 }
 
 /// Messages that arrived with one event.
@@ -38,14 +39,18 @@ pub(super) struct Arrivals {
     pub(super) connector: String,
 }
 
-/// A message that was sent, or is to be.
-#[derive(Debug)]
-pub(super) struct Delivery {
-    id: DeliveryId,
-    connector: String,
-    chat: String,
-    /// The position of its latest event.
-    last: u64,
+row! {
+    /// A message that was sent, or is to be.
+    #[derive(Debug)]
+    pub(super) struct Delivery from "deliveries" {
+        id: DeliveryId,
+        connector: String,
+        chat: String,
+        /// The position of its first event.
+        position: u64,
+        /// The position of its latest event.
+        last: u64,
+    }
 }
 
 /// The records that one transaction erases.
@@ -89,7 +94,7 @@ impl Store {
 }
 
 impl Outside {
-    fn find(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Self> {
+    fn find(sql: &Sql<'_>, session: &str) -> sql::Result<Self> {
         let mut found = Self {
             session: session.to_owned(),
             occasions: Vec::new(),
@@ -111,23 +116,24 @@ impl Outside {
     }
 
     /// Finds occasions of which the session took a message.
-    fn find_occasions(&mut self, sql: &Sql<'_>, room: &mut Room) -> rusqlite::Result<()> {
-        let found = sql.rows(
-            "SELECT id, trigger_name, position, max(position, coalesce(fired, 0), coalesce(posted, \
-             0), coalesce(failed, 0)), state IN ('waiting', 'fired') FROM occasions WHERE id IN \
-             (SELECT occasion FROM occasion_sessions WHERE session = ?1 UNION SELECT occasion FROM \
-             inputs WHERE session = ?1 AND occasion IS NOT NULL) ORDER BY 5, position LIMIT ?2",
-            params![self.session, limit(FOUND_MAX)],
-            |row| {
-                let occasion = Occasion {
-                    id: row.get(0)?,
-                    trigger: row.get(1)?,
-                };
-                Ok((occasion, Range::read(row, 2)?, row.get::<_, bool>(4)?))
-            },
+    fn find_occasions(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+        let found: Vec<FoundOccasion> = sql.all(
+            select!(
+                FoundOccasion,
+                "WHERE id IN (SELECT occasion FROM occasion_sessions WHERE session = ?1 UNION \
+                 SELECT occasion FROM inputs WHERE session = ?1 AND occasion IS NOT NULL) ORDER BY \
+                 is_open, position LIMIT ?2"
+            ),
+            args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for (occasion, range, is_open) in found {
+        for FoundOccasion {
+            occasion,
+            first,
+            last,
+            is_open,
+        } in found
+        {
             if is_open {
                 // Those that are open come last.
                 self.is_held_up = self.occasions.is_empty();
@@ -135,15 +141,14 @@ impl Outside {
                 return Ok(());
             }
             let stream = Stream::Trigger(TriggerId::of_name(&occasion.trigger)).to_string();
-            let events = sql.rows(
-                "SELECT position, length(payload) FROM events WHERE stream = ?1 AND version \
-                 BETWEEN (SELECT version FROM events WHERE position = ?2) AND (SELECT version FROM \
-                 events WHERE position = ?3) AND payload IS NOT NULL AND kind IN \
+            let events = sql.all(
+                "SELECT position, length(payload) FROM events WHERE stream = :stream AND version \
+                 BETWEEN (SELECT version FROM events WHERE position = :position) AND (SELECT \
+                 version FROM events WHERE position = :to) AND payload IS NOT NULL AND kind IN \
                  ('trigger.occasion.accepted.v1', 'trigger.fired.v1', \
-                 'trigger.occasion.failed.v1', 'trigger.posted.v1') AND \
-                 json_extract(CAST(payload AS TEXT), '$.occasion') = ?4",
-                params![stream, int(range.from), int(range.to), occasion.id],
-                position_and_bytes,
+                 'trigger.occasion.failed.v1', 'trigger.posted.v1') AND json_extract(CAST(payload \
+                 AS TEXT), '$.occasion') = :id",
+                named![stream, position = first, to = last, id = occasion.id],
             )?;
             match taken(room, events) {
                 Some(events) => self.occasions.push(Gone {
@@ -160,21 +165,16 @@ impl Outside {
     }
 
     /// Finds events with messages that the session took, or that answered its questions.
-    fn find_arrivals(&mut self, sql: &Sql<'_>, room: &mut Room) -> rusqlite::Result<()> {
-        let found = sql.rows(
+    fn find_arrivals(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+        let found: Vec<(String, u64, u64)> = sql.all(
             "SELECT DISTINCT a.connector, a.position, coalesce(length(e.payload), 0) FROM arrivals \
              a CROSS JOIN events e ON e.position = a.position WHERE a.session = ?1 LIMIT ?2",
-            params![self.session, limit(FOUND_MAX)],
-            |row| {
-                let arrivals = Arrivals {
-                    connector: row.get(0)?,
-                };
-                Ok((arrivals, (row.uint(1)?, row.uint(2)?)))
-            },
+            args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for (what, event) in found {
-            match taken(room, vec![event]) {
+        for (connector, position, bytes) in found {
+            let what = Arrivals { connector };
+            match taken(room, vec![(position, bytes)]) {
                 Some(events) => self.arrivals.push(Gone { what, events }),
                 None => {
                     self.is_all = false;
@@ -186,16 +186,14 @@ impl Outside {
     }
 
     /// Finds what the session sent.
-    fn find_deliveries(&mut self, sql: &Sql<'_>, room: &mut Room) -> rusqlite::Result<()> {
-        let found = sql.rows(
-            "SELECT id, connector, chat, position, last FROM deliveries WHERE session = ?1 LIMIT \
-             ?2",
-            params![self.session, limit(FOUND_MAX)],
-            Delivery::read,
+    fn find_deliveries(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+        let found: Vec<Delivery> = sql.all(
+            select!(Delivery, "WHERE session = ?1 LIMIT ?2"),
+            args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for (delivery, range) in found {
-            let events = events_of(sql, &delivery, &range)?;
+        for delivery in found {
+            let events = events_of(sql, &delivery)?;
             match taken(room, events) {
                 Some(events) => self.deliveries.push(Gone {
                     what: delivery,
@@ -212,7 +210,7 @@ impl Outside {
 
     /// Erases what was found, except what something else rests on by now. Returns whether that is
     /// all there is.
-    fn erase(self, sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<bool> {
+    fn erase(self, sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<bool> {
         let mut is_done = self.is_all;
         for occasion in &self.occasions {
             is_done &= erase_occasion(sql, occasion, tally)?;
@@ -227,56 +225,33 @@ impl Outside {
     }
 }
 
-/// The positions between which the events of something are.
-struct Range {
-    from: u64,
-    to: u64,
-}
-
-impl Range {
-    /// Reads one from two columns.
-    fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Self> {
-        Ok(Self {
-            from: row.uint(column)?,
-            to: row.uint(column + 1)?,
-        })
-    }
-}
-
-impl Delivery {
-    /// Reads one from the columns `id, connector, chat, position, last`.
-    fn read(row: &Row<'_>) -> rusqlite::Result<(Self, Range)> {
-        let delivery = Self {
-            id: DeliveryId(row.digest(0)?),
-            connector: row.get(1)?,
-            chat: row.get(2)?,
-            last: row.uint(4)?,
-        };
-        Ok((delivery, Range::read(row, 3)?))
+row! {
+    /// An occasion, with the positions between which its events are.
+    struct FoundOccasion from "occasions" {
+        occasion: Occasion as row,
+        first: u64 = "position",
+        last: u64 =
+            "max(position, coalesce(fired, 0), coalesce(posted, 0), coalesce(failed, 0))",
+        is_open: bool = "state IN ('waiting', 'fired')",
     }
 }
 
 /// Returns the positions of a delivery's events, and how long each is.
-fn events_of(
-    sql: &Sql<'_>,
-    delivery: &Delivery,
-    range: &Range,
-) -> rusqlite::Result<Vec<(u64, u64)>> {
+fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>> {
     let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector)).to_string();
-    sql.rows(
-        "SELECT position, length(payload) FROM events WHERE stream = ?1 AND version BETWEEN \
-         (SELECT version FROM events WHERE position = ?2) AND (SELECT version FROM events WHERE \
-         position = ?3) AND payload IS NOT NULL AND kind IN ('connector.delivery.queued.v1', \
-         'connector.delivery.started.v1', 'connector.delivery.settled.v1', \
-         'connector.delivery.requeued.v1') AND json_extract(CAST(payload AS TEXT), \
-         '$.delivery') = ?4",
-        params![
+    sql.all(
+        "SELECT position, length(payload) FROM events WHERE stream = :stream AND version BETWEEN \
+         (SELECT version FROM events WHERE position = :position) AND (SELECT version FROM events \
+         WHERE position = :to) AND payload IS NOT NULL AND kind IN \
+         ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \
+         'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND \
+         json_extract(CAST(payload AS TEXT), '$.delivery') = :id",
+        named![
             stream,
-            int(range.from),
-            int(range.to),
-            delivery.id.to_string()
+            position = delivery.position,
+            to = delivery.last,
+            id = delivery.id
         ],
-        position_and_bytes,
     )
 }
 
@@ -286,22 +261,13 @@ pub(super) fn delivery_of(
     sql: &Sql<'_>,
     id: DeliveryId,
     room: &mut Room,
-) -> rusqlite::Result<Option<Gone<Delivery>>> {
-    let found = sql.row(
-        "SELECT id, connector, chat, position, last FROM deliveries WHERE id = ?1 AND state <> \
-         'started'",
-        [id.0.0],
-        Delivery::read,
-    )?;
-    let Some((what, range)) = found else {
+) -> sql::Result<Option<Gone<Delivery>>> {
+    let text = select!(Delivery, "WHERE id = ?1 AND state <> 'started'");
+    let Some(what): Option<Delivery> = sql.one(text, [id])? else {
         return Ok(None);
     };
-    let events = taken(room, events_of(sql, &what, &range)?);
+    let events = taken(room, events_of(sql, &what)?);
     Ok(events.map(|events| Gone { what, events }))
-}
-
-fn position_and_bytes(row: &Row<'_>) -> rusqlite::Result<(u64, u64)> {
-    Ok((row.uint(0)?, row.uint(1)?))
 }
 
 /// Takes room for the events of something, and returns their positions; none if there is no room
@@ -317,11 +283,7 @@ fn taken(room: &mut Room, events: Vec<(u64, u64)>) -> Option<Vec<u64>> {
     Some(events.into_iter().map(take).collect())
 }
 
-fn erase_occasion(
-    sql: &Sql<'_>,
-    gone: &Gone<Occasion>,
-    tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+fn erase_occasion(sql: &Sql<'_>, gone: &Gone<Occasion>, tally: &mut Tally) -> sql::Result<bool> {
     let Occasion { id, trigger } = &gone.what;
     let decisive = carried::decisive_of_trigger(sql, trigger)?;
     if gone.events.iter().any(|event| decisive.contains(event)) {
@@ -338,17 +300,17 @@ fn erase_arrivals(
     session: &str,
     gone: &Gone<Arrivals>,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     let cursor = carried::cursor_position(sql, &gone.what.connector)?;
     for event in &gone.events {
         let has_others = sql.exists(
-            "SELECT 1 FROM arrivals WHERE position = ?1 AND session IS NOT ?2",
-            params![int(*event), session],
+            "SELECT 1 FROM arrivals WHERE position = ?1 AND session IS DISTINCT FROM ?2",
+            args![*event, session],
         )?;
         if has_others || cursor == Some(*event) {
             return Ok(false);
         }
-        sql.execute("DELETE FROM arrivals WHERE position = ?1", [int(*event)])?;
+        sql.execute("DELETE FROM arrivals WHERE position = ?1", [*event])?;
     }
     erase_events(sql, &gone.events, tally)?;
     Ok(true)
@@ -359,16 +321,17 @@ pub(super) fn erase_delivery(
     sql: &Sql<'_>,
     gone: &Gone<Delivery>,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     let Delivery {
         id,
         connector,
         chat,
         last,
+        ..
     } = &gone.what;
     let deleted = sql.execute(
         "DELETE FROM deliveries WHERE id = ?1 AND last = ?2",
-        params![id.0.0, int(*last)],
+        args![id, *last],
     )?;
     if deleted == 0 {
         return Ok(false);
@@ -378,7 +341,7 @@ pub(super) fn erase_delivery(
     Ok(true)
 }
 
-fn erase_events(sql: &Sql<'_>, events: &[u64], tally: &mut Tally) -> rusqlite::Result<()> {
+fn erase_events(sql: &Sql<'_>, events: &[u64], tally: &mut Tally) -> sql::Result<()> {
     for event in events {
         erase_event(sql, *event, tally)?;
     }

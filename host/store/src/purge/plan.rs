@@ -1,12 +1,11 @@
 //! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
 
 use super::{Piece, Store};
-use crate::event_row::decode_at;
+use crate::event_row::StoredEvent;
 use crate::read::{ReadError, turns};
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, row, text};
 use domain::event::{Event, ImportedTurn, TurnsImported};
 use domain::id::{AgentId, RunId, SessionId, TurnId};
-use rusqlite::params;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// See the module.
@@ -21,11 +20,13 @@ pub struct PurgePlan {
     pub kept_turns: u64,
 }
 
-/// A turn that a session made or points to.
-#[derive(Debug, Clone)]
-struct Candidate {
-    run: RunId,
-    made_in: Option<String>,
+row! {
+    /// A turn that a session made or points to.
+    #[derive(Debug, Clone)]
+    struct Candidate {
+        run: RunId,
+        made_in: Option<String> = "session",
+    }
 }
 
 impl Store {
@@ -48,17 +49,13 @@ impl Store {
         self.read(move |sql| {
             let text =
                 "SELECT id FROM sessions WHERE agent = ?1 AND NOT purged ORDER BY id LIMIT ?2";
-            sql.rows(
-                text,
-                params![agent.to_string(), crate::sql::limit(limit)],
-                |row| row.id(0),
-            )
+            sql.all(text, args![agent, limit])
         })
         .await
     }
 }
 
-fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<PurgePlan> {
+fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgePlan> {
     let candidates = candidates(sql, session)?;
     let shown = shown_elsewhere(sql, &candidates)?;
     let mut erased: HashMap<TurnId, Candidate> = HashMap::new();
@@ -126,39 +123,27 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
 }
 
 /// The turns that were made in a session, and those of its thread.
-fn candidates(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<HashMap<TurnId, Candidate>> {
+fn candidates(sql: &Sql<'_>, session: SessionId) -> sql::Result<HashMap<TurnId, Candidate>> {
     let id = session.to_string();
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok((
-            TurnId(row.digest(0)?),
-            Candidate {
-                run: row.id(1)?,
-                made_in: row.get(2)?,
-            },
-            row.digest_opt(3)?.map(TurnId),
-        ))
-    };
-    let made = sql.rows(
-        "SELECT id, run, session, parent FROM turns WHERE session = ?1",
-        [&id],
-        read,
-    )?;
+    let text = text!(
+        "SELECT id, ",
+        Candidate::COLUMNS,
+        ", parent FROM turns WHERE session = ?1"
+    );
+    let made: Vec<(TurnId, Candidate, Option<TurnId>)> = sql.all(text, [&id])?;
     let mut all: HashMap<TurnId, Candidate> = made
         .into_iter()
         .map(|(turn, candidate, _)| (turn, candidate))
         .collect();
-    let mut at = sql
-        .row("SELECT head FROM sessions WHERE id = ?1", [&id], |row| {
-            row.digest_opt(0)
-        })?
-        .flatten()
-        .map(TurnId);
+    let head = sql.one::<Option<TurnId>>("SELECT head FROM sessions WHERE id = ?1", [&id])?;
+    let mut at = head.flatten();
     while let Some(turn) = at {
-        let found = sql.row(
-            "SELECT id, run, session, parent FROM turns WHERE id = ?1",
-            [turn.0.0],
-            read,
-        )?;
+        let text = text!(
+            "SELECT id, ",
+            Candidate::COLUMNS,
+            ", parent FROM turns WHERE id = ?1"
+        );
+        let found = sql.one(text, [turn])?;
         let Some((turn, candidate, parent)) = found else {
             break;
         };
@@ -173,7 +158,7 @@ fn candidates(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<HashMap<Tur
 fn shown_elsewhere(
     sql: &Sql<'_>,
     candidates: &HashMap<TurnId, Candidate>,
-) -> rusqlite::Result<HashSet<TurnId>> {
+) -> sql::Result<HashSet<TurnId>> {
     let mut roots = BTreeSet::new();
     for turn in candidates.keys() {
         roots.extend(turns::root(sql, *turn)?);
@@ -182,7 +167,7 @@ fn shown_elsewhere(
     for root in roots {
         let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE t.root \
                      = ?1 AND s.status <> 'deleted'";
-        for head in sql.rows(heads, [root.0.0], |row| row.digest(0).map(TurnId))? {
+        for head in sql.all::<TurnId>(heads, [root])? {
             let mut at = Some(head);
             while let Some(turn) = at.filter(|turn| shown.insert(*turn)) {
                 at = turns::parent(sql, turn)?;
@@ -192,7 +177,7 @@ fn shown_elsewhere(
     Ok(shown)
 }
 
-fn is_living(sql: &Sql<'_>, session: &str) -> rusqlite::Result<bool> {
+fn is_living(sql: &Sql<'_>, session: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND status <> 'deleted'",
         [session],
@@ -200,15 +185,13 @@ fn is_living(sql: &Sql<'_>, session: &str) -> rusqlite::Result<bool> {
 }
 
 /// Returns the imports of a session that are still there, with their positions.
-fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsImported)>> {
+fn imports_of(sql: &Sql<'_>, session: &str) -> sql::Result<Vec<(u64, TurnsImported)>> {
     let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND \
                 kind = 'session.turns.imported.v1' AND payload IS NOT NULL ORDER BY version";
-    let found = sql.rows(text, [session], |row| {
-        Ok((row.uint(0)?, decode_at(row, 1)?))
-    })?;
+    let found: Vec<(u64, StoredEvent)> = sql.all(text, [session])?;
     Ok(found
         .into_iter()
-        .filter_map(|(position, event)| match event {
+        .filter_map(|(position, StoredEvent(event))| match event {
             Some(Event::TurnsImported(imported)) if imported.erased.is_none() => {
                 Some((position, imported))
             }
@@ -217,12 +200,12 @@ fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsI
         .collect())
 }
 
-fn has_place(sql: &Sql<'_>, session: &str, position: u64) -> rusqlite::Result<bool> {
+fn has_place(sql: &Sql<'_>, session: &str, position: u64) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM events WHERE stream = 'session/' || ?1 AND kind = \
-         'session.turns.imported.v1' AND payload IS NOT NULL \
-         AND json_extract(CAST(payload AS TEXT), '$.erased') = ?2",
-        params![session, int(position)],
+         'session.turns.imported.v1' AND payload IS NOT NULL AND json_extract(CAST(payload AS \
+         TEXT), '$.erased') = ?2",
+        args![session, position],
     )
 }
 
@@ -247,13 +230,13 @@ fn runs(
     makers: &BTreeSet<String>,
     erased: &HashMap<TurnId, Candidate>,
     candidates: &HashMap<TurnId, Candidate>,
-) -> rusqlite::Result<Vec<Piece>> {
+) -> sql::Result<Vec<Piece>> {
     let mut committed: HashMap<RunId, u64> = HashMap::new();
     for maker in makers {
         let text = "SELECT json_extract(CAST(payload AS TEXT), '$.turn.run'), position FROM events \
-                    WHERE stream = 'session/' || ?1 \
-                    AND kind = 'session.turn.committed.v1' AND payload IS NOT NULL";
-        committed.extend(sql.rows(text, [maker], |row| Ok((row.id::<RunId>(0)?, row.uint(1)?)))?);
+                    WHERE stream = 'session/' || ?1 AND kind = 'session.turn.committed.v1' AND \
+                    payload IS NOT NULL";
+        committed.extend(sql.all::<(RunId, u64)>(text, [maker])?);
     }
     let mut runs: BTreeMap<RunId, Option<u64>> = erased
         .values()
@@ -264,11 +247,7 @@ fn runs(
         .filter(|(turn, _)| !erased.contains_key(turn))
         .map(|(_, candidate)| candidate.run)
         .collect();
-    for run in sql.rows(
-        "SELECT id FROM runs WHERE session = ?1",
-        [session.to_string()],
-        |row| row.id::<RunId>(0),
-    )? {
+    for run in sql.all::<RunId>("SELECT id FROM runs WHERE session = ?1", [session])? {
         if !kept.contains(&run) {
             runs.entry(run)
                 .or_insert_with(|| committed.get(&run).copied());

@@ -8,10 +8,8 @@ use crate::commit::CommitError;
 use crate::copy;
 use crate::fault;
 use crate::meta::{self, is_noted};
-use crate::open::BUSY_TIMEOUT;
-use crate::sql::{Sql, with_causes};
-use rusqlite::Connection;
-use rusqlite::wal::CheckpointMode;
+use crate::sql::{self, Connection, Sql, with_causes};
+use crate::sqlite::{BUSY_TIMEOUT, Checkpoint};
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,7 +33,7 @@ pub enum Rewritten {
     },
 }
 
-pub(super) fn due(sql: &Sql<'_>) -> rusqlite::Result<()> {
+pub(super) fn due(sql: &Sql<'_>) -> sql::Result<()> {
     meta::note(sql, DUE, "due")
 }
 
@@ -85,11 +83,13 @@ impl Store {
 }
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
-    let described = |error: rusqlite::Error| with_causes(&error);
+    let described = |error: sql::Error| with_causes(&error);
     // By a connection of its own: what the writer's keeps for itself is in memory, and this may be
     // as large as the disk.
     let connection = Connection::open(database).map_err(described)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(described)?;
+    connection
+        .set_busy_timeout(BUSY_TIMEOUT)
+        .map_err(described)?;
     connection
         .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
         .map_err(described)?;
@@ -99,13 +99,15 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
 
 /// Moves the log to the database and makes it a file without content.
 fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
-    let described = |error: rusqlite::Error| with_causes(&error);
+    let described = |error: sql::Error| with_causes(&error);
     let connection = sql.connection();
     connection
-        .busy_timeout(Duration::from_millis(WAIT_MS))
+        .set_busy_timeout(Duration::from_millis(WAIT_MS))
         .map_err(described)?;
-    let emptied = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(described)?;
+    let emptied = connection.checkpoint(Checkpoint::Truncate);
+    connection
+        .set_busy_timeout(BUSY_TIMEOUT)
+        .map_err(described)?;
     emptied.map_err(described)?;
     let log = database.with_file_name(format!("{}-wal", crate::open::DATABASE));
     if std::fs::metadata(&log).map_or(0, |log| log.len()) > 0 {

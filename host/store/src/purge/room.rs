@@ -4,8 +4,7 @@
 //! the first one always fits.
 
 use super::{BYTES_PER_COMMIT_MAX, BYTES_READ};
-use crate::sql::Sql;
-use rusqlite::{Params, Row};
+use crate::sql::{self, Args, FromRow, Sql};
 
 /// See the module.
 #[derive(Debug)]
@@ -50,23 +49,23 @@ impl Room {
     }
 }
 
-/// Reads rows while there is room, and returns whether they are all that a query finds. `read` says
+/// Reads rows while there is room, and returns whether they are all that a query finds. `bytes` says
 /// how many bytes each takes. The query's own limit has to be the room's.
-pub(super) fn some_rows<T>(
+pub(super) fn some_rows<T: FromRow>(
     sql: &Sql<'_>,
     text: &'static str,
-    params: impl Params,
+    args: impl Args,
     mut room: Room,
-    mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<(T, u64)>,
-) -> rusqlite::Result<(Vec<T>, bool)> {
-    sql.query(text, params, |rows| {
+    bytes: impl Fn(&T) -> u64,
+) -> sql::Result<(Vec<T>, bool)> {
+    sql.query(text, args, |rows| {
         let mut found = Vec::new();
         while !room.is_full() {
             let Some(row) = rows.next()? else {
                 return Ok((found, true));
             };
-            let (one, bytes) = read(row)?;
-            room.take(bytes);
+            let one = T::from_row(&row)?;
+            room.take(bytes(&one));
             found.push(one);
         }
         Ok((found, false))
@@ -74,12 +73,12 @@ pub(super) fn some_rows<T>(
 }
 
 /// Reads a page of at most so many rows, which is kept short by their bytes too.
-pub(super) fn page_of<T>(
+pub(super) fn page_of<T: FromRow>(
     sql: &Sql<'_>,
     text: &'static str,
-    params: impl Params,
+    args: impl Args,
     rows_max: usize,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<(T, u64)>,
-) -> rusqlite::Result<(Vec<T>, bool)> {
-    some_rows(sql, text, params, Room::of_page(rows_max), read)
+    bytes: impl Fn(&T) -> u64,
+) -> sql::Result<(Vec<T>, bool)> {
+    some_rows(sql, text, args, Room::of_page(rows_max), bytes)
 }

@@ -7,14 +7,13 @@ use super::room::{Room, page_of};
 use super::runs::input_bytes;
 use super::usage::Meter;
 use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store};
-use crate::event_row::decode_at;
+use crate::event_row::StoredEvent;
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, named, row, text};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::{InputId, RunId, Stream};
 use domain::time::Timestamp;
-use rusqlite::params;
 
 /// The events of a run that one transaction erases, and what it has to know of the others.
 pub(super) struct RunEvents {
@@ -48,11 +47,13 @@ pub(super) enum ToErase {
     Event(u64),
 }
 
-/// An event of a run.
-struct Found {
-    version: u64,
-    position: u64,
-    bytes: u64,
+row! {
+    /// An event of a run.
+    struct Found {
+        version: u64,
+        position: u64,
+        bytes: u64 = "coalesce(length(payload), 0)",
+    }
 }
 
 impl Store {
@@ -95,7 +96,7 @@ impl RunEvents {
 
     /// Looks at what came since a reader did. If that is more than a page, nothing may be erased: a
     /// reader goes first once more.
-    pub(super) fn catch_up(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    pub(super) fn catch_up(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         if self.is_read {
             self.read_page(sql)?;
         }
@@ -115,25 +116,25 @@ impl RunEvents {
     }
 
     /// Reads a page of events, with those that are gone: nobody passes over them a second time.
-    fn read_page(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+    fn read_page(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         let (page, is_last) = page_of(
             sql,
-            "SELECT version, position, time, coalesce(length(payload), 0), kind, payload FROM \
-             events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
-            params![self.stream, int(self.seen), limit(EVENTS_READ)],
+            text!(
+                "SELECT ",
+                Found::COLUMNS,
+                ", time, kind, payload FROM events WHERE stream = :stream AND version > :version \
+                 ORDER BY version LIMIT :limit"
+            ),
+            named![
+                stream = self.stream,
+                version = self.seen,
+                limit = EVENTS_READ
+            ],
             EVENTS_READ,
-            |row| {
-                let found = Found {
-                    version: row.uint(0)?,
-                    position: row.uint(1)?,
-                    bytes: row.uint(3)?,
-                };
-                let bytes = found.bytes;
-                Ok(((found, Timestamp(row.uint(2)?), decode_at(row, 4)?), bytes))
-            },
+            |(found, ..): &(Found, Timestamp, StoredEvent)| found.bytes,
         )?;
         self.is_read = is_last;
-        for (found, time, event) in page {
+        for (found, time, StoredEvent(event)) in page {
             self.seen = found.version;
             if let Some(event) = event {
                 self.look_at(sql, &found, time, &event)?;
@@ -148,7 +149,7 @@ impl RunEvents {
         found: &Found,
         time: Timestamp,
         event: &Event,
-    ) -> rusqlite::Result<()> {
+    ) -> sql::Result<()> {
         let is_kept = matches!(
             event,
             Event::KeyValueWritten(written) if !self.is_own(&written.place)
@@ -177,7 +178,7 @@ impl RunEvents {
 
     /// Adds the inputs that are left of an event and, after the last of them, the event itself to
     /// what is erased. What does not fit is left for the next transaction.
-    fn add(&mut self, sql: &Sql<'_>, found: &Found, event: &Event) -> rusqlite::Result<()> {
+    fn add(&mut self, sql: &Sql<'_>, found: &Found, event: &Event) -> sql::Result<()> {
         for input in taken_in(event) {
             if let Some(bytes) = input_bytes(sql, *input)?
                 && !self.fits(found, ToErase::Input(*input), bytes)

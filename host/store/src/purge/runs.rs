@@ -7,13 +7,12 @@ use super::run_events::{RunEvents, ToErase};
 use super::searchable_rows::forget;
 use super::streams::note_loss;
 use super::{BEHIND_ALL, ROWS_PER_COMMIT_MAX, Tally, erase_event, usage};
-use crate::event_row::decode_at;
+use crate::event_row::{StoredEvent, event};
 use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Cells, FromRow, Sql, args};
 use domain::event::Event;
 use domain::id::{AgentId, InputId, SessionId, Stream};
-use rusqlite::params;
 
 /// Erases what fits into one transaction of a run: these events and, after the last of them, what
 /// is beside them. Returns the version up to which no event is left to erase; 0 when nothing else
@@ -23,7 +22,7 @@ pub(super) fn erase(
     mut events: RunEvents,
     committed: Option<u64>,
     tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
+) -> sql::Result<Option<u64>> {
     if !events.catch_up(sql)? {
         return Ok(Some(events.after));
     }
@@ -60,7 +59,7 @@ fn erase_beside(
     stream: &str,
     committed: Option<u64>,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> sql::Result<bool> {
     // The index needs the words of the messages that it loses.
     if let Some(position) = committed
         && !forget(sql, position, &mut Room::of_commit(ROWS_PER_COMMIT_MAX))?
@@ -71,16 +70,19 @@ fn erase_beside(
 }
 
 /// Removes messages of a run, as many as fit into one transaction. Returns whether that is all.
-fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
+fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> sql::Result<bool> {
     let (messages, is_all) = some_rows(
         sql,
-        "SELECT rowid, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
-        params![run, limit(ROWS_PER_COMMIT_MAX)],
+        "SELECT id, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
+        args![run, ROWS_PER_COMMIT_MAX],
         Room::of_commit(ROWS_PER_COMMIT_MAX),
-        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
+        |(_, bytes): &(u64, u64)| *bytes,
     )?;
-    for message in &messages {
-        sql.execute("DELETE FROM messages WHERE rowid = ?1", [message])?;
+    for (message, _) in &messages {
+        sql.execute(
+            "DELETE FROM messages WHERE run = ?1 AND id = ?2",
+            args![run, message],
+        )?;
     }
     tally.erased.messages += messages.len() as u64;
     Ok(is_all)
@@ -88,10 +90,10 @@ fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> rusqlite::Resu
 
 /// Removes tasks that a run handed over, as many as fit into one transaction. Returns whether that
 /// is all.
-fn erase_tasks(sql: &Sql<'_>, run: &str) -> rusqlite::Result<bool> {
+fn erase_tasks(sql: &Sql<'_>, run: &str) -> sql::Result<bool> {
     let tasks = sql.execute(
         "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run = ?1 LIMIT ?2)",
-        params![run, limit(ROWS_PER_COMMIT_MAX)],
+        args![run, ROWS_PER_COMMIT_MAX],
     )?;
     Ok(tasks < ROWS_PER_COMMIT_MAX)
 }
@@ -103,7 +105,7 @@ fn finish(
     has_turn: bool,
     kept: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     sql.execute(
         "DELETE FROM spawned WHERE session IN (SELECT s.id FROM inputs i CROSS JOIN sessions s ON \
          s.id = i.session WHERE i.by_run = ?1 AND s.first_input = i.id)",
@@ -126,20 +128,18 @@ fn finish(
 
 /// Counts the work for an erased run against the tree of the agent that does it, and lets it wait
 /// for no room any more. Folding the events again does the same.
-fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
+fn handed_on(sql: &Sql<'_>, run: &str) -> sql::Result<()> {
     let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE \
                 i.by_run = ?1";
-    for (input, agent) in sql.rows(text, [run], |row| {
-        Ok((row.id::<InputId>(0)?, row.id::<AgentId>(1)?))
-    })? {
+    for (input, agent) in sql.all::<(InputId, AgentId)>(text, [run])? {
         let tree = tree_of(sql, agent)?;
         sql.execute(
             "UPDATE inputs SET tree = ?2, held = 0 WHERE id = ?1",
-            params![input.to_string(), tree.to_string()],
+            args![input, tree.to_string()],
         )?;
         sql.execute(
             "DELETE FROM wakes WHERE subject = ?1 AND kind = 'held'",
-            [input.to_string()],
+            [input],
         )?;
     }
     Ok(())
@@ -147,35 +147,31 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
 
 /// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
 /// its session is not deleted.
-pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<u64>> {
+pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u64>> {
     let text = "SELECT coalesce(length(e.payload), 0) FROM inputs i JOIN sessions s ON s.id = \
                 i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
                 'deleted'";
-    sql.row(text, [input.to_string()], |row| row.uint(0))
+    sql.one::<u64>(text, [input])
+}
+
+/// Whether a stored event names blobs. One that cannot be read may name some.
+struct NamesBlobs(bool);
+
+impl FromRow for NamesBlobs {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let names = StoredEvent::read(cells).map(|it| it.0.as_ref().is_some_and(names_blobs));
+        Ok(Self(names.unwrap_or(true)))
+    }
 }
 
 /// An input of a session that was deleted goes with the run that took it in.
-fn erase_input(
-    sql: &Sql<'_>,
-    purge: Stream,
-    input: InputId,
-    tally: &mut Tally,
-) -> rusqlite::Result<()> {
+fn erase_input(sql: &Sql<'_>, purge: Stream, input: InputId, tally: &mut Tally) -> sql::Result<()> {
     let id = input.to_string();
     let text = "SELECT i.position, s.id, s.purged, e.kind, e.payload FROM inputs i JOIN sessions s \
                 ON s.id = i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND \
                 s.status = 'deleted'";
-    let found = sql.row(text, [&id], |row| {
-        let event = decode_at(row, 3);
-        Ok((
-            row.uint(0)?,
-            row.id::<SessionId>(1)?,
-            row.get::<_, bool>(2)?,
-            // An event that cannot be read may name some.
-            event.map_or(true, |event| event.as_ref().is_some_and(names_blobs)),
-        ))
-    })?;
-    let Some((position, session, purged, named)) = found else {
+    let found: Option<(u64, SessionId, bool, NamesBlobs)> = sql.one(text, [&id])?;
+    let Some((position, session, purged, NamesBlobs(named))) = found else {
         return Ok(());
     };
     erase_event(sql, position, tally)?;
@@ -186,16 +182,13 @@ fn erase_input(
     let stream = format!("session/{session}");
     if sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2",
-        params![session.to_string(), id],
+        args![session, id],
     )? {
         // Nothing before it is left.
         let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND version > (SELECT \
                     version FROM events WHERE position = ?2) AND kind = \
                     'session.input.accepted.v1' AND payload IS NOT NULL ORDER BY version LIMIT 1";
-        let next = sql.row(text, params![stream, int(position)], |row| {
-            decode_at(row, 0)
-        })?;
-        let first = match next.flatten() {
+        let first = match event(sql, text, args![stream, position])? {
             Some(Event::InputAccepted(accepted)) => Some(accepted),
             _ => None,
         };
@@ -208,7 +201,7 @@ fn erase_input(
 }
 
 /// Removes the data of an input beside its event.
-pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
+pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> sql::Result<()> {
     sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
     sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
@@ -220,23 +213,16 @@ pub(super) fn erase_import(
     purge: Stream,
     position: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<()> {
-    let found = sql
-        .row(
-            "SELECT kind, payload FROM events WHERE position = ?1",
-            [int(position)],
-            |row| decode_at(row, 0),
-        )?
-        .flatten();
+) -> sql::Result<()> {
+    let text = "SELECT kind, payload FROM events WHERE position = ?1";
+    let found = event(sql, text, [position])?;
     let Some(Event::TurnsImported(imported)) = found else {
         return Ok(());
     };
     forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
-        tally.erased.messages += sql.execute(
-            "DELETE FROM messages WHERE run = ?1",
-            [it.turn.run.to_string()],
-        )? as u64;
+        tally.erased.messages +=
+            sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run])? as u64;
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;

@@ -8,10 +8,9 @@ use super::{
     BEHIND_ALL, EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event,
 };
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named, row, select};
 use crate::user_storage;
 use domain::id::{SessionId, Stream};
-use rusqlite::{Row, params};
 
 /// Remembered requests that one transaction forgets.
 pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
@@ -79,24 +78,19 @@ impl Store {
 
 impl SessionEvents {
     /// Goes on through at most so many events.
-    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
+    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> sql::Result<()> {
         let (page, is_last) = page_of(
             sql,
-            "SELECT version, position, kind = 'session.turn.committed.v1', payload IS NOT NULL AND \
-             kind NOT IN ('session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', \
-             'purge.begun.v1', 'purge.done.v1'), iif(kind = 'session.input.accepted.v1', \
-             json_extract(CAST(payload AS TEXT), '$.input'), NULL), coalesce(length(payload), 0) \
-             FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
-            params![self.stream, int(self.seen), limit(events_max)],
+            select!(
+                StoredFound,
+                "WHERE stream = :stream AND version > :after ORDER BY version LIMIT :limit"
+            ),
+            named![stream = self.stream, after = self.seen, limit = events_max],
             events_max,
-            |row| {
-                let found = Found::read(row)?;
-                let bytes = found.bytes;
-                Ok((found, bytes))
-            },
+            |found: &StoredFound| found.bytes,
         )?;
         self.is_all = is_last;
-        for event in page {
+        for event in page.into_iter().map(Found::from) {
             self.seen = event.version;
             let bytes = match &event.goes {
                 Goes::Nothing => None,
@@ -123,7 +117,7 @@ impl SessionEvents {
         sql: &Sql<'_>,
         purge: Stream,
         tally: &mut Tally,
-    ) -> rusqlite::Result<Option<u64>> {
+    ) -> sql::Result<Option<u64>> {
         if self.is_all {
             // Whatever came since a reader looked.
             self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
@@ -156,27 +150,39 @@ impl SessionEvents {
     }
 }
 
-impl Found {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let goes = if row.get(2)? {
-            Goes::Words
-        } else if row.get(3)? {
-            Goes::Payload(row.get(4)?)
-        } else {
-            Goes::Nothing
-        };
-        Ok(Self {
-            version: row.uint(0)?,
-            position: row.uint(1)?,
-            bytes: row.uint(5)?,
-            goes,
-        })
+row! {
+    struct StoredFound from "events" {
+        version: u64,
+        position: u64,
+        has_words: bool = "kind = 'session.turn.committed.v1'",
+        goes: bool =
+            "payload IS NOT NULL AND kind NOT IN ('session.turns.imported.v1', \
+             'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1')",
+        input: Option<String> =
+            "CASE WHEN kind = 'session.input.accepted.v1' THEN json_extract(CAST(payload AS TEXT), \
+             '$.input') END",
+        bytes: u64 = "coalesce(length(payload), 0)",
+    }
+}
+
+impl From<StoredFound> for Found {
+    fn from(it: StoredFound) -> Self {
+        Self {
+            version: it.version,
+            position: it.position,
+            bytes: it.bytes,
+            goes: match (it.has_words, it.goes) {
+                (true, _) => Goes::Words,
+                (false, true) => Goes::Payload(it.input),
+                (false, false) => Goes::Nothing,
+            },
+        }
     }
 }
 
 /// Removes what is beside the events of a session, as many rows as fit into one transaction.
 /// Returns whether that is all.
-fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
+fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> sql::Result<bool> {
     let requests = forget_requests(sql, session)?;
     tally.erased.requests += requests;
     if requests >= REQUESTS_PER_COMMIT_MAX {
@@ -187,10 +193,10 @@ fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Re
          session = ?1 LIMIT ?2)",
         "DELETE FROM files WHERE session = ?1 AND sequence IN (SELECT sequence FROM files WHERE \
          session = ?1 LIMIT ?2)",
-        "DELETE FROM reading_pieces WHERE input IN (SELECT input FROM reading_pieces WHERE session = \
-         ?1 LIMIT ?2)",
+        "DELETE FROM reading_pieces WHERE input IN (SELECT input FROM reading_pieces WHERE session \
+         = ?1 LIMIT ?2)",
     ] {
-        let rows = sql.execute(text, params![session, limit(ROWS_PER_COMMIT_MAX)])?;
+        let rows = sql.execute(text, args![session, ROWS_PER_COMMIT_MAX])?;
         if rows == ROWS_PER_COMMIT_MAX {
             return Ok(false);
         }
@@ -208,8 +214,9 @@ fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Re
 
 /// Forgets requests that are remembered under a key, with what was answered; how many, of which
 /// there are more when they are as many as one transaction forgets.
-pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
+pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> sql::Result<u64> {
     let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
-                idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply), brought_with";
-    user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])
+                idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply), \
+                brought_with";
+    user_storage::erases_replies(sql, text, args![about, REQUESTS_PER_COMMIT_MAX])
 }

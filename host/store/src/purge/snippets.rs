@@ -3,17 +3,19 @@
 use super::{ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
 use crate::projections::needs_snippet;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::digest::Digest;
 use domain::id::{RunId, SessionId, Stream};
-use rusqlite::params;
 
-/// Another session, with the snippet that it has.
-struct Other {
-    id: String,
-    number: u64,
-    head: Digest,
-    snippet: Option<String>,
+row! {
+    /// A deleted session whose head is in a tree.
+    #[derive(Debug)]
+    struct Other from "turns t CROSS JOIN sessions s ON s.head = t.id" {
+        id: String = "s.id",
+        number: u64 = "s.number",
+        head: Digest = "s.head",
+        snippet: Option<String> = "s.last_snippet",
+    }
 }
 
 impl Store {
@@ -42,7 +44,7 @@ impl Store {
                 changed.iter().try_for_each(|(other, shown)| {
                     sql.write(
                         "UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND NOT purged",
-                        params![other, shown],
+                        args![other, shown],
                     )
                 })
             })
@@ -53,38 +55,25 @@ impl Store {
 }
 
 /// Returns deleted sessions whose heads are in the trees of a session's turns.
-fn others_of(sql: &Sql<'_>, session: SessionId, after: u64) -> rusqlite::Result<Vec<Other>> {
-    sql.rows(
-        "SELECT s.id, s.number, s.head, s.last_snippet FROM turns t CROSS JOIN sessions s ON \
-         s.head = t.id WHERE s.status = 'deleted' AND NOT s.purged AND s.number > ?2 AND t.root IN \
-         (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root FROM sessions s JOIN turns \
-         t ON t.id = s.head WHERE s.id = ?1) ORDER BY s.number LIMIT ?3",
-        params![session.to_string(), int(after), limit(ROWS_PER_COMMIT_MAX)],
-        |row| {
-            Ok(Other {
-                id: row.get(0)?,
-                number: row.uint(1)?,
-                head: row.digest(2)?,
-                snippet: row.get(3)?,
-            })
-        },
-    )
+fn others_of(sql: &Sql<'_>, session: SessionId, after: u64) -> sql::Result<Vec<Other>> {
+    let text = select!(
+        Other,
+        "WHERE s.status = 'deleted' AND NOT s.purged AND s.number > :after AND t.root IN (SELECT \
+         root FROM turns WHERE session = :session UNION SELECT t.root FROM sessions s JOIN turns t \
+         ON t.id = s.head WHERE s.id = :session) ORDER BY s.number LIMIT :limit"
+    );
+    let limit = ROWS_PER_COMMIT_MAX;
+    sql.all(text, named![session, after, limit])
 }
 
 /// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was
 /// forked from.
-fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Option<String>> {
+fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> sql::Result<Option<String>> {
     let mut at = Some(head);
     while let Some(turn) = at {
         let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok((
-                row.id::<RunId>(0)?,
-                row.get::<_, Option<String>>(1)?,
-                row.digest_opt(2)?,
-            ))
-        };
-        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else {
+        let found: Option<(RunId, Option<String>, Option<Digest>)> = sql.one(text, [turn])?;
+        let Some((run, made_in, parent)) = found else {
             return Ok(None);
         };
         let shown = needs_snippet(sql, run)?;

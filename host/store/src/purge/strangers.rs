@@ -11,15 +11,14 @@ use super::rewrite;
 use super::room::{Room, page_of};
 use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store, Tally, erase_event, transact};
 use crate::commit::CommitError;
-use crate::event_row::decode_at;
+use crate::event_row::StoredEvent;
 use crate::meta;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::event::{
     ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryQueued, Event, PairingOffered,
 };
 use domain::id::{ConnectorId, DeliveryId};
 use domain::time::Timestamp;
-use rusqlite::{Row, params};
 
 /// Prefix of the names of notes, in the store's metadata, of the version up to which a connector's
 /// stream has nothing left to erase. The name of the connector's stream follows. What is not
@@ -36,12 +35,15 @@ struct Look {
     before: Timestamp,
 }
 
-/// An event that was looked at.
-struct Seen {
-    version: u64,
-    position: u64,
-    time: Timestamp,
-    event: Option<Event>,
+row! {
+    /// An event that was looked at.
+    struct Seen from "events e" {
+        version: u64 = "e.version",
+        position: u64 = "e.position",
+        bytes: u64 = "coalesce(length(e.payload), 0)",
+        time: Timestamp = "e.time",
+        event: StoredEvent as row,
+    }
 }
 
 /// The records that one transaction erases.
@@ -78,10 +80,12 @@ enum Arrived {
     Else,
 }
 
-/// An arrival's outcome, as far as it counts here.
-struct Settled {
-    outcome: Option<ArrivalOutcome>,
-    has_session: bool,
+row! {
+    /// An arrival's outcome, as far as it counts here.
+    struct Settled from "arrivals" {
+        outcome: Option<ArrivalOutcome> as json_opt,
+        has_session: bool = "session IS NOT NULL",
+    }
 }
 
 impl Store {
@@ -144,11 +148,10 @@ impl Store {
         before: Timestamp,
     ) -> Result<Option<Look>, CommitError> {
         let next = self.read(move |sql| {
-            let found = sql.row(
+            let found = sql.one::<String>(
                 "SELECT 'connector/' || id FROM connectors WHERE id > substr(?1, 11) ORDER BY id \
                  LIMIT 1",
                 [stream],
-                |row| row.get::<_, String>(0),
             )?;
             let Some(stream) = found else {
                 return Ok(None);
@@ -176,22 +179,20 @@ fn place(stream: &str) -> String {
 }
 
 impl Strangers {
-    fn find(sql: &Sql<'_>, look: &Look) -> rusqlite::Result<Self> {
+    fn find(sql: &Sql<'_>, look: &Look) -> sql::Result<Self> {
         let (page, is_last) = page_of(
             sql,
-            "SELECT version, coalesce(length(payload), 0), position, time, kind, payload FROM \
-             events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
-            params![look.stream, int(look.after), limit(EVENTS_READ)],
+            select!(
+                Seen,
+                "WHERE e.stream = :stream AND e.version > :after ORDER BY e.version LIMIT :limit"
+            ),
+            named![
+                stream = look.stream,
+                after = look.after,
+                limit = EVENTS_READ
+            ],
             EVENTS_READ,
-            |row| {
-                let seen = Seen {
-                    version: row.uint(0)?,
-                    position: row.uint(2)?,
-                    time: Timestamp(row.uint(3)?),
-                    event: decode_at(row, 4)?,
-                };
-                Ok((seen, row.uint(1)?))
-            },
+            |seen: &Seen| seen.bytes,
         )?;
         let mut found = Self {
             events: Vec::new(),
@@ -217,8 +218,8 @@ impl Strangers {
 
     /// Takes an event if it is about people whom nobody knows and nothing else. Returns whether the
     /// look goes on: it ends before what is not settled.
-    fn take(&mut self, sql: &Sql<'_>, seen: &Seen) -> rusqlite::Result<bool> {
-        match &seen.event {
+    fn take(&mut self, sql: &Sql<'_>, seen: &Seen) -> sql::Result<bool> {
+        match &seen.event.0 {
             Some(Event::PairingOffered(it)) if is_open(sql, it)? => return Ok(false),
             Some(Event::PairingOffered(_)) => self.take_event(seen.position),
             Some(Event::PairingSettled(it)) if it.user.is_none() => self.take_event(seen.position),
@@ -253,13 +254,13 @@ impl Strangers {
     }
 
     /// Erases what was found, and notes how far a connector's stream was looked at.
-    fn erase(self, sql: &Sql<'_>, stream: &str) -> rusqlite::Result<Done> {
+    fn erase(self, sql: &Sql<'_>, stream: &str) -> sql::Result<Done> {
         let mut tally = Tally::default();
         for position in &self.events {
             erase_event(sql, *position, &mut tally)?;
         }
         for position in &self.arrivals {
-            sql.execute("DELETE FROM arrivals WHERE position = ?1", [int(*position)])?;
+            sql.execute("DELETE FROM arrivals WHERE position = ?1", [*position])?;
             erase_event(sql, *position, &mut tally)?;
         }
         let mut is_whole = true;
@@ -278,29 +279,25 @@ impl Strangers {
 }
 
 /// Returns whether a pairing code is the one that its sender got last, and is not settled.
-fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> rusqlite::Result<bool> {
+fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM pairings WHERE key = ?1 AND code = ?2",
-        [it.key.to_string(), it.code.clone()],
+        args![it.key, it.code],
     )
 }
 
 /// Returns what of the messages that arrived with an event is of people whom nobody knows.
-fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> rusqlite::Result<Arrived> {
-    let settled = sql.rows(
-        "SELECT outcome, session IS NOT NULL FROM arrivals WHERE position = ?1",
-        [int(position)],
-        read_settled,
-    )?;
+fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<Arrived> {
+    let settled: Vec<Settled> = sql.all(select!(Settled, "WHERE position = ?1"), [position])?;
     if settled.iter().any(|it| it.outcome.is_none()) {
         return Ok(Arrived::Open);
     }
     let is_place = it.cursor.is_some()
         && sql.exists(
             "SELECT 1 FROM connectors WHERE id = ?1 AND cursor_position = ?2",
-            params![
+            args![
                 ConnectorId::of_name(it.connector.as_str()).to_string(),
-                int(position)
+                position
             ],
         )?;
     let is_theirs = !settled.is_empty() && settled.iter().all(is_unheard);
@@ -313,31 +310,20 @@ fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> rusqlite::Re
 
 /// Returns whether a message is the host's answer to somebody whom nobody knows. What they wrote
 /// may be erased already.
-fn is_to_stranger(sql: &Sql<'_>, it: &DeliveryQueued) -> rusqlite::Result<bool> {
+fn is_to_stranger(sql: &Sql<'_>, it: &DeliveryQueued) -> sql::Result<bool> {
     let DeliveryCause::Host { arrival } = &it.cause else {
         return Ok(false);
     };
-    let settled = sql.row(
-        "SELECT outcome, session IS NOT NULL FROM arrivals WHERE id = ?1",
-        [arrival.to_string()],
-        read_settled,
-    )?;
+    let settled: Option<Settled> = sql.one(select!(Settled, "WHERE id = ?1"), [arrival])?;
     Ok(settled.as_ref().is_none_or(is_unheard))
 }
 
 /// Returns whether a message is being sent.
-fn is_under_way(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<bool> {
+fn is_under_way(sql: &Sql<'_>, delivery: DeliveryId) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM deliveries WHERE id = ?1 AND state = 'started'",
-        [delivery.0.0],
+        [delivery],
     )
-}
-
-fn read_settled(row: &Row<'_>) -> rusqlite::Result<Settled> {
-    Ok(Settled {
-        outcome: row.json_opt(0)?,
-        has_session: row.get(1)?,
-    })
 }
 
 /// Returns whether a message is one from somebody whom nobody knows, or was refused before it

@@ -7,17 +7,16 @@ use super::blobs::not_named_by;
 use super::room::page_of;
 use super::{EVENTS_READ, ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
-use crate::event_row::decode_at;
+use crate::event_row::StoredEvent;
 use crate::meta;
 use crate::projections::agents::without_users;
 use crate::projections::blobs_named;
 use crate::read::ReadError;
-use crate::sql::{Columns, Sql, int, limit, to_json};
+use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::Event;
 use domain::id::Stream;
-use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Prefix of the names of marks, in the store's metadata, of streams that have lost events. They
@@ -28,11 +27,16 @@ const DUE: &str = "fold/";
 const REFERENCES_READ: usize = 4_096;
 
 /// Notes that a stream has lost an event in a purge, from which more follows than rows of its own.
-pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> rusqlite::Result<()> {
-    let text = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET \
-                value = meta.value || ' ' || excluded.value WHERE \
-                instr(meta.value, excluded.value) = 0";
-    sql.write(text, params![mark(stream), purge.to_string()])
+pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> sql::Result<()> {
+    insert!(
+        sql,
+        meta {
+            name: mark(stream),
+            value: purge.to_string()
+        },
+        "ON CONFLICT (name) DO UPDATE SET value = meta.value || ' ' || excluded.value WHERE \
+         instr(meta.value, excluded.value) = 0"
+    )
 }
 
 fn mark(stream: &str) -> String {
@@ -40,10 +44,10 @@ fn mark(stream: &str) -> String {
 }
 
 /// Returns the next stream that has lost events in a purge.
-fn next_due(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<String>> {
-    let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' AND instr(value, ?1) > 0 ORDER BY \
-                name LIMIT 1";
-    let name = sql.row(text, [purge.to_string()], |row| row.get::<_, String>(0))?;
+fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<String>> {
+    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND instr(value, \
+                ?1) > 0 ORDER BY name LIMIT 1";
+    let name = sql.one::<String>(text, [purge.to_string()])?;
     let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
     Ok(stream.map(str::to_owned))
 }
@@ -104,7 +108,7 @@ impl Store {
     async fn read_pages(
         &self,
         mut rest: Rest,
-        read_page: fn(&mut Rest, &Sql<'_>) -> rusqlite::Result<bool>,
+        read_page: fn(&mut Rest, &Sql<'_>) -> sql::Result<bool>,
     ) -> Result<Rest, ReadError> {
         loop {
             let page = self.read(move |sql| {
@@ -136,38 +140,39 @@ impl Store {
 
 impl Rest {
     /// Reads a page of the stream's references to blobs. Returns whether it is the last one.
-    fn read_references(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    fn read_references(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         let after = self.unfounded.last_key_value();
         let after = after.map_or_else(Vec::new, |(digest, _)| digest.0.to_vec());
-        let page = sql.rows(
-            "SELECT digest, shown FROM blob_references WHERE stream = ?1 AND digest > ?2 ORDER BY \
-             digest LIMIT ?3",
-            params![self.stream, after, limit(REFERENCES_READ)],
-            |row| {
-                let reference = Reference {
-                    shown: row.get(1)?,
-                    kept: false,
-                };
-                Ok((row.digest(0)?, reference))
-            },
+        let page: Vec<(Digest, bool)> = sql.all(
+            "SELECT digest, shown FROM blob_references WHERE stream = :stream AND digest > :after \
+             ORDER BY digest LIMIT :limit",
+            named![stream = self.stream, after, limit = REFERENCES_READ],
         )?;
         let is_last = page.len() < REFERENCES_READ;
-        self.unfounded.extend(page);
+        let references = page.into_iter().map(|(digest, shown)| {
+            let kept = false;
+            (digest, Reference { shown, kept })
+        });
+        self.unfounded.extend(references);
         Ok(is_last)
     }
 
     /// Reads a page of the stream's events, with those that are erased: nobody passes over them a
     /// second time. Returns whether it is the last one.
-    fn read_events(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    fn read_events(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         let (page, is_last) = page_of(
             sql,
             "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
-             = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
-            params![self.stream, int(self.version), limit(EVENTS_READ)],
+             = :stream AND version > :version ORDER BY version LIMIT :limit",
+            named![
+                stream = self.stream,
+                version = self.version,
+                limit = EVENTS_READ
+            ],
             EVENTS_READ,
-            |row| Ok(((row.uint(0)?, decode_at(row, 2)?), row.uint(1)?)),
+            |(_, bytes, _): &(u64, u64, StoredEvent)| *bytes,
         )?;
-        for (version, event) in &page {
+        for (version, _, StoredEvent(event)) in &page {
             self.version = *version;
             if let Some(event) = event {
                 self.apply(event);
@@ -190,7 +195,7 @@ impl Rest {
     }
 
     /// See [`Store::write_rest`].
-    fn write(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+    fn write(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         // If much came since a reader looked, a reader goes through that as well.
         if !self.read_events(sql)? {
             return Ok(false);
@@ -215,17 +220,17 @@ impl Rest {
         sql: &Sql<'_>,
         digest: Digest,
         reference: &Reference,
-    ) -> rusqlite::Result<()> {
+    ) -> sql::Result<()> {
         if reference.kept {
             return sql.write(
                 "UPDATE blob_references SET shown = 0 WHERE stream = ?1 AND digest = ?2",
-                params![self.stream, digest.0],
+                args![self.stream, digest],
             );
         }
         not_named_by(sql, &self.stream, digest)
     }
 
-    fn write_agent(&self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+    fn write_agent(&self, sql: &Sql<'_>) -> sql::Result<()> {
         let Some(agent) = &self.agent else {
             return Ok(());
         };
@@ -234,7 +239,7 @@ impl Rest {
             .as_ref()
             .map(|session| session.session_id.to_string());
         // What is left of one that is purged itself is known.
-        let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
-        sql.write(text, params![agent.id.to_string(), to_json(agent)?, slot])
+        let text = "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id AND NOT purged";
+        sql.write(text, named![id = agent.id, agent = to_json(agent)?, slot])
     }
 }

@@ -5,15 +5,16 @@
 use super::room::{Room, some_rows};
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{self, Sql, args, named, row, select};
 use domain::id::{AgentId, Stream};
-use rusqlite::params;
 
-/// A trigger that goes.
-#[derive(Debug, Clone)]
-struct Trigger {
-    id: String,
-    name: String,
+row! {
+    /// A trigger that goes.
+    #[derive(Debug, Clone)]
+    struct Trigger from "trigger_makers m" {
+        id: String = "m.id",
+        name: String = "m.name",
+    }
 }
 
 impl Store {
@@ -45,18 +46,13 @@ impl Store {
 
 /// Returns the next trigger in the order of ids that an agent made, whether or not it is there, and
 /// that nobody else has taken over.
-fn next_of(sql: &Sql<'_>, agent: AgentId, before: &str) -> rusqlite::Result<Option<Trigger>> {
-    sql.row(
-        "SELECT m.id, m.name FROM trigger_makers m WHERE m.agent = ?1 AND m.id > ?2 AND NOT EXISTS \
-         (SELECT 1 FROM triggers t WHERE t.id = m.id AND t.agent IS NOT ?1) ORDER BY m.id LIMIT 1",
-        [&agent.to_string(), before],
-        |row| {
-            Ok(Trigger {
-                id: row.get(0)?,
-                name: row.get(1)?,
-            })
-        },
-    )
+fn next_of(sql: &Sql<'_>, agent: AgentId, before: &str) -> sql::Result<Option<Trigger>> {
+    let text = select!(
+        Trigger,
+        "WHERE m.agent = ?1 AND m.id > ?2 AND NOT EXISTS (SELECT 1 FROM triggers t WHERE t.id = \
+         m.id AND t.agent IS DISTINCT FROM ?1) ORDER BY m.id LIMIT 1"
+    );
+    sql.one(text, args![agent, before])
 }
 
 /// Erases what fits into one transaction of a trigger: its events after a version and, after the
@@ -66,20 +62,20 @@ fn erase(
     trigger: &Trigger,
     after: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
+) -> sql::Result<Option<u64>> {
     let stream = format!("trigger/{}", trigger.id);
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = ?1 AND version > ?2 \
-         AND payload IS NOT NULL ORDER BY version LIMIT ?3",
-        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+         > :version AND payload IS NOT NULL ORDER BY version LIMIT :limit",
+        named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
-        |row| Ok(((row.uint(0)?, row.uint(1)?), row.uint(2)?)),
+        |(_, _, bytes): &(u64, u64, u64)| *bytes,
     )?;
-    for (_, position) in &events {
+    for (_, position, _) in &events {
         erase_event(sql, *position, tally)?;
     }
-    if let Some((version, _)) = events.last().filter(|_| !is_all) {
+    if let Some((version, ..)) = events.last().filter(|_| !is_all) {
         return Ok(Some(*version));
     }
     if !erase_occasions(sql, &trigger.name)? {
@@ -97,17 +93,17 @@ fn erase(
 
 /// Removes occasions of a trigger, as many as fit into one transaction. Returns whether that is
 /// all.
-fn erase_occasions(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
-    let rows = limit(ROWS_PER_COMMIT_MAX);
+fn erase_occasions(sql: &Sql<'_>, name: &str) -> sql::Result<bool> {
+    let rows = ROWS_PER_COMMIT_MAX;
     sql.execute(
         "DELETE FROM occasion_sessions WHERE occasion IN (SELECT id FROM occasions WHERE \
          trigger_name = ?1 LIMIT ?2)",
-        params![name, rows],
+        args![name, rows],
     )?;
     let occasions = sql.execute(
         "DELETE FROM occasions WHERE position IN (SELECT position FROM occasions WHERE \
          trigger_name = ?1 LIMIT ?2)",
-        params![name, rows],
+        args![name, rows],
     )?;
     Ok(occasions < ROWS_PER_COMMIT_MAX)
 }

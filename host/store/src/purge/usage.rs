@@ -2,7 +2,7 @@
 
 use super::Tally;
 use crate::projections::usage::take_back;
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use domain::event::{Event, OperationAttempted, RunEnded, RunStepped};
 use domain::id::{OperationId, RunId};
 use domain::operation::{Continuation, Settlement};
@@ -19,7 +19,7 @@ pub(super) fn erase(
     stream: &str,
     meter: &Meter,
     tally: &mut Tally,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let start = "SELECT 1 FROM events WHERE stream = ?1 AND version = 1 AND payload IS NOT NULL";
     if !sql.exists(start, [stream])? {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::query::{Query, Row, Rows, Value};
-use crate::sql::Columns;
+use crate::sql::{self, Columns};
 use crate::store::Store;
 use domain::account::Accounts;
 use domain::budget::Amount;
@@ -49,7 +49,7 @@ pub(crate) fn read_drawn(
     rows: &Rows,
     accounts: &Accounts,
     except: Option<RunId>,
-) -> rusqlite::Result<Drawn> {
+) -> sql::Result<Drawn> {
     let addresses = accounts.addresses();
     let except = except.map(|run| run.to_string());
     let mut all = Drawn {
@@ -79,7 +79,7 @@ pub(crate) fn read_drawn(
     Ok(all)
 }
 
-fn spent(row: &Row) -> rusqlite::Result<Amount> {
+fn spent(row: &Row) -> sql::Result<Amount> {
     Ok(Amount {
         tokens: row.uint(2)?,
         calls: u32::try_from(row.uint(3)?).unwrap_or(u32::MAX),

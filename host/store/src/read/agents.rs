@@ -1,15 +1,15 @@
 //! Agents as they are now, and who may do what with them.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql, limit as rows};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, select, text};
 use crate::store::Store;
 use domain::agent::Agent;
+use domain::agent::assignment::Assignment;
 use domain::id::AgentId;
 use domain::path::PathKind;
 use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use serde_json::{Map, Value};
 
 /// An agent with what is known about it.
@@ -51,28 +51,40 @@ pub struct AgentFilter {
     pub topmost: bool,
 }
 
-macro_rules! columns {
-    () => {
-        "agents.agent, agents.parent, agents.version, agents.created_at, agents.updated_at, \
-         agents.active, agents.sub_count, agents.kind, \
-         (SELECT above.path FROM agents AS above WHERE above.id = agents.parent), agents.purged"
-    };
+impl AgentRow {
+    pub(super) const COLUMNS: &str = "agents.agent, agents.parent, agents.version, \
+                                      agents.created_at, agents.updated_at, agents.active, \
+                                      agents.sub_count, agents.kind, (SELECT above.path FROM \
+                                      agents AS above WHERE above.id = agents.parent) AS \
+                                      parent_path, agents.purged";
+    const FROM: &str = "agents";
 }
-pub(super) use columns;
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!("SELECT ", columns!(), " FROM agents ", $rest)
-    };
+impl FromRow for AgentRow {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let Json(agent): Json<Agent> = cells.next("agent")?;
+        Ok(Self {
+            parent: cells.next("parent")?,
+            version: cells.next("version")?,
+            created_at: cells.next("created_at")?,
+            updated_at: cells.next("updated_at")?,
+            active: cells.next("active")?,
+            sub_count: cells.next("sub_count")?,
+            kind: cells.next("kind")?,
+            parent_path: cells.next("parent_path")?,
+            purged: cells.next("purged")?,
+            agent,
+        })
+    }
 }
 
 /// With what the user is to it. Whoever is assigned to an agent is to those below it what they are
 /// to it.
 macro_rules! select_with_role {
     ($rest:literal) => {
-        concat!(
+        text!(
             "SELECT ",
-            columns!(),
+            AgentRow::COLUMNS,
             ", access.role FROM access CROSS JOIN agents ON agents.id = access.agent ",
             $rest
         )
@@ -82,14 +94,15 @@ macro_rules! select_with_role {
 impl Store {
     /// An agent.
     pub async fn agent(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
-        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+        self.point_read(move |sql| sql.one::<AgentRow>(select!(AgentRow, "WHERE id = ?1"), [id]))
             .await
     }
 
     /// An agent with all its users, and what it remembers of each.
     pub async fn agent_with_users(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
         self.read(move |sql| {
-            let Some(mut row) = sql.row(select!("WHERE id = ?1"), [id.to_string()], read)? else {
+            let Some(mut row) = sql.one::<AgentRow>(select!(AgentRow, "WHERE id = ?1"), [id])?
+            else {
                 return Ok(None);
             };
             add_users(sql, &mut row.agent)?;
@@ -108,9 +121,7 @@ impl Store {
         self.point_read(move |sql| {
             let text =
                 "SELECT preferences FROM agent_preferences WHERE agent = ?1 AND user_id = ?2";
-            sql.row(text, params![agent.to_string(), user.as_str()], |row| {
-                row.json(0)
-            })
+            sql.json(text, args![agent, user])
         })
         .await
     }
@@ -124,7 +135,7 @@ impl Store {
         let user = user.clone();
         self.point_read(move |sql| {
             let text = select_with_role!("WHERE access.user_id = ?1 AND access.agent = ?2");
-            sql.row(text, params![user.as_str(), id.to_string()], read_with_role)
+            sql.one(text, args![user, id])
         })
         .await
     }
@@ -142,9 +153,10 @@ impl Store {
         let after = after.map(|id| id.to_string()).unwrap_or_default();
         self.read(move |sql| {
             let text = select_with_role!(
-                "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS \
-                 NULL OR agents.agent_type = ?4) AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 \
-                 OR agents.parent IS NULL) ORDER BY access.agent LIMIT ?7"
+                "WHERE access.user_id = :user AND access.agent > :after AND agents.active = \
+                 :active AND (:agent_type IS NULL OR agents.agent_type = :agent_type) AND (:role \
+                 IS NULL OR access.role = :role) AND (NOT :topmost OR agents.parent IS NULL) ORDER \
+                 BY access.agent LIMIT :limit"
             );
             let AgentFilter {
                 agent_type,
@@ -152,16 +164,8 @@ impl Store {
                 active,
                 topmost,
             } = filter;
-            let params = params![
-                user.as_str(),
-                after,
-                active,
-                agent_type,
-                role.map(AgentRole::as_str),
-                topmost,
-                rows(limit)
-            ];
-            let mut rows = sql.rows(text, params, read_with_role)?;
+            let params = named![user, after, active, agent_type, role, topmost, limit];
+            let mut rows: Vec<(AgentRow, AgentRole)> = sql.all(text, params)?;
             rows.iter_mut()
                 .try_for_each(|(row, _)| add_users(sql, &mut row.agent))?;
             Ok(rows)
@@ -172,8 +176,10 @@ impl Store {
     /// The active agent at a path.
     pub async fn agent_at(&self, path: &str) -> Result<Option<AgentRow>, ReadError> {
         let path = path.to_owned();
-        self.point_read(move |sql| sql.row(select!("WHERE path = ?1 AND active = 1"), [path], read))
-            .await
+        self.point_read(move |sql| {
+            sql.one(select!(AgentRow, "WHERE path = ?1 AND active = 1"), [path])
+        })
+        .await
     }
 
     /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
@@ -189,17 +195,15 @@ impl Store {
         self.point_read(move |sql| {
             // `/` follows `.` in the order of bytes: what lies between is the path itself and what
             // begins with it and a `.`, and little else.
-            let text = concat!(
+            let text = text!(
                 "SELECT ",
-                columns!(),
-                ", (SELECT role FROM access WHERE access.user_id = ?3 AND access.agent = \
-                 agents.id) FROM agents WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND \
-                 (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') ORDER BY length(path), path \
-                 LIMIT ?2"
+                AgentRow::COLUMNS,
+                ", (SELECT role FROM access WHERE access.user_id = :user AND access.agent = \
+                 agents.id) AS role FROM agents WHERE path >= :path AND path < :path || '/' AND \
+                 active = 1 AND (path = :path OR substr(path, length(:path) + 1, 1) = '.') ORDER \
+                 BY length(path), path LIMIT :limit"
             );
-            sql.rows(text, params![path, rows(limit), user.as_str()], |row| {
-                Ok((read(row)?, row.id_opt(COLUMNS)?))
-            })
+            sql.all(text, named![path, limit, user])
         })
         .await
     }
@@ -207,11 +211,8 @@ impl Store {
     /// An agent and all below it, in the order of their making.
     pub async fn agents_of_tree(&self, root: AgentId) -> Result<Vec<AgentRow>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                select!("WHERE root = ?1 ORDER BY created_at, id"),
-                [root.to_string()],
-                read,
-            )
+            let text = select!(AgentRow, "WHERE root = ?1 ORDER BY created_at, id");
+            sql.all(text, [root])
         })
         .await
     }
@@ -229,10 +230,9 @@ impl Store {
     ) -> Result<Option<AgentRole>, ReadError> {
         let user = user.clone();
         self.point_read(move |sql| {
-            sql.row(
+            sql.one(
                 "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2",
-                params![user.as_str(), agent.to_string()],
-                |row| row.id(0),
+                args![user, agent],
             )
         })
         .await
@@ -240,48 +240,21 @@ impl Store {
 }
 
 /// Reads the topmost agent above one; that agent itself when none is above it.
-pub(crate) fn root(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
-    let root = sql.row(
-        "SELECT root FROM agents WHERE id = ?1",
-        [agent.to_string()],
-        |row| row.id(0),
-    )?;
+pub(crate) fn root(sql: &Sql<'_>, agent: AgentId) -> sql::Result<AgentId> {
+    let root = sql.one("SELECT root FROM agents WHERE id = ?1", [agent])?;
     Ok(root.unwrap_or(agent))
 }
 
 /// Puts into an agent its users, and what it remembers of each.
-fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> rusqlite::Result<()> {
-    let id = agent.id.to_string();
-    agent.assignments = sql.rows(
-        "SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place",
-        [&id],
-        |row| row.json(0),
-    )?;
+fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> sql::Result<()> {
+    let text = "SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place";
+    let assignments: Vec<Json<Assignment>> = sql.all(text, [agent.id])?;
+    agent.assignments = assignments.into_iter().map(|it| it.0).collect();
     let text = "SELECT user_id, preferences FROM agent_preferences WHERE agent = ?1";
-    let remembered: Vec<(UserId, Map<String, Value>)> =
-        sql.rows(text, [&id], |row| Ok((row.id(0)?, row.json(1)?)))?;
-    agent.user_preferences = remembered.into_iter().collect();
+    let remembered: Vec<(UserId, Json<Map<String, Value>>)> = sql.all(text, [agent.id])?;
+    let remembered = remembered
+        .into_iter()
+        .map(|(user, Json(keys))| (user, keys));
+    agent.user_preferences = remembered.collect();
     Ok(())
-}
-
-/// Number of an agent's columns, and index of the first one after them.
-pub(super) const COLUMNS: usize = 10;
-
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
-    Ok(AgentRow {
-        agent: row.json(0)?,
-        kind: row.id(7)?,
-        parent: row.id_opt(1)?,
-        parent_path: row.get(8)?,
-        version: row.uint(2)?,
-        created_at: Timestamp(row.uint(3)?),
-        updated_at: Timestamp(row.uint(4)?),
-        active: row.get(5)?,
-        sub_count: row.uint(6)?,
-        purged: row.get(9)?,
-    })
-}
-
-fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, AgentRole)> {
-    Ok((read(row)?, row.id(COLUMNS)?))
 }

@@ -2,16 +2,15 @@
 
 use super::ReadError;
 use super::deliveries::LOOKED_THROUGH_MAX;
-use crate::event_row::decode_at;
-use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::event_row::{StoredEvent, event};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select, text, unreadable};
 use crate::store::Store;
 use domain::connector::{Incoming, ReplyRoute};
 use domain::event::{ArrivalOutcome, ConnectorReceived, Event};
-use domain::id::OccasionId;
+use domain::id::{ConnectorId, OccasionId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
-use rusqlite::{Row, params};
 
 /// The progress of a connector. One that nothing happened to has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,24 +62,30 @@ pub struct ArrivalRow {
     pub position: u64,
 }
 
-/// A chat with messages that arrived and of which it is not known what became of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenChat {
-    /// The connector.
-    pub connector: ConnectorName,
-    /// The chat, in the service's terms.
-    pub chat: String,
-    /// Time at which the oldest of them arrived.
-    pub first: Timestamp,
-    /// Their number.
-    pub count: u64,
+row! {
+    /// A chat with messages that arrived and of which it is not known what became of them.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct OpenChat from "arrivals a" {
+        /// The connector.
+        pub connector: ConnectorName = "a.connector",
+        /// The chat, in the service's terms.
+        pub chat: String = "a.chat",
+        /// Time at which the oldest of them arrived.
+        pub first: Timestamp = "a.received",
+        /// Their number.
+        pub count: u64 =
+            "(SELECT count(*) FROM arrivals o WHERE o.connector = a.connector AND o.chat = a.chat \
+             AND o.outcome IS NULL)",
+    }
 }
 
-/// An arrival without its content.
-struct Place {
-    id: OccasionId,
-    position: u64,
-    outcome: Option<ArrivalOutcome>,
+row! {
+    /// An arrival without its content.
+    struct Place from "arrivals" {
+        id: OccasionId,
+        position: u64,
+        outcome: Option<ArrivalOutcome> as json_opt,
+    }
 }
 
 impl Store {
@@ -88,14 +93,8 @@ impl Store {
     pub async fn connector(&self, name: &ConnectorName) -> Result<Option<IntakeRow>, ReadError> {
         let name = name.to_string();
         self.point_read(move |sql| {
-            sql.row(
-                "SELECT c.name, c.cursor, (SELECT max(a.received) FROM arrivals a WHERE \
-                 a.connector = c.name), c.trouble, c.troubled_at, coalesce((SELECT e.version FROM \
-                 events e WHERE e.stream = 'connector/' || c.id ORDER BY e.version DESC LIMIT 1), \
-                 0) FROM connectors c WHERE c.id = ?1",
-                [domain::id::ConnectorId::of_name(&name).to_string()],
-                read_intake,
-            )
+            let id = ConnectorId::of_name(&name);
+            sql.one(select!(IntakeRow, "WHERE c.id = ?1"), [id])
         })
         .await
     }
@@ -109,11 +108,13 @@ impl Store {
     ) -> Result<Vec<ArrivalRow>, ReadError> {
         let connector = connector.to_string();
         self.read(move |sql| {
-            let places = sql.rows(
-                "SELECT id, position, outcome FROM arrivals WHERE connector = ?1 AND outcome IS \
-                 NULL ORDER BY received, position, place LIMIT ?2",
-                params![connector, rows(limit)],
-                read_place,
+            let places = sql.all(
+                select!(
+                    Place,
+                    "WHERE connector = ?1 AND outcome IS NULL ORDER BY received, position, place \
+                     LIMIT ?2"
+                ),
+                args![connector, limit],
             )?;
             with_content(sql, places)
         })
@@ -128,11 +129,13 @@ impl Store {
     ) -> Result<Vec<ArrivalRow>, ReadError> {
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            let places = sql.rows(
-                "SELECT id, position, outcome FROM arrivals WHERE connector = ?1 AND chat = ?2 AND \
-                 outcome IS NULL ORDER BY received, position, place LIMIT ?3",
-                params![connector.as_str(), chat, rows(limit)],
-                read_place,
+            let places = sql.all(
+                select!(
+                    Place,
+                    "WHERE connector = :connector AND chat = :chat AND outcome IS NULL ORDER BY \
+                     received, position, place LIMIT :limit"
+                ),
+                named![connector, chat, limit],
             )?;
             with_content(sql, places)
         })
@@ -159,19 +162,12 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<OpenChat>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                "SELECT a.connector, a.chat, a.received, (SELECT count(*) FROM arrivals o WHERE \
-                 o.connector = a.connector AND o.chat = a.chat AND o.outcome IS NULL) FROM \
-                 arrivals a WHERE a.is_first = 1 AND a.received <= ?1 ORDER BY a.received LIMIT ?2",
-                params![int(received_before.0), rows(limit)],
-                |row| {
-                    Ok(OpenChat {
-                        connector: row.id(0)?,
-                        chat: row.get(1)?,
-                        first: Timestamp(row.uint(2)?),
-                        count: row.uint(3)?,
-                    })
-                },
+            sql.all(
+                select!(
+                    OpenChat,
+                    "WHERE a.is_first = 1 AND a.received <= ?1 ORDER BY a.received LIMIT ?2"
+                ),
+                args![received_before, limit],
             )
         })
         .await
@@ -183,11 +179,10 @@ impl Store {
         time: Timestamp,
     ) -> Result<Option<Timestamp>, ReadError> {
         self.point_read(move |sql| {
-            sql.row(
+            sql.one::<Timestamp>(
                 "SELECT received FROM arrivals WHERE is_first = 1 AND received > ?1 ORDER BY \
                  received LIMIT 1",
-                [int(time.0)],
-                |row| Ok(Timestamp(row.uint(0)?)),
+                [time],
             )
         })
         .await
@@ -196,11 +191,7 @@ impl Store {
     /// Returns a message that arrived; none when there is none, or it was erased.
     pub async fn arrival(&self, id: OccasionId) -> Result<Option<ArrivalRow>, ReadError> {
         self.read(move |sql| {
-            let places = sql.rows(
-                "SELECT id, position, outcome FROM arrivals WHERE id = ?1",
-                [id.to_string()],
-                read_place,
-            )?;
+            let places = sql.all(select!(Place, "WHERE id = ?1"), [id])?;
             Ok(with_content(sql, places)?.pop())
         })
         .await
@@ -218,9 +209,9 @@ impl Store {
         self.point_read(move |sql| {
             let mut arrived = Vec::new();
             for message in messages {
-                let text = "SELECT 1 FROM arrivals WHERE connector = ?1 AND message = ?2 AND \
-                            received >= ?3";
-                if sql.exists(text, params![connector, message, int(since.0)])? {
+                let text = "SELECT 1 FROM arrivals WHERE connector = :connector AND message = \
+                            :message AND received >= :received";
+                if sql.exists(text, named![connector, message, received = since])? {
                     arrived.push(message);
                 }
             }
@@ -237,12 +228,12 @@ impl Store {
         self.point_read(move |sql| {
             let said = "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND session IS \
                         NOT NULL";
-            if sql.exists(said, params![connector, chat])? {
+            if sql.exists(said, args![connector, chat])? {
                 return Ok(true);
             }
-            let took = "SELECT 1 FROM arrivals WHERE connector = ?1 AND received >= ?3 AND chat = \
-                        ?2 AND (session IS NOT NULL OR outcome IS NULL)";
-            sql.exists(took, params![connector, chat, int(since.0)])
+            let took = "SELECT 1 FROM arrivals WHERE connector = :connector AND received >= \
+                        :received AND chat = :chat AND (session IS NOT NULL OR outcome IS NULL)";
+            sql.exists(took, named![connector, chat, received = since])
         })
         .await
     }
@@ -259,21 +250,28 @@ impl Store {
         let id = id.to_owned();
         self.read(move |sql| {
             // What a turn says that is not over, or is gone, may rest on anything.
-            let sent = "SELECT e.kind, e.payload, d.run IS NOT NULL AND coalesce(t.untrusted, 1) \
-                        FROM deliveries d CROSS JOIN events e ON e.position = d.position LEFT JOIN \
-                        runs r ON r.id = d.run LEFT JOIN turns t ON t.id = r.turn WHERE d.position \
-                        IN (SELECT position FROM deliveries WHERE connector = ?1 AND chat = ?2 \
-                        ORDER BY position DESC LIMIT ?4) AND EXISTS (SELECT 1 FROM \
-                        json_each(d.service_ids) WHERE value = ?3) ORDER BY d.position DESC LIMIT 1";
-            let asked = params![connector, chat, id, rows(LOOKED_THROUGH_MAX)];
-            let sent = sql.row(sent, asked, |row| Ok((decode_at(row, 0)?, row.get(2)?)))?;
-            if let Some((Some(Event::DeliveryQueued(queued)), untrusted)) = sent {
+            let sent = text!(
+                "SELECT ",
+                StoredEvent::COLUMNS,
+                ", d.run IS NOT NULL AND coalesce(t.untrusted, 1) FROM deliveries d CROSS JOIN \
+                 events e ON e.position = d.position LEFT JOIN runs r ON r.id = d.run LEFT JOIN \
+                 turns t ON t.id = r.turn WHERE d.position IN (SELECT position FROM deliveries \
+                 WHERE connector = :connector AND chat = :chat ORDER BY position DESC LIMIT \
+                 :limit) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = :id) \
+                 ORDER BY d.position DESC LIMIT 1"
+            );
+            let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
+            let sent: Option<(StoredEvent, bool)> = sql.one(sent, asked)?;
+            if let Some((StoredEvent(Some(Event::DeliveryQueued(queued))), untrusted)) = sent {
                 let text = queued.text;
                 return Ok(Some(SaidBefore::Sent(SentBefore { text, untrusted })));
             }
-            let arrived = "SELECT id, position, outcome FROM arrivals WHERE connector = ?1 AND \
-                           message = ?3 AND chat = ?2 ORDER BY received DESC LIMIT 1";
-            let places = sql.rows(arrived, params![connector, chat, id], read_place)?;
+            let arrived = select!(
+                Place,
+                "WHERE connector = :connector AND message = :message AND chat = :chat ORDER BY \
+                 received DESC LIMIT 1"
+            );
+            let places = sql.all(arrived, named![connector, chat, message = id])?;
             let found = with_content(sql, places)?;
             let message = found.into_iter().next().map(|row| row.message);
             Ok(message.map(SaidBefore::Arrived))
@@ -294,12 +292,12 @@ impl Store {
         self.read(move |sql| {
             // The sign after the slash is a zero.
             let text = "SELECT d.chat FROM deliveries d WHERE d.position IN (SELECT position FROM \
-                        deliveries WHERE connector = ?1 ORDER BY position DESC LIMIT ?4) AND \
-                        (d.chat = ?2 OR (d.chat > ?2 || '/' AND d.chat < ?2 || '0')) AND EXISTS \
-                        (SELECT 1 FROM json_each(d.service_ids) WHERE value = ?3) ORDER BY \
-                        d.position DESC LIMIT 1";
-            let asked = params![connector, chat, id, rows(LOOKED_THROUGH_MAX)];
-            sql.row(text, asked, |row| row.get(0))
+                        deliveries WHERE connector = :connector ORDER BY position DESC LIMIT \
+                        :limit) AND (d.chat = :chat OR (d.chat > :chat || '/' AND d.chat < :chat \
+                        || '0')) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = \
+                        :id) ORDER BY d.position DESC LIMIT 1";
+            let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
+            sql.one(text, asked)
         })
         .await
     }
@@ -319,28 +317,32 @@ impl Store {
     }
 }
 
-fn read_intake(row: &Row<'_>) -> rusqlite::Result<IntakeRow> {
-    let troubled_at = row.uint_opt(4)?.map(Timestamp);
-    Ok(IntakeRow {
-        name: row.id(0)?,
-        cursor: row.get(1)?,
-        last_received: row.uint_opt(2)?.map(Timestamp),
-        trouble: row.json_opt(3)?.zip(troubled_at),
-        version: row.uint(5)?,
-    })
+impl IntakeRow {
+    const COLUMNS: &str = "c.name, c.cursor, (SELECT max(a.received) FROM arrivals a WHERE \
+                           a.connector = c.name) AS last_received, c.trouble, c.troubled_at, \
+                           coalesce((SELECT e.version FROM events e WHERE e.stream = 'connector/' \
+                           || c.id ORDER BY e.version DESC LIMIT 1), 0) AS version";
+    const FROM: &str = "connectors c";
 }
 
-fn read_place(row: &Row<'_>) -> rusqlite::Result<Place> {
-    Ok(Place {
-        id: row.id(0)?,
-        position: row.uint(1)?,
-        outcome: row.json_opt(2)?,
-    })
+impl FromRow for IntakeRow {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self {
+            name: cells.next("name")?,
+            cursor: cells.next("cursor")?,
+            last_received: cells.next("last_received")?,
+            trouble: cells
+                .next::<Option<Json<_>>>("trouble")?
+                .map(|trouble| trouble.0)
+                .zip(cells.next("troubled_at")?),
+            version: cells.next("version")?,
+        })
+    }
 }
 
 /// Reads what arrivals say. Those that came in one event follow each other, so that it is read
 /// once. Those that are about to be erased are left out.
-fn with_content(sql: &Sql<'_>, places: Vec<Place>) -> rusqlite::Result<Vec<ArrivalRow>> {
+fn with_content(sql: &Sql<'_>, places: Vec<Place>) -> sql::Result<Vec<ArrivalRow>> {
     let mut event: Option<(u64, Option<ConnectorReceived>)> = None;
     let mut all = Vec::with_capacity(places.len());
     for place in places {
@@ -366,15 +368,11 @@ fn with_content(sql: &Sql<'_>, places: Vec<Place>) -> rusqlite::Result<Vec<Arriv
 }
 
 /// Reads the event with which messages arrived; none when it was erased.
-pub(crate) fn received_at(
-    sql: &Sql<'_>,
-    position: u64,
-) -> rusqlite::Result<Option<ConnectorReceived>> {
+pub(crate) fn received_at(sql: &Sql<'_>, position: u64) -> sql::Result<Option<ConnectorReceived>> {
     let text = "SELECT kind, payload FROM events WHERE position = ?1";
-    let event = sql.row(text, [int(position)], |row| decode_at(row, 0))?;
-    match event.flatten() {
+    match event(sql, text, [position])? {
         Some(Event::ConnectorReceived(received)) => Ok(Some(received)),
         None => Ok(None),
-        Some(_) => Err(unreadable(1, "an arrival points to another event")),
+        Some(_) => Err(unreadable("kind", "an arrival points to another event")),
     }
 }

@@ -3,12 +3,11 @@
 use super::ReadError;
 use super::turns::{holder, node};
 use crate::EMPTY_STATE;
-use crate::sql::{Columns, Sql, limit as rows};
+use crate::sql::{self, Sql, args};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::turn::TurnNode;
-use rusqlite::params;
 
 impl Store {
     /// Returns whether a message of the thread that ends in `head` names a blob. Each turn of any
@@ -26,12 +25,11 @@ impl Store {
         digest: Digest,
     ) -> Result<Option<TurnNode>, ReadError> {
         self.read(move |sql| {
-            let turns = sql.rows(
+            let turns = sql.all::<(TurnId, u64)>(
                 "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = \
-                 substr(b.stream, length('run/') + 1) \
-                 JOIN turns t ON t.id = r.turn WHERE b.digest = ?1 AND b.shown = 1",
-                [digest.0],
-                |row| Ok((TurnId(row.digest(0)?), row.uint(1)?)),
+                 substr(b.stream, length('run/') + 1) JOIN turns t ON t.id = r.turn WHERE b.digest \
+                 = ?1 AND b.shown = 1",
+                [digest],
             )?;
             for (turn, last_message) in turns {
                 if holder(sql, head, last_message)?.is_some_and(|holder| holder.id == turn) {
@@ -46,11 +44,10 @@ impl Store {
     /// Blobs that no event names, at most `limit`: for tests. Looks at every blob.
     pub async fn unnamed_blobs(&self, limit: usize) -> Result<Vec<Digest>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
+            sql.all::<Digest>(
                 "SELECT digest FROM blobs WHERE digest NOT IN (SELECT digest FROM blob_references) \
                  AND digest <> ?1 LIMIT ?2",
-                params![Digest::of(EMPTY_STATE).0, rows(limit)],
-                |row| row.digest(0),
+                args![Digest::of(EMPTY_STATE).0, limit],
             )
         })
         .await
@@ -58,10 +55,6 @@ impl Store {
 }
 
 /// Reads the bytes of a blob, unchecked.
-pub(super) fn content(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
-    sql.row(
-        "SELECT bytes FROM blobs WHERE digest = ?1",
-        [digest.0],
-        |row| row.get(0),
-    )
+pub(super) fn content(sql: &Sql<'_>, digest: Digest) -> sql::Result<Option<Vec<u8>>> {
+    sql.one("SELECT bytes FROM blobs WHERE digest = ?1", [digest])
 }

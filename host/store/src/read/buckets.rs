@@ -2,11 +2,10 @@
 
 use super::ReadError;
 use crate::projections::scope_name;
-use crate::sql::{Columns, limit as rows};
+use crate::sql::named;
 use crate::store::Store;
 use domain::bucket::BucketSize;
 use domain::grant::BucketPlace;
-use rusqlite::params;
 
 /// A statement about one key of one bucket.
 macro_rules! of_key {
@@ -28,7 +27,7 @@ impl Store {
         key: &str,
     ) -> Result<Option<Vec<u8>>, ReadError> {
         let key = key_of(place, key);
-        self.point_read(move |sql| sql.row(of_key!("entry.value"), key, |row| row.get(0)))
+        self.point_read(move |sql| sql.one(of_key!("entry.value"), key))
             .await
     }
 
@@ -46,8 +45,7 @@ impl Store {
             let mut bytes = 0;
             for key in &keys {
                 let key = [&component, &bucket, &scope, &of, key];
-                let value: Option<Vec<u8>> =
-                    sql.row(of_key!("entry.value"), key, |row| row.get(0))?;
+                let value: Option<Vec<u8>> = sql.one(of_key!("entry.value"), key)?;
                 bytes += value.as_ref().map_or(0, Vec::len);
                 if bytes > bytes_max {
                     return Ok(None);
@@ -66,7 +64,7 @@ impl Store {
         key: &str,
     ) -> Result<Option<u64>, ReadError> {
         let key = key_of(place, key);
-        self.point_read(move |sql| sql.row(of_key!("length(entry.value)"), key, |row| row.uint(0)))
+        self.point_read(move |sql| sql.one::<u64>(of_key!("length(entry.value)"), key))
             .await
     }
 
@@ -81,19 +79,18 @@ impl Store {
         // No key is empty, so all are after the empty one.
         let after = after.unwrap_or_default().to_owned();
         self.read(move |sql| {
-            sql.rows(
+            sql.all(
                 "SELECT entry.key FROM buckets JOIN bucket_entries entry ON entry.bucket = \
-                 buckets.id WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = \
-                 ?4 AND entry.key > ?5 ORDER BY entry.key LIMIT ?6",
-                params![
-                    place.component,
-                    place.bucket,
-                    scope_name(place.scope),
-                    place.of,
-                    after,
-                    rows(limit)
+                 buckets.id WHERE component = :component AND buckets.bucket = :bucket AND scope = \
+                 :scope AND of = :owner AND entry.key > :key ORDER BY entry.key LIMIT :limit",
+                named![
+                    component = place.component,
+                    bucket = place.bucket,
+                    scope = scope_name(place.scope),
+                    owner = place.of,
+                    key = after,
+                    limit
                 ],
-                |row| row.get(0),
             )
         })
         .await
@@ -103,19 +100,18 @@ impl Store {
     pub async fn bucket_size(&self, place: &BucketPlace) -> Result<BucketSize, ReadError> {
         let [component, bucket, scope, of, _] = key_of(place, "");
         let held = self.point_read(move |sql| {
-            sql.row(
-                "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = \
-                 ?3 AND of = ?4",
-                [component, bucket, scope, of],
-                |row| {
-                    Ok(BucketSize {
-                        keys: row.uint(0)?,
-                        bytes: row.uint(1)?,
-                    })
-                },
-            )
+            let text = "SELECT keys, bytes FROM buckets WHERE component = :component AND bucket = \
+                        :bucket AND scope = :scope AND of = :owner";
+            let params = named![component, bucket, scope, owner = of];
+            sql.one(text, params)
         });
-        Ok(held.await?.unwrap_or_default())
+        let held: Option<(u64, u64)> = held.await?;
+        Ok(
+            held.map_or_else(BucketSize::default, |(keys, bytes)| BucketSize {
+                keys,
+                bytes,
+            }),
+        )
     }
 }
 

@@ -39,11 +39,7 @@ impl Store {
             let name = user.clone();
             let text = "SELECT g.id, g.path FROM access a CROSS JOIN agents g ON g.id = a.agent \
                         WHERE a.user_id = ?1";
-            let agents: Vec<(String, String)> = self
-                .read(move |sql| {
-                    sql.rows(text, [name.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-                })
-                .await?;
+            let agents: Vec<(String, String)> = self.read(move |sql| sql.all(text, [name])).await?;
             let unseen = agents.into_iter().filter(|agent| !sees(&agent.1));
             hidden.extend(unseen.map(|agent| agent.0));
         }

@@ -1,10 +1,10 @@
 //! Reads of components as they were admitted.
 
 use super::ReadError;
-use crate::event_row::{self, event_columns};
-use crate::sql::Sql;
+use crate::event_row::EVENT_COLUMNS;
+use crate::sql::{self, Sql, text};
 use crate::store::Store;
-use domain::event::{ComponentAdmitted, Event};
+use domain::event::{ComponentAdmitted, Event, Recorded};
 
 impl Store {
     /// Returns the newest admission of each of these components that was ever admitted.
@@ -23,18 +23,18 @@ impl Store {
 pub(crate) fn newest_admissions(
     sql: &Sql<'_>,
     components: &[String],
-) -> rusqlite::Result<Vec<ComponentAdmitted>> {
+) -> sql::Result<Vec<ComponentAdmitted>> {
     let mut admissions = Vec::with_capacity(components.len());
     for component in components {
-        let text = concat!(
+        let text = text!(
             "SELECT ",
-            event_columns!(),
+            EVENT_COLUMNS,
             " FROM events WHERE kind = 'component.admitted.v1' AND \
              json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
              ORDER BY position DESC LIMIT 1"
         );
         let newest = sql
-            .row(text, [component], event_row::read)?
+            .one::<Recorded>(text, [component])?
             .and_then(|recorded| recorded.event);
         if let Some(Event::ComponentAdmitted(admitted)) = newest {
             admissions.push(admitted);

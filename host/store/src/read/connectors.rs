@@ -1,36 +1,41 @@
 //! Reads of connector keys: the names by which services know the users.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit as rows};
+use crate::sql::{args, named, row, select};
 use crate::store::Store;
 use domain::id::{ConnectorId, Stream};
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
-/// A connector key and its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectorRow {
-    /// The name by which the service knows the user.
-    pub key: ConnectorKey,
-    /// The user.
-    pub user: UserId,
-    /// Since when.
-    pub bound_at: Timestamp,
+row! {
+    /// A connector key and its user.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ConnectorRow from "connector_keys" {
+        /// The name by which the service knows the user.
+        pub key: ConnectorKey,
+        /// The user.
+        pub user: UserId = "user_id",
+        /// Since when.
+        pub bound_at: Timestamp,
+    }
 }
 
-/// A visitor of a chat, who has a place in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VisitorRow {
-    /// Their connector key.
-    pub key: ConnectorKey,
-    /// The user that they are.
-    pub user: UserId,
-    /// Since when they have the place.
-    pub bound_at: Timestamp,
-    /// The last time at which something happened in a session of theirs; none while they have none.
-    pub active_at: Option<Timestamp>,
+row! {
+    /// A visitor of a chat, who has a place in it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct VisitorRow from "connector_keys k" {
+        /// Their connector key.
+        pub key: ConnectorKey = "k.key",
+        /// The user that they are.
+        pub user: UserId = "k.user_id",
+        /// Since when they have the place.
+        pub bound_at: Timestamp = "k.bound_at",
+        /// The last time at which something happened in a session of theirs; none while they have
+        /// none.
+        pub active_at: Option<Timestamp> =
+            "(SELECT max(s.updated_at) FROM sessions s WHERE s.user_id = k.user_id)",
+    }
 }
 
 impl Store {
@@ -44,21 +49,16 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<VisitorRow>, ReadError> {
         let connector = connector.to_string();
-        let users = format!("{prefix}*");
+        let prefix = prefix.to_owned();
         self.read(move |sql| {
             // The semicolon is the sign after the colon.
-            let text = "SELECT k.key, k.user_id, k.bound_at, (SELECT max(s.updated_at) FROM \
-                        sessions s WHERE s.user_id = k.user_id) AS active FROM connector_keys k \
-                        WHERE k.key >= ?1 || ':' AND k.key < ?1 || ';' AND k.user_id GLOB ?2 ORDER \
-                        BY active IS NOT NULL, coalesce(active, k.bound_at), k.key LIMIT ?3";
-            sql.rows(text, params![connector, users, rows(limit)], |row| {
-                Ok(VisitorRow {
-                    key: row.id(0)?,
-                    user: row.id(1)?,
-                    bound_at: Timestamp(row.uint(2)?),
-                    active_at: row.uint_opt(3)?.map(Timestamp),
-                })
-            })
+            let text = select!(
+                VisitorRow,
+                "WHERE k.key >= :key || ':' AND k.key < :key || ';' AND substr(k.user_id, 1, \
+                 length(:prefix)) = :prefix ORDER BY active_at IS NOT NULL, coalesce(active_at, \
+                 k.bound_at), k.key LIMIT :limit"
+            );
+            sql.all(text, named![key = connector, prefix, limit])
         })
         .await
     }
@@ -74,7 +74,7 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1 AND \
                         kind = 'connector.received.v1' AND time >= ?2";
-            sql.number(text, params![stream, int(since.0)])
+            sql.number(text, args![stream, since])
         })
         .await
     }
@@ -85,14 +85,8 @@ impl Store {
         key: &ConnectorKey,
     ) -> Result<Option<ConnectorRow>, ReadError> {
         let key = key.to_string();
-        self.point_read(move |sql| {
-            sql.row(
-                "SELECT key, user_id, bound_at FROM connector_keys WHERE key = ?1",
-                [key],
-                read,
-            )
-        })
-        .await
+        self.point_read(move |sql| sql.one(select!(ConnectorRow, "WHERE key = ?1"), [key]))
+            .await
     }
 
     /// The connector keys of a user, in the order of their texts, at most `limit`.
@@ -103,18 +97,9 @@ impl Store {
     ) -> Result<Vec<ConnectorRow>, ReadError> {
         let user = user.clone();
         self.point_read(move |sql| {
-            let text = "SELECT key, user_id, bound_at FROM connector_keys WHERE user_id = ?1 ORDER \
-                        BY key LIMIT ?2";
-            sql.rows(text, params![user.as_str(), rows(limit)], read)
+            let text = select!(ConnectorRow, "WHERE user_id = ?1 ORDER BY key LIMIT ?2");
+            sql.all(text, args![user, limit])
         })
         .await
     }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<ConnectorRow> {
-    Ok(ConnectorRow {
-        key: row.id(0)?,
-        user: row.id(1)?,
-        bound_at: Timestamp(row.uint(2)?),
-    })
 }

@@ -1,10 +1,10 @@
 //! Conversations: whose they are, and their sessions among those of a user.
 
 use super::ReadError;
+use crate::sql::args;
 use crate::store::Store;
 use domain::id::ConversationId;
 use domain::user::UserId;
-use rusqlite::params;
 
 /// The sessions of a user that somebody asks for; all of them by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,11 +28,11 @@ impl Store {
         let user = user.clone();
         self.read(move |sql| {
             let text = "SELECT 1 FROM sessions WHERE user_id = ?1 AND conversation = ?2";
-            if sql.exists(text, params![user.as_str(), conversation.to_string()])? {
+            if sql.exists(text, args![user, conversation])? {
                 return Ok(false);
             }
             let text = "SELECT 1 FROM sessions WHERE conversation = ?1";
-            sql.exists(text, [conversation.to_string()])
+            sql.exists(text, [conversation])
         })
         .await
     }

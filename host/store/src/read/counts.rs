@@ -1,7 +1,7 @@
 //! Numbers of what is stored, for the operator.
 
 use super::ReadError;
-use crate::sql::Columns;
+use crate::sql;
 use crate::store::Store;
 
 /// Numbers of what is stored, all at one point in time.
@@ -23,8 +23,8 @@ impl Store {
     /// Counts what is stored. The time grows with the number of sessions.
     pub async fn counts(&self) -> Result<Counts, ReadError> {
         self.read(|sql| {
-            let count = |text: &'static str| -> rusqlite::Result<u64> {
-                Ok(sql.row(text, [], |row| row.uint(0))?.unwrap_or_default())
+            let count = |text: &'static str| -> sql::Result<u64> {
+                Ok(sql.one::<u64>(text, [])?.unwrap_or_default())
             };
             Ok(Counts {
                 open_sessions: count("SELECT count(*) FROM sessions WHERE status = 'open'")?,

@@ -1,13 +1,11 @@
 //! Reads about definitions: those that users made, and how much there is of each.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::sql::{self, Cells, FromRow, Json, args, row, select, text};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::event::DefinitionMade;
-use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use std::collections::BTreeMap;
 
 /// Numbers of a definition's agents and sessions that a user may do something with.
@@ -19,22 +17,23 @@ pub struct DefinitionCounts {
     pub sessions: u64,
 }
 
-/// Number and size of all definitions that users made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MadeDefinitionsSize {
-    /// The definitions, with those that fit no template any more.
-    pub definitions: u64,
-    /// Bytes of all that their users said of them.
-    pub bytes: u64,
+row! {
+    /// Number and size of all definitions that users made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct MadeDefinitionsSize from "made_definitions" {
+        /// The definitions, with those that fit no template any more.
+        pub definitions: u64 = "count(*)",
+        /// Bytes of all that their users said of them.
+        pub bytes: u64 = "coalesce(sum(octet_length(own)), 0)",
+    }
 }
 
 impl Store {
     /// Returns the definitions that users made, in the order of their ids, at most `limit`.
     pub async fn made_definitions(&self, limit: usize) -> Result<Vec<DefinitionMade>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT id, user_id, template, own, made_at FROM made_definitions ORDER BY \
-                        id LIMIT ?1";
-            sql.rows(text, [rows(limit)], read)
+            let made: Vec<Made> = sql.all(text!(MADE, "ORDER BY id LIMIT ?1"), [limit])?;
+            Ok(made.into_iter().map(|made| made.0).collect())
         })
         .await
     }
@@ -42,13 +41,8 @@ impl Store {
     /// Returns how much there is of what users made.
     pub async fn made_definitions_size(&self) -> Result<MadeDefinitionsSize, ReadError> {
         self.read(|sql| {
-            let text = "SELECT count(*), coalesce(sum(octet_length(own)), 0) FROM made_definitions";
-            let size = sql.row(text, [], |row| {
-                Ok(MadeDefinitionsSize {
-                    definitions: row.uint(0)?,
-                    bytes: row.uint(1)?,
-                })
-            })?;
+            let text = select!(MadeDefinitionsSize, "");
+            let size: Option<MadeDefinitionsSize> = sql.one(text, [])?;
             Ok(size.unwrap_or_default())
         })
         .await
@@ -61,9 +55,8 @@ impl Store {
     ) -> Result<Option<DefinitionMade>, ReadError> {
         let id = id.0.clone();
         self.point_read(move |sql| {
-            let text = "SELECT id, user_id, template, own, made_at FROM made_definitions WHERE id \
-                        = ?1";
-            sql.row(text, [id], read)
+            let made: Option<Made> = sql.one(text!(MADE, "WHERE id = ?1"), [id])?;
+            Ok(made.map(|made| made.0))
         })
         .await
     }
@@ -77,7 +70,7 @@ impl Store {
             let text = "SELECT position FROM events WHERE stream = 'host' AND kind = \
                         'user.definition.made.v1' AND time = ?2 AND json_extract(CAST(payload AS \
                         TEXT), '$.definition') = ?1";
-            sql.row(text, params![id, int(time.0)], |row| row.uint(0))
+            sql.one::<u64>(text, args![id, time])
         })
         .await
     }
@@ -96,26 +89,30 @@ impl Store {
                             AND sessions.user_id = ?1 AND sessions.status = 'open')) FROM access \
                             CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = \
                             ?1 AND agents.active = 1 GROUP BY 1";
-                sql.rows(text, params![user.as_str()], |row| {
-                    let counts = DefinitionCounts {
-                        agents: row.uint(1)?,
-                        sessions: row.uint(2)?,
-                    };
-                    Ok((DefinitionId(row.get(0)?), counts))
-                })
+                sql.all::<(DefinitionId, u64, u64)>(text, [user])
             })
             .await?;
-        Ok(counted.into_iter().collect())
+        let counted = counted
+            .into_iter()
+            .map(|(id, agents, sessions)| (id, DefinitionCounts { agents, sessions }));
+        Ok(counted.collect())
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<DefinitionMade> {
-    let own: String = row.get(3)?;
-    Ok(DefinitionMade {
-        definition: DefinitionId(row.get(0)?),
-        user_id: row.id(1)?,
-        template: DefinitionId(row.get(2)?),
-        own: serde_json::from_str(&own).map_err(|error| unreadable(3, error.to_string()))?,
-        time: Timestamp(row.uint(4)?),
-    })
+/// The columns of a definition that a user made.
+const MADE: &str = "SELECT id, user_id, template, own, made_at FROM made_definitions ";
+
+/// A definition that a user made, as it is read.
+struct Made(DefinitionMade);
+
+impl FromRow for Made {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self(DefinitionMade {
+            definition: cells.next("id")?,
+            user_id: cells.next("user_id")?,
+            template: cells.next("template")?,
+            own: cells.next::<Json<_>>("own")?.0,
+            time: cells.next("made_at")?,
+        }))
+    }
 }

@@ -1,16 +1,15 @@
 //! The outbox to people outside, and where the replies of a session go.
 
 use super::ReadError;
-use crate::event_row::decode_at;
+use crate::event_row::{StoredEvent, event};
 use crate::projections::deliveries::{TakenPiece, first_missing};
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::sql::{self, Args, Sql, args, int, named, row, select, stored_as_word};
 use crate::store::Store;
 use domain::connector::{CHAT_DELIVERIES_MAX, Choice, DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, Event};
 use domain::id::{DeliveryId, RunId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
-use rusqlite::{Row, params};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -67,6 +66,8 @@ impl DeliveryState {
     }
 }
 
+stored_as_word!(DeliveryState);
+
 impl FromStr for DeliveryState {
     type Err = String;
 
@@ -121,15 +122,18 @@ pub struct DeliveryRow {
     pub position: u64,
 }
 
-/// A piece of a message, by the service's id of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PieceUnderId {
-    /// The service's id.
-    pub service_id: String,
-    /// The message.
-    pub delivery: DeliveryId,
-    /// Number of the piece, from 0.
-    pub piece: u32,
+row! {
+    /// A piece of a message, by the service's id of it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct PieceUnderId from "deliveries d CROSS JOIN json_each(d.service_ids) s" {
+        /// The service's id.
+        pub service_id: String =
+            "CASE s.type WHEN 'object' THEN s.value ->> '$.lost' ELSE s.value END",
+        /// The message.
+        pub delivery: DeliveryId = "d.id",
+        /// Number of the piece, from 0.
+        pub piece: u32 = "s.key",
+    }
 }
 
 impl DeliveryRow {
@@ -177,29 +181,30 @@ pub struct DeliveryCounts {
     pub dead: u64,
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT e.kind, e.payload, d.state, d.attempts, d.piece, d.next_try, d.service_ids, \
-             d.reason, d.updated_at, d.position FROM deliveries d CROSS JOIN events e ON \
-             e.position = d.position ",
-            $rest
-        )
-    };
+row! {
+    /// A delivery as it is stored: what is to be sent stands in the event that queued it.
+    pub(super) struct StoredDelivery
+        from "deliveries d CROSS JOIN events e ON e.position = d.position"
+    {
+        queued: StoredEvent as row,
+        state: DeliveryState = "d.state",
+        attempts: u32 = "d.attempts",
+        piece: u32 = "d.piece",
+        next_try: Timestamp = "d.next_try",
+        service_ids: Vec<TakenPiece> as json = "d.service_ids",
+        reason: Option<String> = "d.reason",
+        updated_at: Timestamp = "d.updated_at",
+        position: u64 = "d.position",
+    }
 }
-
-const OF_CONNECTOR: &str =
-    select!("WHERE d.connector = ?1 AND d.position < ?2 ORDER BY d.position DESC LIMIT ?3");
-const IN_STATE: &str = select!(
-    "WHERE d.connector = ?1 AND d.state = ?4 AND d.position < ?2 ORDER BY d.position DESC LIMIT ?3"
-);
 
 impl Store {
     /// Returns a delivery; none when there is none, or it was erased.
     pub async fn delivery(&self, id: DeliveryId) -> Result<Option<DeliveryRow>, ReadError> {
         self.point_read(move |sql| {
-            let found = sql.row(select!("WHERE d.id = ?1"), [id.0.0], read)?;
-            Ok(found.flatten())
+            let found: Option<StoredDelivery> =
+                sql.one(select!(StoredDelivery, "WHERE d.id = ?1"), [id])?;
+            found.map_or(Ok(None), StoredDelivery::read)
         })
         .await
     }
@@ -210,8 +215,7 @@ impl Store {
         self.point_read(move |sql| {
             let text = "SELECT e.kind, e.payload FROM deliveries d CROSS JOIN events e ON \
                         e.position = d.last WHERE d.id = ?1";
-            let latest = sql.row(text, [id.0.0], |row| decode_at(row, 0))?;
-            Ok(match latest.flatten() {
+            Ok(match event(sql, text, [id])? {
                 Some(Event::DeliveryStarted(started)) => started.edits,
                 Some(Event::DeliverySettled(settled)) => settled.edits,
                 Some(Event::DeliveryRequeued(requeued)) => requeued.edits,
@@ -234,17 +238,17 @@ impl Store {
         let without: Vec<&str> = without.iter().map(ConnectorName::as_str).collect();
         let without = serde_json::json!(without).to_string();
         self.read(move |sql| {
-            let found = sql.rows(
+            read_all(
+                sql,
                 select!(
-                    "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= ?1 \
-                     AND d.connector NOT IN (SELECT value FROM json_each(?3)) AND NOT EXISTS \
-                     (SELECT 1 FROM deliveries s WHERE s.connector = d.connector AND s.chat = \
-                     d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT ?2"
+                    StoredDelivery,
+                    "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= \
+                     :now AND d.connector NOT IN (SELECT value FROM json_each(:without)) AND NOT \
+                     EXISTS (SELECT 1 FROM deliveries s WHERE s.connector = d.connector AND s.chat \
+                     = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT :limit"
                 ),
-                params![int(now.0), rows(limit), without],
-                read,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+                named![now, limit, without],
+            )
         })
         .await
     }
@@ -255,11 +259,10 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, ReadError> {
         self.point_read(move |sql| {
-            sql.row(
+            sql.one::<Timestamp>(
                 "SELECT next_try FROM deliveries WHERE is_first = 1 AND state IN ('queued', \
                  'failed') AND next_try > ?1 ORDER BY next_try LIMIT 1",
-                [int(now.0)],
-                |row| Ok(Timestamp(row.uint(0)?)),
+                [now],
             )
         })
         .await
@@ -273,14 +276,14 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<DeliveryRow>, ReadError> {
         self.read(move |sql| {
-            let found = sql.rows(
+            read_all(
+                sql,
                 select!(
+                    StoredDelivery,
                     "WHERE d.state = 'started' AND d.position > ?1 ORDER BY d.position LIMIT ?2"
                 ),
-                params![int(after), rows(limit)],
-                read,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+                args![after, limit],
+            )
         })
         .await
     }
@@ -295,12 +298,15 @@ impl Store {
         self.read(move |sql| {
             let mut all = Vec::new();
             for run in runs {
-                let found = sql.rows(
-                    select!("WHERE d.run = ?1 ORDER BY d.position LIMIT ?2"),
-                    params![run, rows(limit)],
-                    read,
+                let found = read_all(
+                    sql,
+                    select!(
+                        StoredDelivery,
+                        "WHERE d.run = ?1 ORDER BY d.position LIMIT ?2"
+                    ),
+                    args![run, limit],
                 )?;
-                all.extend(found.into_iter().flatten());
+                all.extend(found);
             }
             Ok(all)
         })
@@ -316,15 +322,15 @@ impl Store {
     ) -> Result<Vec<DeliveryRow>, ReadError> {
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            let found = sql.rows(
+            read_all(
+                sql,
                 select!(
-                    "WHERE d.connector = ?1 AND d.chat = ?2 AND d.position > ?3 ORDER BY \
-                     d.position LIMIT ?4"
+                    StoredDelivery,
+                    "WHERE d.connector = :connector AND d.chat = :chat AND d.position > :after \
+                     ORDER BY d.position LIMIT :limit"
                 ),
-                params![connector.to_string(), chat, int(after), rows(limit)],
-                read,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+                named![connector, chat, after, limit],
+            )
         })
         .await
     }
@@ -341,15 +347,20 @@ impl Store {
         let connector = connector.to_string();
         let before = before.map_or(i64::MAX, int);
         self.read(move |sql| {
-            let found = match state {
-                Some(state) => sql.rows(
-                    IN_STATE,
-                    params![connector, before, rows(limit), state.as_str()],
-                    read,
+            let text = match state {
+                Some(_) => select!(
+                    StoredDelivery,
+                    "WHERE d.connector = :connector AND d.state = :state AND d.position < :before \
+                     ORDER BY d.position DESC LIMIT :limit"
                 ),
-                None => sql.rows(OF_CONNECTOR, params![connector, before, rows(limit)], read),
-            }?;
-            Ok(found.into_iter().flatten().collect())
+                None => select!(
+                    StoredDelivery,
+                    "WHERE d.connector = :connector AND :state IS NULL AND d.position < :before \
+                     ORDER BY d.position DESC LIMIT :limit"
+                ),
+            };
+            let params = named![connector, state, before, limit];
+            read_all(sql, text, params)
         })
         .await
     }
@@ -364,20 +375,14 @@ impl Store {
         let connector = connector.to_string();
         let service_ids = serde_json::json!(service_ids).to_string();
         self.read(move |sql| {
-            sql.rows(
-                "SELECT d.id, s.key, CASE s.type WHEN 'object' THEN s.value ->> '$.lost' ELSE \
-                 s.value END AS service_id FROM deliveries d CROSS JOIN json_each(d.service_ids) s \
-                 WHERE d.position IN (SELECT position FROM deliveries WHERE connector = ?1 ORDER BY \
-                 position DESC LIMIT ?2) AND service_id IN (SELECT value FROM json_each(?3)) ORDER \
-                 BY d.position DESC",
-                params![connector, rows(LOOKED_THROUGH_MAX), service_ids],
-                |row| {
-                    Ok(PieceUnderId {
-                        delivery: DeliveryId(row.digest(0)?),
-                        piece: row.get(1)?,
-                        service_id: row.get(2)?,
-                    })
-                },
+            sql.all(
+                select!(
+                    PieceUnderId,
+                    "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = \
+                     :connector ORDER BY position DESC LIMIT :limit) AND service_id IN (SELECT \
+                     value FROM json_each(:service_ids)) ORDER BY d.position DESC"
+                ),
+                named![connector, limit = LOOKED_THROUGH_MAX, service_ids],
             )
         })
         .await
@@ -398,11 +403,10 @@ impl Store {
     pub async fn waits_for_chat(&self, route: &ReplyRoute) -> Result<bool, ReadError> {
         let ReplyRoute { connector, chat } = route.clone();
         self.point_read(move |sql| {
-            let found = sql.row(
+            let found = sql.one::<u64>(
                 "SELECT 1 FROM deliveries WHERE connector = ?1 AND chat = ?2 AND state IN \
                  ('queued', 'started', 'failed') LIMIT 1",
-                params![connector.to_string(), chat],
-                |row| row.uint(0),
+                args![connector.to_string(), chat],
             )?;
             Ok(found.is_some())
         })
@@ -419,14 +423,18 @@ impl Store {
         self.read(move |sql| {
             Ok(WaitingDeliveries {
                 in_chat: sql.number(
-                    "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = ?1 AND chat \
-                     = ?2 AND state IN ('queued', 'started', 'failed') LIMIT ?3)",
-                    params![connector.to_string(), chat, rows(CHAT_DELIVERIES_MAX)],
+                    "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = :connector \
+                     AND chat = :chat AND state IN ('queued', 'started', 'failed') LIMIT :limit)",
+                    named![
+                        connector = connector.to_string(),
+                        chat,
+                        limit = CHAT_DELIVERIES_MAX
+                    ],
                 )?,
                 of_connector: sql.number(
                     "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = ?1 AND state \
                      IN ('queued', 'started', 'failed') LIMIT ?2)",
-                    params![connector.to_string(), rows(DELIVERIES_MAX)],
+                    args![connector.to_string(), DELIVERIES_MAX],
                 )?,
             })
         })
@@ -443,7 +451,7 @@ impl Store {
             let count = |state: DeliveryState| {
                 sql.number(
                     "SELECT count(*) FROM deliveries WHERE connector = ?1 AND state = ?2",
-                    params![connector, state.as_str()],
+                    args![connector, state.as_str()],
                 )
             };
             Ok(DeliveryCounts {
@@ -467,35 +475,48 @@ pub struct WaitingDeliveries {
     pub of_connector: u64,
 }
 
-/// Reads a delivery; none when it is about to be erased.
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<DeliveryRow>> {
-    let queued = match decode_at(row, 0)? {
-        Some(Event::DeliveryQueued(queued)) => queued,
-        None => return Ok(None),
-        Some(_) => return Err(unreadable(0, "a delivery points to another event")),
-    };
-    let state = row.text(2)?.parse();
-    let taken: Vec<TakenPiece> = row.json(6)?;
-    let lost = (0..)
-        .zip(&taken)
-        .filter(|(_, piece)| piece.lost_for().is_some());
-    Ok(Some(DeliveryRow {
-        delivery: queued.delivery,
-        connector: queued.connector,
-        chat: queued.chat,
-        text: queued.text,
-        choices: queued.choices,
-        without_buttons: queued.without_buttons,
-        cause: queued.cause,
-        state: state.map_err(|error: String| unreadable(2, error))?,
-        attempts: row.get(3)?,
-        piece: row.get(4)?,
-        next_try: Timestamp(row.uint(5)?),
-        lost: lost.map(|(number, _)| number).collect(),
-        service_ids: taken.iter().map(|piece| piece.id().to_owned()).collect(),
-        reason: row.get(7)?,
-        queued: queued.time,
-        updated: Timestamp(row.uint(8)?),
-        position: row.uint(9)?,
-    }))
+impl StoredDelivery {
+    /// Returns the delivery; none when it is about to be erased.
+    pub(super) fn read(self) -> sql::Result<Option<DeliveryRow>> {
+        let queued = self.queued.only(
+            |event| match event {
+                Event::DeliveryQueued(queued) => Some(queued),
+                _ => None,
+            },
+            "a delivery points to another event",
+        )?;
+        let Some(queued) = queued else {
+            return Ok(None);
+        };
+        let taken = self.service_ids;
+        let lost = (0..)
+            .zip(&taken)
+            .filter(|(_, piece)| piece.lost_for().is_some());
+        Ok(Some(DeliveryRow {
+            delivery: queued.delivery,
+            connector: queued.connector,
+            chat: queued.chat,
+            text: queued.text,
+            choices: queued.choices,
+            without_buttons: queued.without_buttons,
+            cause: queued.cause,
+            state: self.state,
+            attempts: self.attempts,
+            piece: self.piece,
+            next_try: self.next_try,
+            lost: lost.map(|(number, _)| number).collect(),
+            service_ids: taken.iter().map(|piece| piece.id().to_owned()).collect(),
+            reason: self.reason,
+            queued: queued.time,
+            updated: self.updated_at,
+            position: self.position,
+        }))
+    }
+}
+
+/// Reads the deliveries that a statement selects, without those that are about to be erased.
+fn read_all(sql: &Sql<'_>, text: &'static str, args: impl Args) -> sql::Result<Vec<DeliveryRow>> {
+    let stored: Vec<StoredDelivery> = sql.all(text, args)?;
+    let read = stored.into_iter().map(StoredDelivery::read);
+    read.filter_map(Result::transpose).collect()
 }

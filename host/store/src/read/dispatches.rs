@@ -3,12 +3,11 @@
 
 use super::ReadError;
 use crate::query::{Query, Rows, Value};
-use crate::sql::{Columns, Sql, limit};
+use crate::sql::{self, Columns, Sql, args};
 use crate::store::Store;
 use domain::dispatch::held::{Held, HeldQueue};
 use domain::dispatch::waits::Waits;
 use domain::id::{AgentId, InputId, RunId, SessionId};
-use rusqlite::params;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -79,11 +78,10 @@ impl Store {
     /// Returns the tree of agents that an input counts against, if delegations wait for room there.
     async fn tree_with_held(&self, input: InputId) -> Result<Option<AgentId>, ReadError> {
         self.point_read(move |sql| {
-            let tree = sql.row(
+            let tree = sql.one::<Option<_>>(
                 "SELECT i.tree FROM inputs i WHERE i.id = ?1 AND EXISTS (SELECT 1 FROM inputs h \
                  WHERE h.tree = i.tree AND h.state = 'waiting' AND h.held > 0)",
-                [input.to_string()],
-                |row| row.id_opt(0),
+                [input],
             )?;
             Ok(tree.flatten())
         })
@@ -95,7 +93,7 @@ impl Store {
     pub async fn waits_for_room(&self, input: InputId) -> Result<bool, ReadError> {
         self.point_read(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE id = ?1 AND held > 0";
-            sql.exists(text, [input.to_string()])
+            sql.exists(text, [input])
         })
         .await
     }
@@ -119,7 +117,7 @@ pub(crate) fn waits_query(session: SessionId) -> Query<'static> {
 }
 
 /// Reads the rows that answer [`waits_query`]. See [`Store::waits_of`].
-pub(crate) fn read_waits(rows: &Rows) -> rusqlite::Result<Vec<Waits>> {
+pub(crate) fn read_waits(rows: &Rows) -> sql::Result<Vec<Waits>> {
     let waits = rows.iter().map(|row| {
         Ok(Waits {
             session: row.id(0)?,
@@ -130,13 +128,12 @@ pub(crate) fn read_waits(rows: &Rows) -> rusqlite::Result<Vec<Waits>> {
 }
 
 /// The topmost agent above one; that agent itself when none is above it.
-pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
-    let top = sql.row(
+pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> sql::Result<AgentId> {
+    let top = sql.one(
         "WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?1 UNION \
          ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = above.parent) \
          SELECT id FROM above WHERE parent IS NULL",
-        [agent.to_string()],
-        |row| row.id(0),
+        [agent],
     )?;
     Ok(top.unwrap_or(agent))
 }
@@ -144,8 +141,8 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId
 /// The query for the number of open dispatches of a tree. Those that wait for room do not count.
 pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
     Query::new(
-        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed') AND (state \
-         = 'claimed' OR held = 0)",
+        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed') AND \
+         (state = 'claimed' OR held = 0)",
         [Value::id(&tree)],
     )
 }
@@ -168,18 +165,15 @@ pub(crate) fn held_query(tree: AgentId) -> Query<'static> {
 }
 
 /// Reads the delegations of a tree that wait for room, and whose callers wait for them.
-fn waiting_for_room(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<Vec<Held>> {
-    sql.rows(
-        "SELECT i.id, i.session, t.run FROM inputs i CROSS JOIN tasks t ON t.input = i.id AND \
-         t.held > 0 CROSS JOIN operations o ON o.id = t.id WHERE i.tree = ?1 AND i.state = \
-         'waiting' AND i.held > 0 ORDER BY i.held DESC, i.position LIMIT ?2",
-        params![tree.to_string(), limit(HELD_MAX)],
-        |row| {
-            Ok(Held {
-                input: row.id(0)?,
-                session: row.id(1)?,
-                by_run: row.id(2)?,
-            })
-        },
-    )
+fn waiting_for_room(sql: &Sql<'_>, tree: AgentId) -> sql::Result<Vec<Held>> {
+    let text = "SELECT i.id, i.session, t.run FROM inputs i CROSS JOIN tasks t ON t.input = i.id \
+                AND t.held > 0 CROSS JOIN operations o ON o.id = t.id WHERE i.tree = ?1 AND \
+                i.state = 'waiting' AND i.held > 0 ORDER BY i.held DESC, i.position LIMIT ?2";
+    let waiting = sql.all(text, args![tree, HELD_MAX])?;
+    let held = waiting.into_iter().map(|(input, session, by_run)| Held {
+        input,
+        session,
+        by_run,
+    });
+    Ok(held.collect())
 }

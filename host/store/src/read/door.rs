@@ -4,7 +4,7 @@
 //! and the session's counts the inputs that wait.
 
 use super::{ReadError, SessionRow};
-use crate::sql::Columns;
+use crate::sql::{named, row, select};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::id::{AgentId, SessionId};
@@ -12,7 +12,6 @@ use domain::path::PathKind;
 use domain::queue::QueueOverride;
 use domain::role::AgentRole;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// A session as far as the acceptance of a message depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,33 +65,42 @@ impl Store {
     ) -> Result<Option<Door>, ReadError> {
         let user = user.clone();
         self.point_read(move |sql| {
-            sql.row(
-                "SELECT sessions.session_type, sessions.queue, sessions.user_id, access.role, \
-                 agents.path, agents.kind, agents.agent ->> '$.definition' FROM sessions CROSS \
-                 JOIN access ON access.agent = sessions.agent AND access.user_id = ?3 CROSS JOIN \
-                 agents ON agents.id = sessions.agent WHERE sessions.id = ?1 AND sessions.agent = \
-                 ?2 AND sessions.status = 'open' AND sessions.purged = 0 AND agents.active = 1 AND \
-                 agents.purged = 0 AND agents.kind IS NOT NULL",
-                params![session.to_string(), agent.to_string(), user.as_str()],
-                |row| read(row, session, agent),
-            )
+            let text = select!(
+                DoorRow,
+                "WHERE s.id = :session AND s.agent = :agent AND a.user_id = :user AND s.status = \
+                 'open' AND s.purged = 0 AND g.active = 1 AND g.purged = 0 AND g.kind IS NOT NULL"
+            );
+            let found: Option<DoorRow> = sql.one(text, named![session, agent, user])?;
+            Ok(found.map(|row| Door {
+                addressee: Addressee {
+                    session,
+                    agent,
+                    session_type: row.session_type,
+                    queue: row.queue,
+                },
+                user_id: row.user_id,
+                role: row.role,
+                path: row.path,
+                kind: row.kind,
+                definition: row.definition,
+            }))
         })
         .await
     }
 }
 
-fn read(row: &Row<'_>, session: SessionId, agent: AgentId) -> rusqlite::Result<Door> {
-    Ok(Door {
-        addressee: Addressee {
-            session,
-            agent,
-            session_type: row.get(0)?,
-            queue: row.json_opt(1)?.unwrap_or_default(),
-        },
-        user_id: row.id(2)?,
-        role: row.id(3)?,
-        path: row.get(4)?,
-        kind: row.id(5)?,
-        definition: DefinitionId(row.get(6)?),
-    })
+row! {
+    struct DoorRow
+        from
+            "sessions s CROSS JOIN access a ON a.agent = s.agent CROSS JOIN agents g ON g.id = \
+             s.agent"
+    {
+        session_type: String = "s.session_type",
+        queue: QueueOverride as json_or_default = "s.queue",
+        user_id: UserId = "s.user_id",
+        role: AgentRole = "a.role",
+        path: String = "g.path",
+        kind: PathKind = "g.kind",
+        definition: DefinitionId = "g.agent ->> '$.definition'",
+    }
 }

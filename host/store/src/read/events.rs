@@ -4,14 +4,13 @@ use super::ReadError;
 use super::blobs::content;
 use super::runs::session_of;
 use crate::commit::Snapshot;
-use crate::event_row::{self, event_columns};
+use crate::event_row::EVENT_COLUMNS;
 use crate::snapshot::unseal;
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::sql::{named, text, unreadable};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, RunId, SessionId, Stream};
-use rusqlite::params;
 
 /// Filter for events. An event has to match every field that is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,37 +34,38 @@ macro_rules! found {
         concat!(
             " FROM events WHERE ",
             $indexed,
-            " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND \
-             (?4 IS NULL OR session = ?4) AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN \
-             ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
+            " AND position > :after AND (:stream IS NULL OR stream = :stream) AND (:run IS NULL OR \
+             run = :run) AND (:session IS NULL OR session = :session) AND (:agent IS NULL OR agent \
+             = :agent) AND (NOT :ledger OR kind IN ('boundary.decided.v1', \
+             'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
             $order,
-            " LIMIT ?6"
+            " LIMIT :limit"
         )
     };
 }
 
 macro_rules! select {
     ($indexed:literal, $order:literal) => {
-        concat!("SELECT ", event_columns!(), found!($indexed, $order))
+        text!("SELECT ", EVENT_COLUMNS, found!($indexed, $order))
     };
 }
 
-const BY_STREAM: &str = select!("stream = ?2", "version");
+const BY_STREAM: &str = select!("stream = :stream", "version");
 /// A session's own stream, and what other streams have about it. Each gives as many positions as
 /// are wanted.
-const BY_SESSION: &str = concat!(
+const BY_SESSION: &str = text!(
     "SELECT ",
-    event_columns!(),
+    EVENT_COLUMNS,
     " FROM events WHERE position IN (SELECT position FROM (SELECT position",
-    found!("stream = 'session/' || ?4", "version"),
+    found!("stream = 'session/' || :session", "version"),
     ") UNION ALL SELECT position FROM (SELECT position",
     found!(
-        "session = ?4 AND stream <> 'session/' || session",
+        "session = :session AND stream <> 'session/' || session",
         "position"
     ),
-    ")) ORDER BY position LIMIT ?6"
+    ")) ORDER BY position LIMIT :limit"
 );
-const BY_AGENT: &str = select!("agent = ?5", "position");
+const BY_AGENT: &str = select!("agent = :agent", "position");
 const BY_LEDGER: &str = select!(
     "kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')",
     "position"
@@ -102,16 +102,8 @@ impl Store {
                 (None, None, None) if ledger => BY_LEDGER,
                 (None, None, None) => BY_POSITION,
             };
-            let params = params![
-                int(after),
-                stream.map(|stream| stream.to_string()),
-                run.map(|run| run.to_string()),
-                session.map(|session| session.to_string()),
-                agent.map(|agent| agent.to_string()),
-                rows(limit),
-                ledger,
-            ];
-            sql.rows(text, params, event_row::read)
+            let params = named![after, stream, run, session, agent, limit, ledger];
+            sql.all(text, params)
         })
         .await
     }
@@ -124,15 +116,14 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                concat!(
-                    "SELECT ",
-                    event_columns!(),
-                    " FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3"
-                ),
-                params![stream.to_string(), int(after_version), rows(limit)],
-                event_row::read,
-            )
+            let text = text!(
+                "SELECT ",
+                EVENT_COLUMNS,
+                " FROM events WHERE stream = :stream AND version > :after ORDER BY version LIMIT \
+                 :limit"
+            );
+            let after = after_version;
+            sql.all(text, named![stream, after, limit])
         })
         .await
     }
@@ -140,12 +131,12 @@ impl Store {
     /// A stream's first event; none of a stream that has no events.
     pub async fn first_of(&self, stream: Stream) -> Result<Option<Recorded>, ReadError> {
         self.point_read(move |sql| {
-            let text = concat!(
+            let text = text!(
                 "SELECT ",
-                event_columns!(),
+                EVENT_COLUMNS,
                 " FROM events WHERE stream = ?1 AND version = 1"
             );
-            sql.row(text, [stream.to_string()], event_row::read)
+            sql.one::<Recorded>(text, [stream.to_string()])
         })
         .await
     }
@@ -154,10 +145,9 @@ impl Store {
     /// Whether its format is still understood is for the caller to say.
     pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
         self.read(move |sql| {
-            let found = sql.row(
+            let found = sql.one::<(u64, _, Vec<u8>)>(
                 "SELECT version, format, state FROM snapshots WHERE stream = ?1",
-                [stream.to_string()],
-                |row| Ok((row.uint(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?)),
+                [stream],
             )?;
             Ok(found.and_then(|(version, format, sealed)| {
                 Some(Snapshot {

@@ -1,14 +1,13 @@
 //! The files of a session.
 
 use super::ReadError;
-use crate::sql::{Columns, int};
+use crate::sql::{self, Cells, FromRow, args, named, select};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::file::{File, SESSION_FILES_MAX};
 use domain::id::SessionId;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// A file that a client handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,18 +20,33 @@ pub struct FileRow {
     pub time: Timestamp,
 }
 
+impl FileRow {
+    const COLUMNS: &str = "digest, name, media_type, bytes, user_id, time";
+    const FROM: &str = "files";
+}
+
+impl FromRow for FileRow {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self {
+            file: File {
+                digest: cells.next("digest")?,
+                name: cells.next("name")?,
+                media_type: cells.next("media_type")?,
+                bytes: cells.next("bytes")?,
+            },
+            user_id: cells.next("user_id")?,
+            time: cells.next("time")?,
+        })
+    }
+}
+
 impl Store {
     /// The files of a session, in the order in which they came: all of them, because a session has
     /// few.
     pub async fn files(&self, session: SessionId) -> Result<Vec<FileRow>, ReadError> {
         self.read(move |sql| {
-            let text = "SELECT digest, name, media_type, bytes, user_id, time FROM files WHERE \
-                        session = ?1 ORDER BY sequence LIMIT ?2";
-            sql.rows(
-                text,
-                params![session.to_string(), int(SESSION_FILES_MAX)],
-                read,
-            )
+            let text = select!(FileRow, "WHERE session = ?1 ORDER BY sequence LIMIT ?2");
+            sql.all(text, args![session, SESSION_FILES_MAX])
         })
         .await
     }
@@ -40,7 +54,7 @@ impl Store {
     /// Returns the number of a session's files.
     pub async fn file_count(&self, session: SessionId) -> Result<u64, ReadError> {
         let text = "SELECT coalesce(max(sequence), 0) FROM files WHERE session = ?1";
-        self.point_read(move |sql| sql.number(text, [session.to_string()]))
+        self.point_read(move |sql| sql.number(text, [session]))
             .await
     }
 
@@ -51,24 +65,9 @@ impl Store {
         digest: Digest,
         count: u64,
     ) -> Result<bool, ReadError> {
-        let text = "SELECT 1 FROM files WHERE session = ?1 AND digest = ?2 AND sequence <= ?3";
-        self.point_read(move |sql| {
-            sql.exists(text, params![session.to_string(), digest.0, int(count)])
-        })
-        .await
+        let text = "SELECT 1 FROM files WHERE session = :session AND digest = :digest AND sequence \
+                    <= :sequence";
+        self.point_read(move |sql| sql.exists(text, named![session, digest, sequence = count]))
+            .await
     }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<FileRow> {
-    let file = File {
-        digest: row.digest(0)?,
-        name: row.get(1)?,
-        media_type: row.get(2)?,
-        bytes: row.uint(3)?,
-    };
-    Ok(FileRow {
-        file,
-        user_id: row.id(4)?,
-        time: Timestamp(row.uint(5)?),
-    })
 }

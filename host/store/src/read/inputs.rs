@@ -1,8 +1,8 @@
 //! The ingress: what waits, what was put aside, what became of each input.
 
 use super::ReadError;
-use crate::event_row::decode_at;
-use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::event_row::StoredEvent;
+use crate::sql::{self, Sql, args, int, named, row, select, text, unreadable};
 use crate::store::Store;
 use domain::connector::ReplyRoute;
 use domain::event::{Event, InputAccepted, InputDead};
@@ -10,7 +10,6 @@ use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// State of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,14 +75,16 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<InputAccepted>, ReadError> {
         let look = move |sql: &Sql<'_>| {
-            let inputs = sql.rows(
-                "SELECT e.kind, e.payload FROM inputs i JOIN events e ON e.position = i.position \
-                 WHERE i.session_number = (SELECT number FROM sessions WHERE id = ?1) AND i.state \
-                 = 'waiting' AND (i.due IS NULL OR i.due <= ?2) ORDER BY i.position LIMIT ?3",
-                params![session.to_string(), int(now.0), rows(limit)],
-                |row| accepted(row, 0),
-            )?;
-            Ok(inputs.into_iter().flatten().collect())
+            let text = text!(
+                "SELECT ",
+                StoredEvent::COLUMNS,
+                " FROM inputs i JOIN events e ON e.position = i.position WHERE i.session_number = \
+                 (SELECT number FROM sessions WHERE id = :session) AND i.state = 'waiting' AND \
+                 (i.due IS NULL OR i.due <= :now) ORDER BY i.position LIMIT :limit"
+            );
+            let stored: Vec<StoredEvent> = sql.all(text, named![session, now, limit])?;
+            let inputs = stored.into_iter().map(accepted);
+            inputs.filter_map(Result::transpose).collect()
         };
         // A look at more may wait for the disk.
         if limit <= 2 * WAITING_INPUTS_MAX {
@@ -99,40 +100,32 @@ impl Store {
         id: InputId,
     ) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
         self.point_read(move |sql| {
-            let found = sql.row(
-                "SELECT e.kind, e.payload, i.state, i.run, i.died, coalesce((SELECT id FROM runs \
-                 WHERE id = i.run AND turn IS NOT NULL), i.begun_run) FROM inputs i JOIN events e \
-                 ON e.position = i.position WHERE i.id = ?1",
-                [id.to_string()],
-                |row| {
-                    Ok((
-                        accepted(row, 0)?,
-                        row.get::<_, String>(2)?,
-                        row.id_opt::<RunId>(3)?,
-                        row.uint_opt(4)?,
-                        row.id_opt::<RunId>(5)?,
-                    ))
-                },
-            )?;
-            let Some((Some(accepted), state, run, died, begun)) = found else {
+            let found: Option<StoredInput> =
+                sql.one(select!(StoredInput, "WHERE i.id = ?1"), [id])?;
+            let Some(input) = found else { return Ok(None) };
+            let Some(accepted) = accepted(input.accepted)? else {
                 return Ok(None);
             };
-            let state = match (state.as_str(), run) {
+            let begun = input.begun;
+            let state = match (input.state.as_str(), input.run) {
                 ("waiting", _) => InputState::Waiting,
                 ("claimed", Some(run)) => InputState::Claimed { run },
                 ("consumed", Some(run)) => InputState::Consumed { run },
-                ("dead", _) => InputState::Dead {
-                    reason: reason(sql, died)?,
+                ("dead", run) => InputState::Dead {
+                    reason: reason(sql, input.died)?,
                     run: begun.or(run),
                     begun: begun.is_some(),
                 },
-                ("cancelled", _) => InputState::Cancelled {
+                ("cancelled", run) => InputState::Cancelled {
                     run: begun.or(run),
                     begun: begun.is_some(),
                 },
                 ("dropped", _) => InputState::Dropped,
                 (other, _) => {
-                    return Err(unreadable(2, format!("`{other}` is no state of an input")));
+                    return Err(unreadable(
+                        "state",
+                        format!("`{other}` is no state of an input"),
+                    ));
                 }
             };
             Ok(Some((accepted, state)))
@@ -152,24 +145,19 @@ impl Store {
         let user = user.clone();
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            let found = sql.rows(
-                "SELECT i.position, e.kind, e.payload FROM sessions s CROSS JOIN inputs i ON \
-                 i.session = s.id CROSS JOIN events e ON e.position = i.position WHERE s.user_id = \
-                 ?1 AND i.connector = ?2 AND i.chat = ?3 AND i.position > ?4 ORDER BY i.position \
-                 LIMIT ?5",
-                params![
-                    user.as_str(),
-                    connector.as_str(),
-                    chat,
-                    int(after),
-                    rows(limit)
-                ],
-                |row| Ok((row.uint(0)?, accepted(row, 1)?)),
-            )?;
-            let there = |(position, accepted): (u64, Option<InputAccepted>)| {
-                accepted.map(|accepted| (position, accepted))
-            };
-            Ok(found.into_iter().filter_map(there).collect())
+            let text = text!(
+                "SELECT i.position, ",
+                StoredEvent::COLUMNS,
+                " FROM sessions s CROSS JOIN inputs i ON i.session = s.id CROSS JOIN events e ON \
+                 e.position = i.position WHERE s.user_id = :user AND i.connector = :connector AND \
+                 i.chat = :chat AND i.position > :after ORDER BY i.position LIMIT :limit"
+            );
+            let params = named![user, connector, chat, after, limit];
+            let found: Vec<(u64, StoredEvent)> = sql.all(text, params)?;
+            let there = found
+                .into_iter()
+                .map(|(position, event)| Ok(accepted(event)?.map(|accepted| (position, accepted))));
+            there.filter_map(Result::transpose).collect()
         })
         .await
     }
@@ -177,11 +165,7 @@ impl Store {
     /// The session of an input, and the position of the event that accepted it.
     pub async fn input_position(&self, id: InputId) -> Result<Option<(SessionId, u64)>, ReadError> {
         self.point_read(move |sql| {
-            sql.row(
-                "SELECT session, position FROM inputs WHERE id = ?1",
-                [id.to_string()],
-                |row| Ok((row.id(0)?, row.uint(1)?)),
-            )
+            sql.one::<(_, u64)>("SELECT session, position FROM inputs WHERE id = ?1", [id])
         })
         .await
     }
@@ -194,16 +178,14 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<DeadInput>, ReadError> {
         self.read(move |sql| {
-            let inputs = sql.rows(
-                "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
-                 = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
-                 i.position JOIN events d ON d.position = i.died WHERE i.state = 'dead' AND i.died \
-                 < ?2 ORDER BY i.died DESC LIMIT ?1",
-                [rows(limit), before.map_or(i64::MAX, int)],
-                dead_input,
-            )?;
-            Ok(inputs.into_iter().flatten().collect())
+            let text = select!(
+                StoredDeath,
+                "WHERE i.state = 'dead' AND i.died < ?2 ORDER BY i.died DESC LIMIT ?1"
+            );
+            let before = before.map_or(i64::MAX, int);
+            let found: Vec<StoredDeath> = sql.all(text, args![limit, before])?;
+            let read = found.into_iter().map(StoredDeath::read);
+            read.filter_map(Result::transpose).collect()
         })
         .await
     }
@@ -211,57 +193,84 @@ impl Store {
     /// Returns a dead letter; none when there is no such input, or it is not one.
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
-            let found = sql.row(
-                "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
-                 = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
-                 i.position JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = \
-                 'dead'",
-                [id.to_string()],
-                dead_input,
-            )?;
-            Ok(found.flatten())
+            let text = select!(StoredDeath, "WHERE i.id = ?1 AND i.state = 'dead'");
+            let found: Option<StoredDeath> = sql.one(text, [id])?;
+            found.map_or(Ok(None), StoredDeath::read)
         })
         .await
     }
 }
 
-fn dead_input(row: &Row<'_>) -> rusqlite::Result<Option<DeadInput>> {
-    let Some((accepted, dead)) = accepted(row, 0)?.zip(dead(row, 2)?) else {
-        return Ok(None);
-    };
-    let begun: Option<RunId> = row.id_opt(6)?;
-    Ok(Some(DeadInput {
-        dead,
-        accepted,
-        agent: row.id_opt(4)?,
-        run: begun.or(row.id_opt(5)?),
-        begun: begun.is_some(),
-        position: row.uint(7)?,
-    }))
-}
-
-fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {
-    let dead = sql.row(
-        "SELECT kind, payload FROM events WHERE position = ?1",
-        [died.map(int)],
-        |row| dead(row, 0),
-    )?;
-    Ok(dead.flatten().map(|dead| dead.reason).unwrap_or_default())
-}
-
-fn accepted(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputAccepted>> {
-    match decode_at(row, column)? {
-        Some(Event::InputAccepted(accepted)) => Ok(Some(accepted)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(column, "an input points to another event")),
+row! {
+    /// An input as it is stored: what it says stands in the event that accepted it.
+    struct StoredInput from "inputs i JOIN events e ON e.position = i.position" {
+        accepted: StoredEvent as row,
+        state: String = "i.state",
+        run: Option<RunId> = "i.run",
+        died: Option<u64> = "i.died",
+        /// The last run that had taken it in and left a turn.
+        begun: Option<RunId> = "coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS NOT \
+                                NULL), i.begun_run)",
     }
 }
 
-fn dead(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputDead>> {
-    match decode_at(row, column)? {
-        Some(Event::InputDead(dead)) => Ok(Some(dead)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(column, "a dead input points to another event")),
+row! {
+    /// A dead letter as it is stored.
+    struct StoredDeath
+        from
+            "inputs i JOIN events e ON e.position = i.position JOIN events d ON d.position = \
+             i.died"
+    {
+        accepted: StoredEvent as row,
+        dead: StoredEvent as row = "d.kind, d.payload",
+        agent: Option<AgentId> = "(SELECT agent FROM sessions WHERE id = i.session)",
+        run: Option<RunId> = "i.run",
+        begun: Option<RunId> = "coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS NOT \
+                                NULL), i.begun_run)",
+        died: u64 = "i.died",
     }
+}
+
+impl StoredDeath {
+    /// Returns the dead letter; none when it is about to be erased.
+    fn read(self) -> sql::Result<Option<DeadInput>> {
+        let Some((accepted, dead)) = accepted(self.accepted)?.zip(dead(self.dead)?) else {
+            return Ok(None);
+        };
+        Ok(Some(DeadInput {
+            dead,
+            accepted,
+            agent: self.agent,
+            run: self.begun.or(self.run),
+            begun: self.begun.is_some(),
+            position: self.died,
+        }))
+    }
+}
+
+fn reason(sql: &Sql<'_>, died: Option<u64>) -> sql::Result<String> {
+    let text = "SELECT kind, payload FROM events WHERE position = ?1";
+    let stored = sql.one(text, [died])?;
+    let dead = stored.map_or(Ok(None), dead)?;
+    Ok(dead.map(|dead| dead.reason).unwrap_or_default())
+}
+
+fn accepted(stored: StoredEvent) -> sql::Result<Option<InputAccepted>> {
+    stored.only(
+        |event| match event {
+            Event::InputAccepted(accepted) => Some(accepted),
+            _ => None,
+        },
+        "an input points to another event",
+    )
+}
+
+fn dead(stored: StoredEvent) -> sql::Result<Option<InputDead>> {
+    stored.only(
+        |event| match event {
+            Event::InputDead(dead) => Some(dead),
+            _ => None,
+        },
+        "a dead input points to another event",
+    )
 }

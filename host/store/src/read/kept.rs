@@ -3,7 +3,7 @@
 
 use super::ReadError;
 use crate::projections::scope_name;
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, Sql};
 use crate::store::Store;
 use domain::grant::BucketScope;
 
@@ -56,26 +56,17 @@ pub struct KeptDefinition {
 }
 
 /// Returns all that is kept under names.
-pub(crate) fn kept(sql: &Sql<'_>) -> rusqlite::Result<Kept> {
+pub(crate) fn kept(sql: &Sql<'_>) -> sql::Result<Kept> {
     Ok(Kept {
         buckets: buckets(sql)?,
-        connectors: sql.rows(
-            "SELECT substr(key, 1, instr(key, ':') - 1), count(*) FROM connector_keys GROUP BY 1",
-            [],
-            |row| {
-                Ok(KeptConnector {
-                    name: row.get(0)?,
-                    keys: row.uint(1)?,
-                })
-            },
-        )?,
+        connectors: connectors(sql)?,
         definitions: definitions(sql)?,
         users: sql.number("SELECT count(*) FROM user_storage", [])?,
     })
 }
 
 /// Returns all buckets that have keys.
-fn buckets(sql: &Sql<'_>) -> rusqlite::Result<Vec<KeptBucket>> {
+fn buckets(sql: &Sql<'_>) -> sql::Result<Vec<KeptBucket>> {
     let scopes = [
         BucketScope::Component,
         BucketScope::User,
@@ -84,41 +75,55 @@ fn buckets(sql: &Sql<'_>) -> rusqlite::Result<Vec<KeptBucket>> {
     ];
     let mut kept = Vec::new();
     for scope in scopes {
-        kept.extend(sql.rows(
-            "SELECT component, bucket, SUM(keys) FROM buckets WHERE scope = ?1 AND keys > 0 \
-             GROUP BY component, bucket ORDER BY component, bucket",
+        let found = sql.all::<(String, String, u64)>(
+            "SELECT component, bucket, SUM(keys) FROM buckets WHERE scope = ?1 AND keys > 0 GROUP \
+             BY component, bucket ORDER BY component, bucket",
             [scope_name(scope)],
-            |row| {
-                Ok(KeptBucket {
-                    component: row.get(0)?,
-                    bucket: row.get(1)?,
+        )?;
+        kept.extend(
+            found
+                .into_iter()
+                .map(|(component, bucket, keys)| KeptBucket {
+                    component,
+                    bucket,
                     scope,
-                    keys: row.uint(2)?,
-                })
-            },
-        )?);
+                    keys,
+                }),
+        );
     }
     Ok(kept)
 }
 
+fn connectors(sql: &Sql<'_>) -> sql::Result<Vec<KeptConnector>> {
+    let found = sql.all(
+        "SELECT substr(key, 1, instr(key, ':') - 1), count(*) FROM connector_keys GROUP BY 1",
+        [],
+    )?;
+    let kept = found.into_iter();
+    Ok(kept
+        .map(|(name, keys)| KeptConnector { name, keys })
+        .collect())
+}
+
 /// Returns the definitions of living agents, without those that users made.
-fn definitions(sql: &Sql<'_>) -> rusqlite::Result<Vec<KeptDefinition>> {
-    sql.rows(
+fn definitions(sql: &Sql<'_>) -> sql::Result<Vec<KeptDefinition>> {
+    let found = sql.all(
         "SELECT agents.agent ->> '$.definition' AS definition, count(DISTINCT agents.id), \
          count(sessions.id), count(sessions.open_run) FROM agents LEFT JOIN sessions ON \
          sessions.agent = agents.id AND sessions.status = 'open' WHERE agents.active = 1 AND \
          json_valid(agents.agent) AND definition NOT IN (SELECT id FROM made_definitions) GROUP BY \
          1",
         [],
-        |row| {
-            Ok(KeptDefinition {
-                name: row.get(0)?,
-                agents: row.uint(1)?,
-                open_sessions: row.uint(2)?,
-                open_turns: row.uint(3)?,
-            })
-        },
-    )
+    )?;
+    let kept = found
+        .into_iter()
+        .map(|(name, agents, open_sessions, open_turns)| KeptDefinition {
+            name,
+            agents,
+            open_sessions,
+            open_turns,
+        });
+    Ok(kept.collect())
 }
 
 impl Store {

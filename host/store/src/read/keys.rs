@@ -1,13 +1,12 @@
 //! API keys as they are now.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit as rows};
+use crate::sql::{self, Cells, FromRow, Json, args, select};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::key::{self, Ended, KeyId};
 use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
-use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 
 /// An API key without its secret, which only its user has.
@@ -49,21 +48,37 @@ impl KeyRow {
     }
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
-             expires_at, revoked_by, revoked_at, reason FROM api_keys ",
-            $rest
-        )
-    };
+impl KeyRow {
+    const COLUMNS: &str = "id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
+                           expires_at, revoked_by, revoked_at, reason";
+    const FROM: &str = "api_keys";
+}
+
+impl FromRow for KeyRow {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self {
+            id: cells.next("id")?,
+            user: cells.next("user_id")?,
+            name: cells.next("name")?,
+            scopes: cells.next::<Json<_>>("scopes")?.0,
+            hash: cells.next("hash")?,
+            issued_by: cells.next("issued_by")?,
+            issued_with: cells.next("issued_with")?,
+            issued_at: cells.next("issued_at")?,
+            expires_at: cells.next("expires_at")?,
+            revoked: cells
+                .next::<Option<_>>("revoked_by")?
+                .zip(cells.next("revoked_at")?),
+            reason: cells.next("reason")?,
+        })
+    }
 }
 
 impl Store {
     /// Returns a key. A committed revocation is visible to the next read.
     pub async fn key(&self, id: &KeyId) -> Result<Option<KeyRow>, ReadError> {
         let id = id.clone();
-        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.as_str()], read))
+        self.point_read(move |sql| sql.one(select!(KeyRow, "WHERE id = ?1"), [id]))
             .await
     }
 
@@ -78,15 +93,16 @@ impl Store {
         let user = user.cloned();
         let after = after.map(|id| id.as_str().to_owned()).unwrap_or_default();
         self.read(move |sql| match user {
-            Some(user) => sql.rows(
-                select!("WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"),
-                params![user.as_str(), after, rows(limit)],
-                read,
+            Some(user) => sql.all(
+                select!(
+                    KeyRow,
+                    "WHERE user_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+                ),
+                args![user.as_str(), after, limit],
             ),
-            None => sql.rows(
-                select!("WHERE id > ?1 ORDER BY id LIMIT ?2"),
-                params![after, rows(limit)],
-                read,
+            None => sql.all(
+                select!(KeyRow, "WHERE id > ?1 ORDER BY id LIMIT ?2"),
+                args![after, limit],
             ),
         })
         .await
@@ -99,26 +115,9 @@ impl Store {
             sql.number(
                 "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_at IS NULL AND \
                  expires_at > ?2",
-                params![user.as_str(), int(now.0)],
+                args![user, now],
             )
         })
         .await
     }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
-    let revoked_by: Option<UserId> = row.id_opt(9)?;
-    Ok(KeyRow {
-        id: row.id(0)?,
-        user: row.id(1)?,
-        name: row.get(2)?,
-        scopes: row.json(3)?,
-        hash: row.digest(4)?,
-        issued_by: row.id(5)?,
-        issued_with: row.id_opt(6)?,
-        issued_at: Timestamp(row.uint(7)?),
-        expires_at: Timestamp(row.uint(8)?),
-        revoked: revoked_by.zip(row.uint_opt(10)?.map(Timestamp)),
-        reason: row.get(11)?,
-    })
 }

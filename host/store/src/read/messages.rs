@@ -2,11 +2,10 @@
 
 use super::ReadError;
 use super::turns::{holder, span};
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, named};
 use crate::store::Store;
 use domain::id::TurnId;
 use domain::message::{Message, MessageId};
-use rusqlite::params;
 
 /// Messages that are read on the caller's own thread; more of them are read by a thread that reads.
 const GLANCE_MESSAGES_MAX: u64 = 64;
@@ -44,12 +43,7 @@ impl Store {
     }
 }
 
-fn along(
-    sql: &Sql<'_>,
-    head: TurnId,
-    from: MessageId,
-    to: MessageId,
-) -> rusqlite::Result<Vec<Message>> {
+fn along(sql: &Sql<'_>, head: TurnId, from: MessageId, to: MessageId) -> sql::Result<Vec<Message>> {
     let Some(end) = span(sql, head)? else {
         return Ok(Vec::new());
     };
@@ -69,10 +63,10 @@ fn along(
     }
     let mut messages = Vec::new();
     for turn in turns.iter().rev() {
-        messages.extend(sql.rows(
-            "SELECT message FROM messages WHERE run = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id",
-            params![turn.run.to_string(), int(from), int(to)],
-            |row| row.json::<Message>(0),
+        messages.extend(sql.jsons::<Message>(
+            "SELECT message FROM messages WHERE run = :run AND id BETWEEN :from AND :to ORDER BY \
+             id",
+            named![run = turn.run, from, to],
         )?);
     }
     Ok(messages)

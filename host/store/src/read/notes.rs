@@ -2,14 +2,13 @@
 
 use super::ReadError;
 use crate::projections::{NoteDetails, note_position};
-use crate::sql::{Columns, Sql, limit as rows};
+use crate::sql::{self, Sql, args, named, row, select};
 use crate::store::Store;
 use domain::event::Provenance;
 use domain::id::{AgentId, InputId, NoteId, SessionId, TurnId};
 use domain::message::MessageId;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// A note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,47 +33,62 @@ pub struct NoteRow {
     pub time: Timestamp,
 }
 
-/// The place up to which the memory agent of its agent has read a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadingRow {
-    /// The session that is read.
-    pub session: SessionId,
-    /// The session in which the memory agent reads it.
-    pub reader: SessionId,
-    /// The memory agent.
-    pub agent: AgentId,
-    /// The last turn of which something was read.
-    pub through: TurnId,
-    /// The last message that was read: one of that turn.
-    pub through_message: MessageId,
+row! {
+    /// The place up to which the memory agent of its agent has read a session.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct ReadingRow from "readings" {
+        /// The session that is read.
+        pub session: SessionId,
+        /// The session in which the memory agent reads it.
+        pub reader: SessionId,
+        /// The memory agent.
+        pub agent: AgentId,
+        /// The last turn of which something was read.
+        pub through: TurnId,
+        /// The last message that was read: one of that turn.
+        pub through_message: MessageId,
+    }
 }
 
-/// A piece of a session that was handed to a memory agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PieceRow {
-    /// The session that is read.
-    pub session: SessionId,
-    /// The turn that the last message of the piece is of.
-    pub through: TurnId,
+row! {
+    /// A piece of a session that was handed to a memory agent.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct PieceRow from "reading_pieces" {
+        /// The session that is read.
+        pub session: SessionId,
+        /// The turn that the last message of the piece is of.
+        pub through: TurnId,
+    }
 }
 
-macro_rules! note {
-    ($rest:literal) => {
-        concat!(
-            "SELECT r.id, r.note_id, r.note, r.details, r.session, s.user_id, r.untrusted, r.time \
-             FROM recall r JOIN sessions s ON s.id = r.session ",
-            $rest
-        )
-    };
+row! {
+    /// A note as it is stored.
+    struct StoredNote from "recall r JOIN sessions s ON s.id = r.session" {
+        row: u64 = "r.id",
+        note_id: NoteId = "r.note_id",
+        note: String = "r.note",
+        details: NoteDetails as json_or_default = "r.details",
+        session: SessionId = "r.session",
+        user_id: UserId = "s.user_id",
+        untrusted: bool = "r.untrusted",
+        time: Timestamp = "r.time",
+    }
 }
 
-macro_rules! reading {
-    ($rest:literal) => {
-        concat!(
-            "SELECT session, reader, agent, through, through_message FROM readings ",
-            $rest
-        )
-    };
+impl From<StoredNote> for NoteRow {
+    fn from(stored: StoredNote) -> Self {
+        Self {
+            id: stored.note_id,
+            position: note_position(stored.row),
+            text: stored.note,
+            about: stored.details.about,
+            session: stored.session,
+            user_id: stored.user_id,
+            untrusted: stored.untrusted,
+            provenance: stored.details.provenance,
+            time: stored.time,
+        }
+    }
 }
 
 impl Store {
@@ -112,14 +126,14 @@ impl Store {
         let of = of.map(|user| user.as_str().to_owned());
         let first = before.map(|position| crate::projections::recall_rows_of(position).0);
         self.read(move |sql| {
-            sql.rows(
-                note!(
-                    "WHERE r.agent = ?1 AND r.note_id IS NOT NULL AND (?2 IS NULL OR s.user_id = \
-                     ?2) AND (?3 IS NULL OR r.id < ?3) ORDER BY r.id DESC LIMIT ?4"
-                ),
-                params![agent.to_string(), of, first, rows(limit)],
-                read,
-            )
+            let text = select!(
+                StoredNote,
+                "WHERE r.agent = :agent AND r.note_id IS NOT NULL AND (:of IS NULL OR s.user_id = \
+                 :of) AND (:first IS NULL OR r.id < :first) ORDER BY r.id DESC LIMIT :limit"
+            );
+            let params = named![agent, of, first, limit];
+            let notes: Vec<StoredNote> = sql.all(text, params)?;
+            Ok(notes.into_iter().map(NoteRow::from).collect())
         })
         .await
     }
@@ -128,11 +142,10 @@ impl Store {
     pub async fn note_count(&self, agent: AgentId, of: &UserId) -> Result<u64, ReadError> {
         let of = of.as_str().to_owned();
         self.read(move |sql| {
-            let count = sql.row(
+            let count = sql.one::<u64>(
                 "SELECT count(*) FROM recall WHERE agent = ?1 AND user_id = ?2 AND note_id IS NOT \
                  NULL",
-                params![agent.to_string(), of],
-                |row| row.uint(0),
+                args![agent, of],
             )?;
             Ok(count.unwrap_or(0))
         })
@@ -142,10 +155,9 @@ impl Store {
     /// Returns how far a session was read; none if it never was.
     pub async fn reading_of(&self, session: SessionId) -> Result<Option<ReadingRow>, ReadError> {
         self.point_read(move |sql| {
-            sql.row(
-                reading!("WHERE session = ?1"),
+            sql.one(
+                select!(ReadingRow, "WHERE session = ?1"),
                 [session.to_string()],
-                read_reading,
             )
         })
         .await
@@ -154,10 +166,9 @@ impl Store {
     /// Returns what is read in a session of a memory agent.
     pub async fn reading_by(&self, reader: SessionId) -> Result<Option<ReadingRow>, ReadError> {
         self.point_read(move |sql| {
-            sql.row(
-                reading!("WHERE reader = ?1"),
+            sql.one(
+                select!(ReadingRow, "WHERE reader = ?1"),
                 [reader.to_string()],
-                read_reading,
             )
         })
         .await
@@ -168,51 +179,13 @@ impl Store {
     /// Returns the piece of a session that an input carries; none for another input, and for a
     /// session that was purged.
     pub async fn piece_read(&self, input: InputId) -> Result<Option<PieceRow>, ReadError> {
-        self.point_read(move |sql| {
-            sql.row(
-                "SELECT session, through FROM reading_pieces WHERE input = ?1",
-                [input.to_string()],
-                |row| {
-                    Ok(PieceRow {
-                        session: row.id(0)?,
-                        through: TurnId(row.digest(1)?),
-                    })
-                },
-            )
-        })
-        .await
+        self.point_read(move |sql| sql.one(select!(PieceRow, "WHERE input = ?1"), [input]))
+            .await
     }
 }
 
-fn one(sql: &Sql<'_>, agent: AgentId, note: NoteId) -> rusqlite::Result<Option<NoteRow>> {
-    sql.row(
-        note!("WHERE r.note_id = ?1 AND r.agent = ?2"),
-        params![note.to_string(), agent.to_string()],
-        read,
-    )
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<NoteRow> {
-    let details: NoteDetails = row.json_opt(3)?.unwrap_or_default();
-    Ok(NoteRow {
-        id: row.id(1)?,
-        position: note_position(row.uint(0)?),
-        text: row.get(2)?,
-        about: details.about,
-        session: row.id(4)?,
-        user_id: row.id(5)?,
-        untrusted: row.get(6)?,
-        provenance: details.provenance,
-        time: Timestamp(row.uint(7)?),
-    })
-}
-
-fn read_reading(row: &Row<'_>) -> rusqlite::Result<ReadingRow> {
-    Ok(ReadingRow {
-        session: row.id(0)?,
-        reader: row.id(1)?,
-        agent: row.id(2)?,
-        through: TurnId(row.digest(3)?),
-        through_message: row.uint(4)?,
-    })
+fn one(sql: &Sql<'_>, agent: AgentId, note: NoteId) -> sql::Result<Option<NoteRow>> {
+    let text = select!(StoredNote, "WHERE r.note_id = ?1 AND r.agent = ?2");
+    let note: Option<StoredNote> = sql.one(text, args![note, agent])?;
+    Ok(note.map(NoteRow::from))
 }

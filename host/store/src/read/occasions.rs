@@ -1,18 +1,14 @@
 //! Occasions of triggers: those that are open, and the history.
 
 use super::ReadError;
-use crate::event_row::decode_at;
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::event_row::StoredEvent;
+use crate::sql::{self, Args, Sql, args, int, named, row, select, unreadable};
 use crate::store::Store;
-use domain::event::{
-    Event, OccasionAccepted, OccasionFailed, OccasionsSkipped, PostedMessage, TriggerFired,
-    TriggerPosted,
-};
+use domain::event::{Event, OccasionAccepted, OccasionsSkipped, PostedMessage, TriggerFired};
 use domain::id::{OccasionId, SessionId};
 use domain::time::Timestamp;
 use domain::trigger::{Occasion, TriggerName};
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use std::str::FromStr;
 
 /// The state of an occasion.
@@ -125,16 +121,24 @@ impl TriggerRecord {
     }
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT a.kind, a.payload, f.kind, f.payload, p.kind, p.payload, l.kind, l.payload, \
-             o.position, o.state, o.attempts, o.next_try, o.stuck FROM occasions o CROSS JOIN \
-             events a ON a.position = o.position LEFT JOIN events f ON f.position = o.fired LEFT \
-             JOIN events p ON p.position = o.posted LEFT JOIN events l ON l.position = o.failed ",
-            $rest
-        )
-    };
+row! {
+    /// An occasion as it is stored: what it is, and what became of it, stand in events.
+    struct StoredOccasion
+        from
+            "occasions o CROSS JOIN events a ON a.position = o.position LEFT JOIN events f ON \
+             f.position = o.fired LEFT JOIN events p ON p.position = o.posted LEFT JOIN events l \
+             ON l.position = o.failed"
+    {
+        accepted: StoredEvent as row = "a.kind, a.payload",
+        fired: StoredEvent as row = "f.kind, f.payload",
+        posted: StoredEvent as row = "p.kind, p.payload",
+        failed: StoredEvent as row = "l.kind, l.payload",
+        position: u64 = "o.position",
+        state: String = "o.state",
+        attempts: u32 = "o.attempts",
+        next_try: Timestamp = "o.next_try",
+        stuck: bool = "o.stuck",
+    }
 }
 
 impl Store {
@@ -147,17 +151,17 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<OccasionRow>, ReadError> {
         self.read(move |sql| {
-            let found = sql.rows(
+            read_all(
+                sql,
                 select!(
+                    StoredOccasion,
                     "WHERE o.is_first = 1 AND o.next_try <= ?1 AND (o.state = 'fired' OR EXISTS \
                      (SELECT 1 FROM triggers t WHERE t.name = o.trigger_name AND t.enabled = 1 AND \
                      t.paused IS NULL AND (t.open_until IS NULL OR t.open_until <= ?1))) ORDER BY \
                      o.next_try LIMIT ?2"
                 ),
-                params![int(now.0), rows(limit)],
-                read_occasion,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+                args![now, limit],
+            )
         })
         .await
     }
@@ -175,7 +179,7 @@ impl Store {
                            open_until LIMIT 1";
             let mut times = Vec::new();
             for text in [attempt, breaker] {
-                times.extend(sql.row(text, [int(now.0)], |row| row.uint(0))?);
+                times.extend(sql.one::<u64>(text, [now])?);
             }
             Ok(times.into_iter().min().map(Timestamp))
         })
@@ -190,15 +194,15 @@ impl Store {
     ) -> Result<Vec<OccasionRow>, ReadError> {
         let trigger = trigger.to_string();
         self.read(move |sql| {
-            let found = sql.rows(
+            read_all(
+                sql,
                 select!(
+                    StoredOccasion,
                     "WHERE o.trigger_name = ?1 AND o.state IN ('waiting', 'fired') ORDER BY \
                      o.position LIMIT ?2"
                 ),
-                params![trigger, rows(limit)],
-                read_occasion,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+                args![trigger, limit],
+            )
         })
         .await
     }
@@ -219,8 +223,9 @@ impl Store {
     /// Returns an occasion; none when it was never accepted, or erased.
     pub async fn occasion(&self, id: OccasionId) -> Result<Option<OccasionRow>, ReadError> {
         self.point_read(move |sql| {
-            let found = sql.row(select!("WHERE o.id = ?1"), [id.to_string()], read_occasion)?;
-            Ok(found.flatten())
+            let found: Option<StoredOccasion> =
+                sql.one(select!(StoredOccasion, "WHERE o.id = ?1"), [id])?;
+            found.map_or(Ok(None), StoredOccasion::occasion)
         })
         .await
     }
@@ -231,10 +236,9 @@ impl Store {
         session: SessionId,
     ) -> Result<Option<OccasionId>, ReadError> {
         self.point_read(move |sql| {
-            let found = sql.row(
+            let found = sql.one::<Option<String>>(
                 "SELECT max(occasion) FROM occasion_sessions WHERE session = ?1",
-                [session.to_string()],
-                |row| row.get::<_, Option<String>>(0),
+                [session],
             )?;
             Ok(found.flatten().and_then(|id| id.parse().ok()))
         })
@@ -251,93 +255,96 @@ impl Store {
     ) -> Result<Vec<TriggerRecord>, ReadError> {
         let trigger = trigger.to_string();
         self.read(move |sql| {
-            let found = sql.rows(
-                select!(
-                    "WHERE o.trigger_name = ?1 AND o.position < ?2 ORDER BY o.position DESC LIMIT \
-                     ?3"
-                ),
-                params![trigger, before.map_or(i64::MAX, int), rows(limit)],
-                read_record,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+            let text = select!(
+                StoredOccasion,
+                "WHERE o.trigger_name = :trigger AND o.position < :before ORDER BY o.position DESC \
+                 LIMIT :limit"
+            );
+            let before = before.map_or(i64::MAX, int);
+            let params = named![trigger, before, limit];
+            let found: Vec<StoredOccasion> = sql.all(text, params)?;
+            let read = found.into_iter().map(StoredOccasion::record);
+            read.filter_map(Result::transpose).collect()
         })
         .await
     }
 }
 
-/// Reads an entry of a history; none when it is about to be erased.
-fn read_record(row: &Row<'_>) -> rusqlite::Result<Option<TriggerRecord>> {
-    Ok(match decode_at(row, 0)? {
-        Some(Event::OccasionAccepted(accepted)) => {
-            let row = with_outcome(row, accepted)?;
-            Some(TriggerRecord::Occasion(Box::new(row)))
+impl StoredOccasion {
+    /// Returns the entry of a history; none when it is about to be erased.
+    fn record(mut self) -> sql::Result<Option<TriggerRecord>> {
+        match self.accepted.0.take() {
+            Some(Event::OccasionAccepted(accepted)) => {
+                let row = self.with_outcome(accepted)?;
+                Ok(Some(TriggerRecord::Occasion(Box::new(row))))
+            }
+            Some(Event::OccasionsSkipped(skipped)) => Ok(Some(TriggerRecord::Skipped {
+                skipped,
+                position: self.position,
+            })),
+            None => Ok(None),
+            Some(_) => Err(unreadable("kind", "an occasion points to another event")),
         }
-        Some(Event::OccasionsSkipped(skipped)) => Some(TriggerRecord::Skipped {
-            skipped,
-            position: row.uint(8)?,
-        }),
-        None => None,
-        Some(_) => return Err(unreadable(0, "an occasion points to another event")),
-    })
-}
+    }
 
-/// Reads an occasion; none when it is about to be erased.
-fn read_occasion(row: &Row<'_>) -> rusqlite::Result<Option<OccasionRow>> {
-    match decode_at(row, 0)? {
-        Some(Event::OccasionAccepted(accepted)) => with_outcome(row, accepted).map(Some),
-        None => Ok(None),
-        Some(_) => Err(unreadable(0, "an occasion points to another event")),
+    /// Returns the occasion; none when it is about to be erased.
+    fn occasion(self) -> sql::Result<Option<OccasionRow>> {
+        match self.record()? {
+            Some(TriggerRecord::Occasion(row)) => Ok(Some(*row)),
+            None => Ok(None),
+            Some(TriggerRecord::Skipped { .. }) => {
+                Err(unreadable("kind", "an occasion points to another event"))
+            }
+        }
+    }
+
+    fn with_outcome(self, accepted: OccasionAccepted) -> sql::Result<OccasionRow> {
+        let fired = self.fired.only(
+            |event| match event {
+                Event::TriggerFired(fired) => Some(fired),
+                _ => None,
+            },
+            "a firing is another event",
+        )?;
+        let posted = self.posted.only(
+            |event| match event {
+                Event::TriggerPosted(posted) => Some(posted.results),
+                _ => None,
+            },
+            "what was handed over is another event",
+        )?;
+        let last_error = self.failed.only(
+            |event| match event {
+                Event::OccasionFailed(failed) => Some(failed.error),
+                _ => None,
+            },
+            "a failure is another event",
+        )?;
+        Ok(OccasionRow {
+            occasion: accepted.occasion,
+            trigger: accepted.name,
+            what: accepted.what,
+            scheduled: accepted.scheduled,
+            run_by: accepted.run_by,
+            accepted: accepted.time,
+            position: self.position,
+            state: self
+                .state
+                .parse()
+                .map_err(|error: String| unreadable("state", error))?,
+            attempts: self.attempts,
+            not_before: self.next_try,
+            fired: fired.map(Box::new),
+            posted,
+            last_error,
+            stuck: self.stuck,
+        })
     }
 }
 
-fn with_outcome(row: &Row<'_>, accepted: OccasionAccepted) -> rusqlite::Result<OccasionRow> {
-    let state = row.text(9)?.parse();
-    Ok(OccasionRow {
-        occasion: accepted.occasion,
-        trigger: accepted.name,
-        what: accepted.what,
-        scheduled: accepted.scheduled,
-        run_by: accepted.run_by,
-        accepted: accepted.time,
-        position: row.uint(8)?,
-        state: state.map_err(|error: String| unreadable(9, error))?,
-        attempts: row.get(10)?,
-        not_before: Timestamp(row.uint(11)?),
-        fired: fired(row)?.map(Box::new),
-        posted: posted(row)?.map(|posted| posted.results),
-        last_error: failed(row)?.map(|failed| failed.error),
-        stuck: row.get(12)?,
-    })
-}
-
-fn fired(row: &Row<'_>) -> rusqlite::Result<Option<TriggerFired>> {
-    match event_at(row, 2)? {
-        Some(Event::TriggerFired(fired)) => Ok(Some(fired)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(2, "a firing is another event")),
-    }
-}
-
-fn posted(row: &Row<'_>) -> rusqlite::Result<Option<TriggerPosted>> {
-    match event_at(row, 4)? {
-        Some(Event::TriggerPosted(posted)) => Ok(Some(posted)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(4, "what was handed over is another event")),
-    }
-}
-
-fn failed(row: &Row<'_>) -> rusqlite::Result<Option<OccasionFailed>> {
-    match event_at(row, 6)? {
-        Some(Event::OccasionFailed(failed)) => Ok(Some(failed)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(6, "a failure is another event")),
-    }
-}
-
-/// Reads the event whose kind and payload begin at a column; none where there is no row of it.
-fn event_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
-    match row.text_opt(column)? {
-        Some(_) => decode_at(row, column),
-        None => Ok(None),
-    }
+/// Reads the occasions that a statement selects, without those that are about to be erased.
+fn read_all(sql: &Sql<'_>, text: &'static str, args: impl Args) -> sql::Result<Vec<OccasionRow>> {
+    let stored: Vec<StoredOccasion> = sql.all(text, args)?;
+    let read = stored.into_iter().map(StoredOccasion::occasion);
+    read.filter_map(Result::transpose).collect()
 }

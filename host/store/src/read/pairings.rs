@@ -1,36 +1,28 @@
 //! Pairing codes that senders got whom nobody knows.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit as rows};
+use crate::sql::{args, named, row, select};
 use crate::store::Store;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
-use rusqlite::{Row, params};
 
-/// A pairing that was offered and is not settled. It may have expired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairingRow {
-    /// The sender, as the service knows them.
-    pub key: ConnectorKey,
-    /// The sender's name for people.
-    pub name: Option<String>,
-    /// The chat in which the code was told.
-    pub chat: String,
-    /// The code.
-    pub code: String,
-    /// Time of the offer.
-    pub offered: Timestamp,
-    /// Time until which it counts.
-    pub expires: Timestamp,
-}
-
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT key, name, chat, code, offered_at, expires FROM pairings ",
-            $rest
-        )
-    };
+row! {
+    /// A pairing that was offered and is not settled. It may have expired.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct PairingRow from "pairings" {
+        /// The sender, as the service knows them.
+        pub key: ConnectorKey,
+        /// The sender's name for people.
+        pub name: Option<String>,
+        /// The chat in which the code was told.
+        pub chat: String,
+        /// The code.
+        pub code: String,
+        /// Time of the offer.
+        pub offered: Timestamp = "offered_at",
+        /// Time until which it counts.
+        pub expires: Timestamp,
+    }
 }
 
 impl Store {
@@ -42,10 +34,12 @@ impl Store {
     ) -> Result<Option<PairingRow>, ReadError> {
         let code = code.to_owned();
         self.point_read(move |sql| {
-            sql.row(
-                select!("WHERE code = ?1 AND expires > ?2 ORDER BY key LIMIT 1"),
-                params![code, int(now.0)],
-                read,
+            sql.one(
+                select!(
+                    PairingRow,
+                    "WHERE code = ?1 AND expires > ?2 ORDER BY key LIMIT 1"
+                ),
+                args![code, now],
             )
         })
         .await
@@ -54,7 +48,7 @@ impl Store {
     /// Returns the pairing that was offered to a sender, also when it has expired.
     pub async fn pairing_of(&self, key: &ConnectorKey) -> Result<Option<PairingRow>, ReadError> {
         let key = key.to_string();
-        self.point_read(move |sql| sql.row(select!("WHERE key = ?1"), [key], read))
+        self.point_read(move |sql| sql.one(select!(PairingRow, "WHERE key = ?1"), [key]))
             .await
     }
 
@@ -68,15 +62,16 @@ impl Store {
     ) -> Result<Vec<PairingRow>, ReadError> {
         let connector = connector.map(ToString::to_string);
         self.read(move |sql| match connector {
-            Some(connector) => sql.rows(
-                select!("WHERE connector = ?3 AND expires > ?1 ORDER BY expires LIMIT ?2"),
-                params![int(now.0), rows(limit), connector],
-                read,
+            Some(connector) => sql.all(
+                select!(
+                    PairingRow,
+                    "WHERE connector = :connector AND expires > :now ORDER BY expires LIMIT :limit"
+                ),
+                named![now, limit, connector],
             ),
-            None => sql.rows(
-                select!("WHERE expires > ?1 ORDER BY expires LIMIT ?2"),
-                params![int(now.0), rows(limit)],
-                read,
+            None => sql.all(
+                select!(PairingRow, "WHERE expires > ?1 ORDER BY expires LIMIT ?2"),
+                args![now, limit],
             ),
         })
         .await
@@ -89,10 +84,9 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<PairingRow>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                select!("WHERE expires <= ?1 ORDER BY expires LIMIT ?2"),
-                params![int(now.0), rows(limit)],
-                read,
+            sql.all(
+                select!(PairingRow, "WHERE expires <= ?1 ORDER BY expires LIMIT ?2"),
+                args![now, limit],
             )
         })
         .await
@@ -108,20 +102,9 @@ impl Store {
         self.point_read(move |sql| {
             sql.number(
                 "SELECT count(*) FROM pairings WHERE connector = ?1 AND expires > ?2",
-                params![connector, int(now.0)],
+                args![connector, now],
             )
         })
         .await
     }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<PairingRow> {
-    Ok(PairingRow {
-        key: row.id(0)?,
-        name: row.get(1)?,
-        chat: row.get(2)?,
-        code: row.get(3)?,
-        offered: Timestamp(row.uint(4)?),
-        expires: Timestamp(row.uint(5)?),
-    })
 }

@@ -1,15 +1,14 @@
 //! The living hierarchy: the active agents by their paths, with how much each has to do.
 
 use super::ReadError;
-use super::agents::{AgentRow, COLUMNS, columns, read};
-use crate::sql::{Columns, int, limit as rows};
+use super::agents::AgentRow;
+use crate::sql::{self, Cells, FromRow, args, named, row, text};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::residency::Work;
 use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// An active agent with how much it has to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,22 +25,56 @@ pub struct LivingAgent {
     pub work: Work,
 }
 
-/// SQL columns of an agent's work. They are the number of open sessions, the number of open runs,
-/// whether an input waits whose time (?1) has come, and the time of the last arrival.
-macro_rules! work {
-    () => {
-        "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.status = \
-         'open'), (SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
-         sessions.open_run IS NOT NULL), EXISTS (SELECT 1 FROM sessions JOIN inputs ON \
-         inputs.session_number = sessions.number AND inputs.state = 'waiting' AND (inputs.due IS \
-         NULL OR inputs.due <= ?1) WHERE sessions.agent = agents.id), (SELECT \
-         max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)"
-    };
+row! {
+    /// How much an agent has to do by a time, `:now`.
+    struct WorkRow {
+        open_sessions: u64 = "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
+                              sessions.status = 'open')",
+        open_runs: u64 = "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
+                          sessions.open_run IS NOT NULL)",
+        /// True if an input waits whose time has come.
+        is_awaited: bool =
+            "EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session_number = sessions.number \
+             AND inputs.state = 'waiting' AND (inputs.due IS NULL OR inputs.due <= :now) WHERE \
+             sessions.agent = agents.id)",
+        /// Time of the last arrival.
+        last: Option<Timestamp> =
+            "(SELECT max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)",
+    }
 }
 
-macro_rules! select {
+impl WorkRow {
+    fn of_agent_made_at(&self, made: Timestamp) -> Work {
+        Work {
+            is_busy: self.open_runs > 0 || self.is_awaited,
+            last: self.last,
+            made,
+        }
+    }
+}
+
+impl FromRow for LivingAgent {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let (row, role, work): (AgentRow, AgentRole, WorkRow) = FromRow::read(cells)?;
+        Ok(Self {
+            role,
+            open_sessions: work.open_sessions,
+            open_runs: work.open_runs,
+            work: work.of_agent_made_at(row.created_at),
+            row,
+        })
+    }
+}
+
+macro_rules! select_living {
     ($rest:literal) => {
-        concat!("SELECT ", columns!(), ", access.role, ", work!(), $rest)
+        text!(
+            "SELECT ",
+            AgentRow::COLUMNS,
+            ", access.role, ",
+            WorkRow::COLUMNS,
+            $rest
+        )
     };
 }
 
@@ -64,29 +97,23 @@ impl Store {
             // By the index of paths: `0` follows `/`. The path itself is not in the range of what
             // is below it.
             Some(under) => {
-                let text = select!(
+                let text = select_living!(
                     " FROM agents CROSS JOIN access ON access.agent = agents.id AND access.user_id \
-                     = ?2 WHERE agents.active = 1 AND agents.path > ?4 AND agents.path >= ?3 AND \
-                     agents.path < ?3 || '0' AND (agents.path = ?3 OR agents.path >= ?3 || '/') \
-                     ORDER BY agents.path LIMIT ?5"
+                     = :user WHERE agents.active = 1 AND agents.path > :after AND agents.path >= \
+                     :under AND agents.path < :under || '0' AND (agents.path = :under OR \
+                     agents.path >= :under || '/') ORDER BY agents.path LIMIT :limit"
                 );
-                sql.rows(
-                    text,
-                    params![int(now.0), user.as_str(), under, after, rows(limit)],
-                    living,
-                )
+                let params = named![now, user, under, after, limit];
+                sql.all(text, params)
             }
             None => {
-                let text = select!(
+                let text = select_living!(
                     " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE \
-                     access.user_id = ?2 AND agents.active = 1 \
-                     AND agents.path > ?3 ORDER BY agents.path LIMIT ?4"
+                     access.user_id = :user AND agents.active = 1 AND agents.path > :after ORDER \
+                     BY agents.path LIMIT :limit"
                 );
-                sql.rows(
-                    text,
-                    params![int(now.0), user.as_str(), after, rows(limit)],
-                    living,
-                )
+                let params = named![now, user, after, limit];
+                sql.all(text, params)
             }
         })
         .await
@@ -102,17 +129,13 @@ impl Store {
     ) -> Result<Vec<LivingAgent>, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let text = select!(
+            let text = select_living!(
                 " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = \
-                 ?2 AND agents.active = 1 AND agents.parent IS NULL ORDER BY coalesce((SELECT \
+                 :user AND agents.active = 1 AND agents.parent IS NULL ORDER BY coalesce((SELECT \
                  max(s.updated_at) FROM sessions AS s WHERE s.agent = agents.id AND s.user_id = \
-                 ?2), agents.created_at) DESC, agents.id LIMIT ?3"
+                 :user), agents.created_at) DESC, agents.id LIMIT :limit"
             );
-            sql.rows(
-                text,
-                params![int(now.0), user.as_str(), rows(limit)],
-                living,
-            )
+            sql.all(text, named![now, user, limit])
         })
         .await
     }
@@ -120,14 +143,13 @@ impl Store {
     /// Returns the state of an agent's work.
     pub async fn work_of(&self, agent: AgentId, now: Timestamp) -> Result<Option<Work>, ReadError> {
         self.point_read(move |sql| {
-            let text = concat!(
+            let text = text!(
                 "SELECT agents.created_at, ",
-                work!(),
-                " FROM agents WHERE agents.id = ?2"
+                WorkRow::COLUMNS,
+                " FROM agents WHERE agents.id = :agent"
             );
-            sql.row(text, params![int(now.0), agent.to_string()], |row| {
-                work(row, 1, Timestamp(row.uint(0)?))
-            })
+            let work: Option<(Timestamp, WorkRow)> = sql.one(text, named![now, agent])?;
+            Ok(work.map(|(made, work)| work.of_agent_made_at(made)))
         })
         .await
     }
@@ -141,32 +163,8 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT id, user_id FROM sessions WHERE agent = ?1 AND open_run IS NOT NULL \
                         ORDER BY id LIMIT ?2";
-            sql.rows(text, params![agent.to_string(), rows(limit)], |row| {
-                Ok((row.id(0)?, row.id(1)?))
-            })
+            sql.all(text, args![agent, limit])
         })
         .await
     }
-}
-
-fn living(row: &Row<'_>) -> rusqlite::Result<LivingAgent> {
-    let agent = read(row)?;
-    let work = work(row, COLUMNS + 1, agent.created_at)?;
-    Ok(LivingAgent {
-        role: row.id(COLUMNS)?,
-        open_sessions: row.uint(COLUMNS + 1)?,
-        open_runs: row.uint(COLUMNS + 2)?,
-        work,
-        row: agent,
-    })
-}
-
-/// The columns of `work` from one on.
-fn work(row: &Row<'_>, column: usize, made: Timestamp) -> rusqlite::Result<Work> {
-    let is_busy = row.uint(column + 1)? > 0 || row.get::<_, bool>(column + 2)?;
-    Ok(Work {
-        is_busy,
-        last: row.uint_opt(column + 3)?.map(Timestamp),
-        made,
-    })
 }

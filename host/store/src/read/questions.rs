@@ -1,13 +1,12 @@
 //! Questions to people outside that may have no answer yet.
 
 use super::ReadError;
-use super::deliveries::{DeliveryRow, read};
-use crate::sql::{Columns, limit as rows};
+use super::deliveries::{DeliveryRow, StoredDelivery};
+use crate::sql::{self, named, row, select};
 use crate::store::Store;
 use domain::connector::ReplyRoute;
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// The latest questions of a chat among which one is looked for that has no answer.
 const QUESTIONS_LOOKED_AT_MAX: usize = 100;
@@ -29,18 +28,36 @@ pub struct OpenQuestion {
     pub user: UserId,
 }
 
-/// A question is open as long as its run is; whether it has an answer, the session's open questions
-/// say: an approval and a later question of a call have no operation of their own.
-macro_rules! select_question {
-    ($rest:literal) => {
-        concat!(
-            "SELECT e.kind, e.payload, d.state, d.attempts, d.piece, d.next_try, d.service_ids, \
-             d.reason, d.updated_at, d.position, d.operation, r.id, r.session, r.agent, \
-             coalesce(r.user_id, 'local') FROM deliveries d CROSS JOIN events e ON e.position = \
-             d.position CROSS JOIN runs r ON r.id = d.run ",
-            $rest
-        )
-    };
+row! {
+    /// A question is open as long as its run is; whether it has an answer, the session's open
+    /// questions say: an approval and a later question of a call have no operation of their own.
+    struct StoredQuestion
+        from
+            "deliveries d CROSS JOIN events e ON e.position = d.position CROSS JOIN runs r ON r.id \
+             = d.run"
+    {
+        delivery: StoredDelivery as row,
+        operation: OperationId = "d.operation",
+        run: RunId = "r.id",
+        session: SessionId = "r.session",
+        agent: AgentId = "r.agent",
+        user: UserId = "coalesce(r.user_id, 'local')",
+    }
+}
+
+impl StoredQuestion {
+    /// Returns the question with its delivery; none when that is about to be erased.
+    fn read(self) -> sql::Result<Option<OpenQuestion>> {
+        let delivery = self.delivery.read()?;
+        Ok(delivery.map(|delivery| OpenQuestion {
+            delivery,
+            operation: self.operation,
+            run: self.run,
+            session: self.session,
+            agent: self.agent,
+            user: self.user,
+        }))
+    }
 }
 
 impl Store {
@@ -53,22 +70,17 @@ impl Store {
     ) -> Result<Vec<OpenQuestion>, ReadError> {
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            let found = sql.rows(
-                select_question!(
-                    "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = ?1 AND \
-                     chat = ?2 AND operation IS NOT NULL ORDER BY position DESC LIMIT ?3) AND \
-                     d.state <> 'dead' AND r.ended_at IS NULL ORDER BY d.position DESC LIMIT \
-                     ?4"
-                ),
-                params![
-                    connector.as_str(),
-                    chat,
-                    rows(QUESTIONS_LOOKED_AT_MAX),
-                    rows(limit)
-                ],
-                read_question,
-            )?;
-            Ok(found.into_iter().flatten().collect())
+            let text = select!(
+                StoredQuestion,
+                "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = :connector \
+                 AND chat = :chat AND operation IS NOT NULL ORDER BY position DESC LIMIT \
+                 :looked_at) AND d.state <> 'dead' AND r.ended_at IS NULL ORDER BY d.position DESC \
+                 LIMIT :limit"
+            );
+            let params = named![connector, chat, looked_at = QUESTIONS_LOOKED_AT_MAX, limit];
+            let found: Vec<StoredQuestion> = sql.all(text, params)?;
+            let read = found.into_iter().map(StoredQuestion::read);
+            read.filter_map(Result::transpose).collect()
         })
         .await
     }
@@ -79,30 +91,13 @@ impl Store {
         operation: OperationId,
     ) -> Result<Option<OpenQuestion>, ReadError> {
         self.read(move |sql| {
-            let found = sql.row(
-                select_question!(
-                    "WHERE d.operation = ?1 AND r.ended_at IS NULL ORDER BY d.position DESC LIMIT 1"
-                ),
-                [operation.0.0],
-                read_question,
-            )?;
-            Ok(found.flatten())
+            let text = select!(
+                StoredQuestion,
+                "WHERE d.operation = ?1 AND r.ended_at IS NULL ORDER BY d.position DESC LIMIT 1"
+            );
+            let found: Option<StoredQuestion> = sql.one(text, [operation])?;
+            found.map_or(Ok(None), StoredQuestion::read)
         })
         .await
     }
-}
-
-/// Reads a question with its delivery; none when that is about to be erased.
-fn read_question(row: &Row<'_>) -> rusqlite::Result<Option<OpenQuestion>> {
-    let Some(delivery) = read(row)? else {
-        return Ok(None);
-    };
-    Ok(Some(OpenQuestion {
-        operation: OperationId(row.digest(10)?),
-        run: row.id(11)?,
-        session: row.id(12)?,
-        agent: row.id(13)?,
-        user: row.id(14)?,
-        delivery,
-    }))
 }

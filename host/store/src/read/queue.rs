@@ -4,12 +4,12 @@
 use super::ReadError;
 use crate::guard::QueueSeen;
 use crate::query::{Query, Rows, Value};
-use crate::sql::{Columns, int, unreadable};
+use crate::sql::{self, Columns, args, row, select, unreadable};
 use crate::store::Store;
 use domain::id::{InputId, SessionId};
 use domain::queue::{Queue, WaitKind, WaitingInput};
 use domain::time::Timestamp;
-use rusqlite::{Row, params};
+use domain::user::UserId;
 
 /// A session's queue at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +31,16 @@ impl Store {
             let Some(mut seen) = read_standing(&sql.ask(&standing_query(session))?)? else {
                 return Ok(None);
             };
-            let waiting: Vec<WaitingInput<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, user_id FROM inputs WHERE \
-                 session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
-                 'waiting' AND (due IS NULL OR due <= ?2) ORDER BY position",
-                params![session.to_string(), int(now.0)],
-                waiting,
-            )?;
+            let text = select!(
+                WaitingRow,
+                "WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
+                 'waiting' AND (due IS NULL OR due <= ?2) ORDER BY position"
+            );
+            let waiting: Vec<WaitingRow> = sql.all(text, args![session, now])?;
+            let waiting: Vec<WaitingInput<InputId>> = waiting
+                .into_iter()
+                .map(WaitingRow::read)
+                .collect::<sql::Result<_>>()?;
             // Of the rows that were read, so that a guard on them guards what is decided upon.
             seen.queued = waiting
                 .iter()
@@ -60,7 +63,7 @@ impl Store {
         self.point_read(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND \
                         json_extract(waits_for, '$.kind') = 'interrupt'";
-            sql.exists(text, [session.to_string()])
+            sql.exists(text, [session])
         })
         .await
     }
@@ -77,11 +80,11 @@ pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
 }
 
 /// Reads the row that answers [`standing_query`]. None when there is no such session.
-pub(crate) fn read_standing(rows: &Rows) -> rusqlite::Result<Option<QueueSeen>> {
+pub(crate) fn read_standing(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
     let standing = rows.first().map(|row| {
         Ok(QueueSeen {
             run: row.id_opt(0)?,
-            awaits_client: row.column(2)?,
+            awaits_client: row.get(2)?,
             queued: Vec::new(),
             overflow: row.json_opt(1)?.unwrap_or_default(),
         })
@@ -89,13 +92,26 @@ pub(crate) fn read_standing(rows: &Rows) -> rusqlite::Result<Option<QueueSeen>> 
     standing.transpose()
 }
 
-fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingInput<InputId>> {
-    let priority: String = row.get(2)?;
-    Ok(WaitingInput {
-        id: row.id(0)?,
-        arrived: Timestamp(row.uint(1)?),
-        priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
-        user: row.id(4)?,
-        kind: row.json(3)?,
-    })
+row! {
+    /// An input that waits.
+    struct WaitingRow from "inputs" {
+        id: InputId,
+        arrived: Timestamp,
+        priority: String,
+        waits_for: WaitKind as json,
+        user_id: UserId,
+    }
+}
+
+impl WaitingRow {
+    fn read(self) -> sql::Result<WaitingInput<InputId>> {
+        Ok(WaitingInput {
+            id: self.id,
+            arrived: self.arrived,
+            priority: serde_json::from_value(self.priority.into())
+                .map_err(|error| unreadable("priority", error))?,
+            user: self.user_id,
+            kind: self.waits_for,
+        })
+    }
 }

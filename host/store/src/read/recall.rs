@@ -1,15 +1,15 @@
 //! Full-text search over what an agent's threads and notes hold.
 
 use super::ReadError;
+use crate::full_text;
 use crate::projections::{NoteDetails, owner_token};
-use crate::sql::Columns;
+use crate::sql::{self, Json, named, row, text, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, NoteId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
 use domain::message::{Message, MessageId, Role};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// Words of one query; further ones are not looked for.
 const WORDS_MAX: usize = 64;
@@ -55,37 +55,47 @@ pub struct Hit {
     pub time: Timestamp,
 }
 
-/// The columns of a hit.
-macro_rules! hits {
-    ($message:literal, $untrusted:literal, $rest:literal) => {
-        concat!(
-            "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, ",
-            $message,
-            ", ",
-            $untrusted,
-            ", r.note_id, r.details, s.user_id FROM ",
-            $rest
-        )
-    };
-}
-
 /// Messages of committed turns, and notes.
-const ALL: &str = hits!(
-    "m.message",
-    "COALESCE(t.untrusted, FALSE)",
-    "recall_index JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
-     LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
-     WHERE recall_index MATCH ?1 AND (?3 IS NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR \
-     s.status != 'deleted') ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2"
+const ALL: &str = text!(
+    "SELECT ",
+    HitRow::COLUMNS,
+    ", m.message, coalesce(t.untrusted, FALSE) FROM ",
+    full_text::ALL.found,
+    " JOIN sessions s ON s.id = r.session LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m \
+     ON m.run = r.run AND m.id = r.message WHERE ",
+    full_text::ALL.matches,
+    " AND (:of IS NULL OR s.user_id = :of) AND (r.note IS NOT NULL OR s.status != 'deleted') ORDER \
+     BY ",
+    full_text::ALL.rank,
+    ", r.id DESC LIMIT :limit"
 );
-/// Notes only, by an index that has nothing else.
-const NOTES: &str = hits!(
-    "NULL",
-    "FALSE",
-    "notes_index JOIN recall r ON r.id = notes_index.rowid JOIN sessions s ON s.id = r.session \
-     WHERE notes_index MATCH ?1 AND (?3 IS NULL OR s.user_id = ?3) ORDER BY bm25(notes_index, 0.0, \
-     1.0), r.id DESC LIMIT ?2"
+/// Notes only.
+const NOTES: &str = text!(
+    "SELECT ",
+    HitRow::COLUMNS,
+    ", NULL, FALSE FROM ",
+    full_text::NOTES.found,
+    " JOIN sessions s ON s.id = r.session WHERE ",
+    full_text::NOTES.matches,
+    " AND (:of IS NULL OR s.user_id = :of) ORDER BY ",
+    full_text::NOTES.rank,
+    ", r.id DESC LIMIT :limit"
 );
+
+row! {
+    /// A row that was found, without its message.
+    struct HitRow {
+        session: SessionId = "r.session",
+        turn: Option<TurnId> = "r.turn",
+        message: Option<MessageId> = "r.message",
+        untrusted: bool = "r.untrusted",
+        time: Timestamp = "r.time",
+        note: Option<String> = "r.note",
+        note_id: Option<NoteId> = "r.note_id",
+        details: NoteDetails as json_or_default = "r.details",
+        user_id: UserId = "s.user_id",
+    }
+}
 
 /// The place where a recall looks.
 #[derive(Clone, Copy)]
@@ -146,11 +156,16 @@ impl Store {
         let text = place.text;
         self.index_all().await;
         self.read(move |sql| {
-            sql.rows(
-                text,
-                params![expression, limit.min(RECALL_HITS_MAX), of],
-                read,
-            )
+            let limit = limit.min(RECALL_HITS_MAX);
+            let found = sql.all(text, named![words = expression, limit, of])?;
+            found
+                .into_iter()
+                .map(
+                    |(row, message, untrusted): (HitRow, Option<Json<Message>>, bool)| {
+                        hit(row, message.map(|message| message.0), untrusted)
+                    },
+                )
+                .collect()
         })
         .await
     }
@@ -199,31 +214,29 @@ fn is_stop_word(word: &str) -> bool {
         .any(|of_language| of_language.split(' ').any(|stop| stop == word))
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
-    let note: Option<String> = row.get(5)?;
-    let details: NoteDetails = row.json_opt(9)?.unwrap_or_default();
+/// What was found. `is_turn_untrusted` says that of the turn of a message.
+fn hit(row: HitRow, message: Option<Message>, is_turn_untrusted: bool) -> sql::Result<Hit> {
+    let details = row.details;
     let taken_from = details.provenance.and_then(|provenance| provenance.turn);
     // What an agent says rests on all that its turn rests on; what people say is their own.
-    let (text, by_agent, untrusted) = match note {
-        Some(note) => (note, false, row.get(3)?),
-        None => {
-            let message = row.json::<Message>(6)?;
-            (
-                message.text(),
-                message.role != Role::User,
-                message.untrusted,
-            )
-        }
+    let (text, by_agent, untrusted) = match (row.note, message) {
+        (Some(note), _) => (note, false, row.untrusted),
+        (None, Some(message)) => (
+            message.text(),
+            message.role != Role::User,
+            message.untrusted,
+        ),
+        (None, None) => return Err(unreadable("message", "it is not there")),
     };
     Ok(Hit {
         text,
-        turn: row.digest_opt(1)?.map(TurnId).or(taken_from),
-        message: row.uint_opt(2)?,
-        session: row.id(0)?,
-        user_id: row.id(10)?,
-        note: row.id_opt(8)?,
+        turn: row.turn.or(taken_from),
+        message: row.message,
+        session: row.session,
+        user_id: row.user_id,
+        note: row.note_id,
         about: details.about,
-        untrusted: untrusted || (by_agent && row.get::<_, bool>(7)?),
-        time: Timestamp(row.uint(4)?),
+        untrusted: untrusted || (by_agent && is_turn_untrusted),
+        time: row.time,
     })
 }

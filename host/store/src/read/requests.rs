@@ -1,19 +1,20 @@
 //! Requests that are remembered under their keys.
 
 use super::ReadError;
-use crate::sql::{Columns, int};
+use crate::sql::{named, row, select};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::time::Timestamp;
-use rusqlite::params;
 
-/// Request that landed under a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RememberedRequest {
-    /// The digest of the request.
-    pub request: Digest,
-    /// The reply when the same request comes again.
-    pub reply: Vec<u8>,
+row! {
+    /// Request that landed under a key.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RememberedRequest from "idempotency" {
+        /// The digest of the request.
+        pub request: Digest,
+        /// The reply when the same request comes again.
+        pub reply: Vec<u8>,
+    }
 }
 
 impl Store {
@@ -28,16 +29,13 @@ impl Store {
     ) -> Result<Option<RememberedRequest>, ReadError> {
         let source = source.to_owned();
         let key = key.to_owned();
-        let oldest = int(self.keys_since(now).0);
+        let oldest = self.keys_since(now);
         self.point_read(move |sql| {
-            let text = "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND \
-                        time >= ?3";
-            sql.row(text, params![source, key, oldest], |row| {
-                Ok(RememberedRequest {
-                    request: row.digest(0)?,
-                    reply: row.get(1)?,
-                })
-            })
+            let text = select!(
+                RememberedRequest,
+                "WHERE source = :source AND key = :key AND time >= :time"
+            );
+            sql.one(text, named![source, key, time = oldest])
         })
         .await
     }

@@ -2,16 +2,15 @@
 
 use super::recall::any_of;
 use super::{Clearance, ReadError};
+use crate::full_text;
 use crate::guard::ChatWith;
 use crate::query::{Query, Rows, Value};
-use crate::sql::Columns;
+use crate::sql::{self, Columns, named, text};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::persona::PersonaId;
 use domain::routing::FoundMessage;
-use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::params;
 
 /// Messages that are looked at for one choice, the best first.
 const FOUND_MAX: u32 = 200;
@@ -35,7 +34,7 @@ impl Store {
         self.point_read(move |sql| {
             let text = "SELECT sessions.agent, sessions.id FROM turns JOIN sessions ON sessions.id \
                         = turns.session WHERE turns.id = ?1";
-            sql.row(text, [turn.0.0], |row| Ok((row.id(0)?, row.id(1)?)))
+            sql.one(text, [turn])
         })
         .await
     }
@@ -97,29 +96,36 @@ impl Store {
         self.index_all().await;
         self.read(move |sql| {
             let Among { agent, persona } = among;
-            let text = "SELECT r.session, -bm25(recall_index, 0.0, 1.0), r.time FROM recall_index \
-                        JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = \
-                        r.session JOIN agents a ON a.id = s.agent JOIN access ON access.agent = \
-                        s.agent AND access.user_id = ?2 WHERE recall_index MATCH ?1 AND r.turn IS \
-                        NOT NULL AND s.user_id = ?2 AND s.session_type = 'chat' AND s.status = \
-                        'open' AND a.active AND (?3 IS NULL OR s.agent = ?3) AND (?4 IS NULL OR \
-                        s.persona = ?4) AND s.agent NOT IN (SELECT value FROM json_each(?6)) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
-            let persona = persona.as_ref().map(PersonaId::as_str);
-            let params = params![
-                expression,
-                clearance.user(),
-                agent.map(|agent| agent.to_string()),
+            let text = text!(
+                "SELECT r.session, -",
+                full_text::ALL.rank,
+                ", r.time FROM ",
+                full_text::ALL.found,
+                " JOIN sessions s ON s.id = r.session JOIN agents a ON a.id = s.agent JOIN access \
+                 ON access.agent = s.agent AND access.user_id = :user WHERE ",
+                full_text::ALL.matches,
+                " AND r.turn IS NOT NULL AND s.user_id = :user AND s.session_type = 'chat' AND \
+                 s.status = 'open' AND a.active AND (:agent IS NULL OR s.agent = :agent) AND \
+                 (:persona IS NULL OR s.persona = :persona) AND s.agent NOT IN (SELECT value FROM \
+                 json_each(:hidden)) ORDER BY ",
+                full_text::ALL.rank,
+                ", r.id DESC LIMIT :limit"
+            );
+            let params = named![
+                words = expression,
+                user = clearance.user(),
+                agent,
                 persona,
-                FOUND_MAX,
-                clearance.hidden()
+                limit = FOUND_MAX,
+                hidden = clearance.hidden()
             ];
-            sql.rows(text, params, |row| {
-                Ok(FoundMessage {
-                    session: row.id(0)?,
-                    rank: row.get(1)?,
-                    time: Timestamp(row.uint(2)?),
-                })
-            })
+            let found = sql.all(text, params)?;
+            let found = found.into_iter().map(|(session, rank, time)| FoundMessage {
+                session,
+                rank,
+                time,
+            });
+            Ok(found.collect())
         })
         .await
     }
@@ -146,9 +152,8 @@ fn chat_at_query<'q>(user: &'q UserId, turn: &'q TurnId) -> Query<'q> {
 
 fn latest_chat_query(user: &UserId, agent: AgentId) -> Query<'_> {
     let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND user_id = ?2 AND session_type \
-                = 'chat' AND status = 'open' \
-                AND persona IS NULL AND started_by NOT GLOB 'trigger:*' ORDER BY updated_at DESC, \
-                id LIMIT 1";
+                = 'chat' AND status = 'open' AND persona IS NULL AND started_by NOT LIKE \
+                'trigger:%' ORDER BY updated_at DESC, id LIMIT 1";
     Query::new(text, [Value::id(&agent), Value::text(user.as_str())])
 }
 
@@ -156,7 +161,7 @@ fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q>
     let text = "SELECT sessions.agent, sessions.id FROM sessions JOIN agents ON agents.id = \
                 sessions.agent WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND \
                 sessions.session_type = 'chat' AND sessions.status = 'open' AND agents.active AND \
-                sessions.started_by NOT GLOB 'trigger:*' ORDER BY sessions.updated_at DESC, \
+                sessions.started_by NOT LIKE 'trigger:%' ORDER BY sessions.updated_at DESC, \
                 sessions.id LIMIT 1";
     Query::new(
         text,
@@ -165,7 +170,7 @@ fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q>
 }
 
 /// Reads the row that answers [`chat_query`]: the chat and its agent.
-pub(crate) fn read_chat(rows: &Rows) -> rusqlite::Result<Option<(AgentId, SessionId)>> {
+pub(crate) fn read_chat(rows: &Rows) -> sql::Result<Option<(AgentId, SessionId)>> {
     let chat = rows.first().map(|row| Ok((row.id(0)?, row.id(1)?)));
     chat.transpose()
 }

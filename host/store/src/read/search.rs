@@ -2,15 +2,14 @@
 
 use super::recall::any_of;
 use super::{Clearance, ReadError};
-use crate::full_text::is_behind;
+use crate::full_text::{self, is_behind};
 use crate::projections::owner_token;
-use crate::sql::{Columns, limit as rows};
+use crate::sql::{named, row, text};
 use crate::store::Store;
 use crate::writer::Request;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
-use rusqlite::params;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -19,23 +18,25 @@ use tokio::time::timeout;
 /// indexed.
 const WAIT_MS: u64 = 2_000;
 
-/// A message that was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// The message.
-    pub message: Message,
-    /// Its place in its thread.
-    pub place: MessageId,
-    /// The turn that it is of.
-    pub turn: TurnId,
-    /// The session in which it was said.
-    pub session: SessionId,
-    /// Name of that session.
-    pub session_name: Option<String>,
-    /// Its agent.
-    pub agent: AgentId,
-    /// Time of the message.
-    pub time: Timestamp,
+row! {
+    /// A message that was found.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Found {
+        /// The message.
+        pub message: Message as json = "m.message",
+        /// Its place in its thread.
+        pub place: MessageId = "r.message",
+        /// The turn that it is of.
+        pub turn: TurnId = "r.turn",
+        /// The session in which it was said.
+        pub session: SessionId = "r.session",
+        /// Name of that session.
+        pub session_name: Option<String> = "s.name",
+        /// Its agent.
+        pub agent: AgentId = "s.agent",
+        /// Time of the message.
+        pub time: Timestamp = "r.time",
+    }
 }
 
 impl Store {
@@ -59,26 +60,27 @@ impl Store {
         let clearance = clearance.clone();
         self.index_all().await;
         self.read(move |sql| {
-            sql.rows(
-                "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM \
-                 recall_index JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = \
-                 r.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m \
-                 ON m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND r.note IS \
-                 NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND \
-                 s.agent NOT IN (SELECT value FROM json_each(?4)) ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
-                params![expression, clearance.user(), rows(limit), clearance.hidden()],
-                |row| {
-                    Ok(Found {
-                        message: row.json(0)?,
-                        place: row.uint(1)?,
-                        turn: TurnId(row.digest(2)?),
-                        session: row.id(3)?,
-                        session_name: row.get(4)?,
-                        agent: row.id(5)?,
-                        time: Timestamp(row.uint(6)?),
-                    })
-                },
-            )
+            let text = text!(
+                "SELECT ",
+                Found::COLUMNS,
+                " FROM ",
+                full_text::ALL.found,
+                " JOIN sessions s ON s.id = r.session JOIN access a ON a.agent = s.agent AND \
+                 a.user_id = :user_id JOIN messages m ON m.run = r.run AND m.id = r.message WHERE ",
+                full_text::ALL.matches,
+                " AND r.note IS NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR \
+                 s.user_id = :user_id) AND s.agent NOT IN (SELECT value FROM json_each(:hidden)) \
+                 ORDER BY round(",
+                full_text::ALL.rank,
+                ", 1), r.time DESC, r.id DESC LIMIT :limit"
+            );
+            let params = named![
+                words = expression,
+                user_id = clearance.user(),
+                limit,
+                hidden = clearance.hidden()
+            ];
+            sql.all(text, params)
         })
         .await
     }

@@ -1,7 +1,6 @@
 //! Counts of what happened in a session.
 
 use super::ReadError;
-use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::SessionId;
 use std::collections::BTreeMap;
@@ -25,17 +24,15 @@ impl Store {
     pub async fn session_stats(&self, session: SessionId) -> Result<SessionStats, ReadError> {
         self.read(move |sql| {
             let session = session.to_string();
-            let messages = sql.rows(
+            let messages = sql.all::<(String, u64)>(
                 "SELECT m.role, count(*) FROM runs r JOIN messages m ON m.run = r.id WHERE \
                  r.session = ?1 GROUP BY m.role",
                 [&session],
-                |row| Ok((row.get::<_, String>(0)?, row.uint(1)?)),
             )?;
-            let runs = sql.rows(
+            let runs = sql.all::<(Option<String>, u64, u64)>(
                 "SELECT outcome, count(*), coalesce(sum(ended_at - started_at), 0) FROM runs WHERE \
                  session = ?1 GROUP BY outcome",
                 [&session],
-                |row| Ok((row.get::<_, Option<String>>(0)?, row.uint(1)?, row.uint(2)?)),
             )?;
             let mut stats = SessionStats {
                 messages: messages.into_iter().collect(),

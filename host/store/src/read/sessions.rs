@@ -1,8 +1,8 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
 use super::{Clearance, ReadError, UserSessionFilter};
-use crate::event_row::{self, event_columns};
-use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::event_row::EVENT_COLUMNS;
+use crate::sql::{Sql, args, named, row, select, stored_as_word, text};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
@@ -14,7 +14,6 @@ use domain::queue::{Overflow, QueueOverride};
 use domain::session::HISTORY_MAX;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -30,6 +29,8 @@ pub enum SessionStatus {
     /// The session was deleted, and no search finds it.
     Deleted,
 }
+
+stored_as_word!(SessionStatus);
 
 impl SessionStatus {
     const ALL: [Self; 4] = [Self::Open, Self::Completed, Self::Terminated, Self::Deleted];
@@ -82,96 +83,110 @@ pub struct SessionFilter {
     pub pinned: Option<bool>,
 }
 
-/// A session with what is known about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionRow {
-    /// Its id.
-    pub id: SessionId,
-    /// Its agent.
-    pub agent: AgentId,
-    /// `chat`, or a structured type.
-    pub session_type: String,
-    /// A label for people.
-    pub name: Option<String>,
-    /// The turn that it is at; none in an empty thread.
-    pub head: Option<TurnId>,
-    /// Last message of the head turn; 0 in an empty thread.
-    pub head_message: MessageId,
-    /// Number of times that its head has moved.
-    pub revision: u64,
-    /// Its state, a blob; at first that of [`crate::EMPTY_STATE`].
-    pub state: Digest,
-    /// The model that its turns use unless a message says otherwise.
-    pub model: Option<String>,
-    /// Status: tells whether it takes input.
-    pub status: SessionStatus,
-    /// The run that is open.
-    pub open_run: Option<RunId>,
-    /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
-    pub started_by: String,
-    /// The user whom it is for.
-    pub user_id: UserId,
-    /// The conversation that it is a part of.
-    pub conversation: ConversationId,
-    /// Blob with the configuration that it was opened with.
-    pub config: Option<Digest>,
-    /// Time at which it expires.
-    pub expires_at: Option<Timestamp>,
-    /// Time at which it was completed or terminated.
-    pub ended_at: Option<Timestamp>,
-    /// Reason for the termination.
-    pub ended_reason: Option<String>,
-    /// The agent's summary of a completed one; none when it is over
-    /// [`domain::session::SUMMARY_BYTES_MAX`].
-    pub summary: Option<Value>,
-    /// Number of items on its record.
-    pub items: u64,
-    /// Number of client actions that were answered.
-    pub interactions: u64,
-    /// Partial input of the client in the widgets of the open questions, by the questions' ids.
-    pub partial_state: BTreeMap<OperationId, Value>,
-    /// Time of its creation.
-    pub created_at: Timestamp,
-    /// Time at which a run last took up an input, or a turn came.
-    pub updated_at: Timestamp,
-    /// The beginning of the last reply.
-    pub last_snippet: Option<String>,
-    /// Number of inputs that wait, reminders included.
-    pub waiting: u64,
-    /// Time at which it was pinned.
-    pub pinned_at: Option<Timestamp>,
-    /// Attributes noted of it.
-    pub attributes: Map<String, Value>,
-    /// The persona that it is led as.
-    pub persona: Option<PersonaId>,
-    /// The turn that it was forked from.
-    pub base: Option<TurnId>,
-    /// Its own settings of the queue.
-    pub queue: QueueOverride,
-    /// Drops from its queue that no turn has reported.
-    pub overflow: Overflow,
-    /// True if it was purged, or is about to be. Then nothing of it is left except that it existed.
-    pub purged: bool,
-    /// Time from which on its memory agent is to read it; none when it is not.
-    pub memory_due: Option<Timestamp>,
+row! {
+    /// A session with what is known about it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SessionRow from "sessions s" {
+        /// Its id.
+        pub id: SessionId = "s.id",
+        /// Its agent.
+        pub agent: AgentId = "s.agent",
+        /// `chat`, or a structured type.
+        pub session_type: String = "s.session_type",
+        /// A label for people.
+        pub name: Option<String> = "s.name",
+        /// The turn that it is at; none in an empty thread.
+        pub head: Option<TurnId> = "s.head",
+        /// Last message of the head turn; 0 in an empty thread.
+        pub head_message: MessageId = "s.head_message",
+        /// Number of times that its head has moved.
+        pub revision: u64 = "s.revision",
+        /// Its state, a blob; at first that of [`crate::EMPTY_STATE`].
+        pub state: Digest = "s.state",
+        /// The model that its turns use unless a message says otherwise.
+        pub model: Option<String> = "s.model",
+        /// Status: tells whether it takes input.
+        pub status: SessionStatus = "s.status",
+        /// The run that is open.
+        pub open_run: Option<RunId> = "s.open_run",
+        /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
+        pub started_by: String = "s.started_by",
+        /// The user whom it is for.
+        pub user_id: UserId = "s.user_id",
+        /// The conversation that it is a part of.
+        pub conversation: ConversationId = "s.conversation",
+        /// Blob with the configuration that it was opened with.
+        pub config: Option<Digest> = "s.config",
+        /// Time at which it expires.
+        pub expires_at: Option<Timestamp> = "s.expires_at",
+        /// Time at which it was completed or terminated.
+        pub ended_at: Option<Timestamp> = "s.ended_at",
+        /// Reason for the termination.
+        pub ended_reason: Option<String> = "s.ended_reason",
+        /// The agent's summary of a completed one; none when it is over
+        /// [`domain::session::SUMMARY_BYTES_MAX`].
+        pub summary: Option<Value> as json_opt = "s.summary",
+        /// Number of items on its record.
+        pub items: u64 = "s.items",
+        /// Number of client actions that were answered.
+        pub interactions: u64 = "s.interactions",
+        /// Partial input of the client in the widgets of the open questions, by the questions' ids.
+        pub partial_state: BTreeMap<OperationId, Value> as json_or_default = "s.partial_state",
+        /// Time of its creation.
+        pub created_at: Timestamp = "s.created_at",
+        /// Time at which a run last took up an input, or a turn came.
+        pub updated_at: Timestamp = "s.updated_at",
+        /// The beginning of the last reply.
+        pub last_snippet: Option<String> = "s.last_snippet",
+        /// Number of inputs that wait, reminders included.
+        pub waiting: u64 = "(SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND \
+                            i.state = 'waiting')",
+        /// Time at which it was pinned.
+        pub pinned_at: Option<Timestamp> = "s.pinned_at",
+        /// Attributes noted of it.
+        pub attributes: Map<String, Value> as json_or_default = "s.attributes",
+        /// The persona that it is led as.
+        pub persona: Option<PersonaId> = "s.persona",
+        /// The turn that it was forked from.
+        pub base: Option<TurnId> = "s.base",
+        /// Its own settings of the queue.
+        pub queue: QueueOverride as json_or_default = "s.queue",
+        /// Drops from its queue that no turn has reported.
+        pub overflow: Overflow as json_or_default = "s.overflow",
+        /// True if it was purged, or is about to be. Then nothing of it is left except that it
+        /// existed.
+        pub purged: bool = "s.purged",
+        /// Time from which on its memory agent is to read it; none when it is not.
+        pub memory_due: Option<Timestamp> =
+            "(SELECT w.due FROM wakes w WHERE w.subject = s.id AND w.kind = 'memory')",
+    }
 }
 
-/// A session of a user's, as a list of all of them has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserSession {
-    /// The session.
-    pub row: SessionRow,
-    /// True if it holds its agent's slot and waits for its client.
-    pub awaits_client: bool,
+row! {
+    /// A session of a user's, as a list of all of them has it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UserSession from "sessions s" {
+        /// The session.
+        pub row: SessionRow as row,
+        /// True if it holds its agent's slot and waits for its client.
+        pub awaits_client: bool =
+            "EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent AND a.slot = s.id AND \
+             json_extract(a.agent, '$.active_session.phase.status') = 'awaiting_client_action')",
+    }
 }
 
-/// A structured session that has ended, as a history has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedSession {
-    /// The session.
-    pub row: SessionRow,
-    /// True if what is said of its end, its summary or the reason, rests on content from outside.
-    pub untrusted: bool,
+row! {
+    /// A structured session that has ended, as a history has it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct EndedSession from "sessions s" {
+        /// The session.
+        pub row: SessionRow as row,
+        /// True if what is said of its end, its summary or the reason, rests on content from
+        /// outside. A summary without a thread comes from another system, and does.
+        pub untrusted: bool =
+            "(s.summary IS NOT NULL OR s.ended_reason IS NOT NULL) AND coalesce((SELECT \
+             t.untrusted FROM turns t WHERE t.id = s.head), s.summary IS NOT NULL)",
+    }
 }
 
 /// The part of an agent's history that somebody sees.
@@ -184,59 +199,36 @@ pub struct HistoryFilter {
     pub deleted: bool,
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        select!("", $rest)
-    };
-    ($more:literal, $rest:literal) => {
-        concat!(
-            "SELECT id, agent, session_type, name, head, head_message, revision, state, model, \
-             status, open_run, started_by, created_at, updated_at, last_snippet, (SELECT count(*) \
-             FROM inputs WHERE inputs.session_number = sessions.number AND inputs.state = \
-             'waiting'), user_id, conversation, config, expires_at, ended_at, ended_reason, \
-             summary, items, interactions, partial_state, pinned_at, attributes, persona, base, \
-             queue, overflow, purged, (SELECT due FROM wakes WHERE wakes.subject = sessions.id AND \
-             wakes.kind = 'memory')",
-            $more,
-            " FROM sessions ",
-            $rest
-        )
-    };
-}
-
 /// Sessions of an agent that match a filter and one more condition, by a time, the latest first.
 macro_rules! listed {
     ($and:literal, $time:literal) => {
-        concat!(
-            select!(
-                "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
-                 (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) "
-            ),
+        select!(
+            SessionRow,
+            "WHERE s.agent = :agent AND s.status != 'deleted' AND (:user IS NULL OR s.user_id = \
+             :user) AND (:session_type IS NULL OR s.session_type = :session_type) AND (:status IS \
+             NULL OR s.status = :status) ",
             $and,
-            "AND (?5 IS NULL OR ",
+            "AND (:time IS NULL OR ",
             $time,
-            " < ?5 OR (",
+            " < :time OR (",
             $time,
-            " = ?5 AND id > ?6)) ORDER BY ",
+            " = :time AND s.id > :id)) ORDER BY ",
             $time,
-            " DESC, id LIMIT ?7"
+            " DESC, s.id LIMIT :limit"
         )
     };
 }
 
-/// Ended structured sessions of an agent that match one more condition, the latest first, each with
-/// the mark of its thread. A summary without a thread comes from another system, and is marked.
+/// Ended structured sessions of an agent that match one more condition, the latest first.
 macro_rules! ended {
     ($whose:literal) => {
-        concat!(
-            select!(
-                ", (summary IS NOT NULL OR ended_reason IS NOT NULL) AND coalesce((SELECT \
-                 untrusted FROM turns WHERE turns.id = sessions.head), summary IS NOT NULL)",
-                "WHERE agent = ?1 AND "
-            ),
+        select!(
+            EndedSession,
+            "WHERE s.agent = :agent AND ",
             $whose,
-            " AND ended_at IS NOT NULL AND (?6 OR status != 'deleted') AND (?3 IS NULL OR ended_at < ?3 OR \
-             (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
+            " AND s.ended_at IS NOT NULL AND (:deleted OR s.status != 'deleted') AND (:time IS \
+             NULL OR s.ended_at < :time OR (s.ended_at = :time AND s.id > :id)) ORDER BY \
+             s.ended_at DESC, s.id LIMIT :limit"
         )
     };
 }
@@ -244,7 +236,7 @@ macro_rules! ended {
 impl Store {
     /// A session.
     pub async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
-        self.point_read(move |sql| sql.row(select!("WHERE id = ?1"), [id.to_string()], read))
+        self.point_read(move |sql| sql.one(select!(SessionRow, "WHERE s.id = ?1"), [id]))
             .await
     }
 
@@ -264,24 +256,21 @@ impl Store {
                 status,
                 pinned,
             } = filter;
-            let (time, id) = after.map_or((None, String::new()), |(time, id)| {
-                (Some(int(time.0)), id.to_string())
-            });
-            let params = params![
-                agent.to_string(),
-                user.as_ref().map(UserId::as_str),
+            let params = named![
+                agent,
+                user,
                 session_type,
-                status.map(SessionStatus::as_str),
-                time,
-                id,
-                rows(limit)
+                status,
+                time = after.map(|(time, _)| time),
+                id = after.map(|(_, id)| id),
+                limit
             ];
             let text = match pinned {
-                None => listed!("", "updated_at"),
-                Some(false) => listed!("AND pinned_at IS NULL ", "updated_at"),
-                Some(true) => listed!("AND pinned_at IS NOT NULL ", "pinned_at"),
+                None => listed!("", "s.updated_at"),
+                Some(false) => listed!("AND s.pinned_at IS NULL ", "s.updated_at"),
+                Some(true) => listed!("AND s.pinned_at IS NOT NULL ", "s.pinned_at"),
             };
-            sql.rows(text, params, read)
+            sql.all(text, params)
         })
         .await
     }
@@ -297,30 +286,21 @@ impl Store {
     ) -> Result<Vec<EndedSession>, ReadError> {
         let look = move |sql: &Sql<'_>| {
             let HistoryFilter { user, deleted } = filter;
-            let (time, id) = after.map_or((None, String::new()), |(time, id)| {
-                (Some(int(time.0)), id.to_string())
-            });
-            let params = params![
-                agent.to_string(),
-                user.as_ref().map(UserId::as_str),
-                time,
-                id,
-                rows(limit),
-                deleted,
-            ];
             // Each by an index of its own: every step asks for the few of its user, among however
             // many of others.
             let text = match user {
-                Some(_) => ended!("user_id = ?2"),
-                None => ended!("?2 IS NULL"),
+                Some(_) => ended!("s.user_id = :user"),
+                None => ended!(":user IS NULL"),
             };
-            let read = |row: &Row<'_>| {
-                Ok(EndedSession {
-                    row: read(row)?,
-                    untrusted: row.get(34)?,
-                })
-            };
-            sql.rows(text, params, read)
+            let params = named![
+                agent,
+                user,
+                time = after.map(|(time, _)| time),
+                id = after.map(|(_, id)| id),
+                limit,
+                deleted
+            ];
+            sql.all(text, params)
         };
         // Every step asks for a few.
         if limit <= HISTORY_MAX {
@@ -341,33 +321,23 @@ impl Store {
         let clearance = clearance.clone();
         self.read(move |sql| {
             let text = select!(
-                ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = \
-                 sessions.id AND json_extract(agents.agent, '$.active_session.phase.status') = \
-                 'awaiting_client_action') ",
-                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
-                 EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND access.agent = \
-                 sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = \
-                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) AND (?6 IS NULL OR \
-                 conversation = ?6) ORDER BY created_at DESC, id LIMIT ?4"
+                UserSession,
+                "WHERE s.user_id = :user AND s.status != 'deleted' AND s.started_by LIKE 'user:%' \
+                 AND EXISTS (SELECT 1 FROM access WHERE access.user_id = :user AND access.agent = \
+                 s.agent) AND (:session_type IS NULL OR s.session_type = :session_type) AND (NOT \
+                 :open OR s.status = 'open') AND s.agent NOT IN (SELECT value FROM \
+                 json_each(:hidden)) AND (:conversation IS NULL OR s.conversation = :conversation) \
+                 ORDER BY s.created_at DESC, s.id LIMIT :limit"
             );
-            let read = |row: &Row<'_>| {
-                Ok(UserSession {
-                    row: read(row)?,
-                    awaits_client: row.get(34)?,
-                })
-            };
-            sql.rows(
-                text,
-                params![
-                    clearance.user(),
-                    filter.session_type,
-                    filter.open,
-                    rows(limit),
-                    clearance.hidden(),
-                    filter.conversation.map(|id| id.to_string())
-                ],
-                read,
-            )
+            let params = named![
+                user = clearance.user(),
+                session_type = filter.session_type,
+                open = filter.open,
+                limit,
+                hidden = clearance.hidden(),
+                conversation = filter.conversation
+            ];
+            sql.all(text, params)
         })
         .await
     }
@@ -385,30 +355,26 @@ impl Store {
         let clearance = clearance.clone();
         self.read(move |sql| {
             let text = select!(
-                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
-                 EXISTS (SELECT 1 FROM access JOIN agents ON agents.id = access.agent WHERE \
-                 access.user_id = ?1 AND access.agent = sessions.agent AND agents.active = 1) AND \
-                 (NOT ?2 OR status = 'open') AND (?4 IS NULL OR (pinned_at IS NULL) > ?4 OR \
-                 ((pinned_at IS NULL) = ?4 AND (coalesce(pinned_at, updated_at) < ?5 OR \
-                 (coalesce(pinned_at, updated_at) = ?5 AND id > ?6)))) AND agent NOT IN (SELECT \
-                 value FROM json_each(?7)) ORDER BY pinned_at IS NULL, coalesce(pinned_at, updated_at) DESC, id LIMIT ?3"
+                SessionRow,
+                "WHERE s.user_id = :user AND s.status != 'deleted' AND s.started_by LIKE 'user:%' \
+                 AND EXISTS (SELECT 1 FROM access JOIN agents ON agents.id = access.agent WHERE \
+                 access.user_id = :user AND access.agent = s.agent AND agents.active = 1) AND (NOT \
+                 :open OR s.status = 'open') AND (:is_unpinned IS NULL OR (s.pinned_at IS NULL) > \
+                 :is_unpinned OR ((s.pinned_at IS NULL) = :is_unpinned AND (coalesce(s.pinned_at, \
+                 s.updated_at) < :time OR (coalesce(s.pinned_at, s.updated_at) = :time AND s.id > \
+                 :id)))) AND s.agent NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY \
+                 s.pinned_at IS NULL, coalesce(s.pinned_at, s.updated_at) DESC, s.id LIMIT :limit"
             );
-            let is_unpinned = after.map(|after| !after.is_pinned);
-            let time = after.map(|after| int(after.time.0));
-            let id = after.map(|after| after.session.to_string());
-            sql.rows(
-                text,
-                params![
-                    clearance.user(),
-                    open,
-                    rows(limit),
-                    is_unpinned,
-                    time,
-                    id,
-                    clearance.hidden()
-                ],
-                read,
-            )
+            let params = named![
+                user = clearance.user(),
+                open,
+                limit,
+                is_unpinned = after.map(|after| !after.is_pinned),
+                time = after.map(|after| after.time),
+                id = after.map(|after| after.session),
+                hidden = clearance.hidden()
+            ];
+            sql.all(text, params)
         })
         .await
     }
@@ -421,16 +387,13 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Recorded>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                concat!(
-                    "SELECT ",
-                    event_columns!(),
-                    " FROM events WHERE position IN (SELECT position FROM items WHERE session = ?1 \
-                     AND sequence > ?2 ORDER BY sequence LIMIT ?3) ORDER BY position"
-                ),
-                params![session.to_string(), int(after), rows(limit)],
-                event_row::read,
-            )
+            let text = text!(
+                "SELECT ",
+                EVENT_COLUMNS,
+                " FROM events WHERE position IN (SELECT position FROM items WHERE session = \
+                 :session AND sequence > :after ORDER BY sequence LIMIT :limit) ORDER BY position"
+            );
+            sql.all(text, named![session, after, limit])
         })
         .await
     }
@@ -443,9 +406,7 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND open_run IS NOT NULL \
                         ORDER BY updated_at DESC";
-            sql.rows(text, [agent.to_string()], |row| {
-                Ok((row.id(0)?, row.id(1)?))
-            })
+            sql.all(text, [agent])
         })
         .await
     }
@@ -455,7 +416,7 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = \
                         agents.id WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
-            sql.rows(text, [root.to_string()], |row| row.id(0))
+            sql.all(text, [root])
         })
         .await
     }
@@ -471,7 +432,7 @@ impl Store {
                         sessions.agent WHERE sessions.open_run IS NOT NULL AND CASE WHEN \
                         json_valid(agents.agent) THEN agents.agent ->> '$.definition' END IN \
                         (SELECT value FROM json_each(?1))";
-            sql.rows(text, [definitions], |row| row.id(0))
+            sql.all(text, [definitions])
         })
         .await
     }
@@ -479,13 +440,12 @@ impl Store {
     /// Sessions with an open run, or with an input that waits and is due.
     pub async fn sessions_with_work(&self, now: Timestamp) -> Result<Vec<SessionId>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
+            sql.all(
                 "SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT sessions.id FROM \
                  (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' AND (due IS \
                  NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number = \
                  waiting.session_number",
-                [int(now.0)],
-                |row| row.id(0),
+                [now],
             )
         })
         .await
@@ -500,17 +460,14 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<DueSession>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                "SELECT session, max(due) FROM wakes WHERE due <= ?1 AND NOT (kind = 'reminder' \
-                 AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = wakes.session AND open_run \
-                 IS NOT NULL AND NOT hears)) GROUP BY session ORDER BY min(due) LIMIT ?2",
-                params![int(now.0), rows(limit)],
-                |row| {
-                    Ok(DueSession {
-                        session: row.id(0)?,
-                        newest: Timestamp(row.uint(1)?),
-                    })
-                },
+            sql.all(
+                select!(
+                    DueSession,
+                    "WHERE due <= ?1 AND NOT (kind = 'reminder' AND EXISTS (SELECT 1 FROM sessions \
+                     WHERE sessions.id = wakes.session AND open_run IS NOT NULL AND NOT hears)) \
+                     GROUP BY session ORDER BY min(due) LIMIT ?2"
+                ),
+                args![now, limit],
             )
         })
         .await
@@ -518,77 +475,24 @@ impl Store {
 
     /// Returns the time at which the next thing is due, or that of the longest overdue one.
     pub async fn next_wake(&self) -> Result<Option<Timestamp>, ReadError> {
-        let due = self
-            .read(|sql| {
-                sql.row("SELECT due FROM wakes ORDER BY due LIMIT 1", [], |row| {
-                    row.uint(0)
-                })
-            })
-            .await?;
-        Ok(due.map(Timestamp))
+        self.read(|sql| sql.one("SELECT due FROM wakes ORDER BY due LIMIT 1", []))
+            .await
     }
 
     /// Returns the time at which the next thing is due after a given time.
     pub async fn next_wake_after(&self, after: Timestamp) -> Result<Option<Timestamp>, ReadError> {
         let text = "SELECT due FROM wakes WHERE due > ?1 ORDER BY due LIMIT 1";
-        let due = self
-            .read(move |sql| sql.row(text, [int(after.0)], |row| row.uint(0)))
-            .await?;
-        Ok(due.map(Timestamp))
+        self.read(move |sql| sql.one(text, [after])).await
     }
 }
 
-/// A session of which something is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueSession {
-    /// The session.
-    pub session: SessionId,
-    /// Due time of the newest thing that is due.
-    pub newest: Timestamp,
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
-    let status: String = row.get(9)?;
-    Ok(SessionRow {
-        id: row.id(0)?,
-        agent: row.id(1)?,
-        session_type: row.get(2)?,
-        name: row.get(3)?,
-        head: row.digest_opt(4)?.map(TurnId),
-        head_message: row.uint(5)?,
-        revision: row.uint(6)?,
-        state: row.digest(7)?,
-        model: row.get(8)?,
-        status: SessionStatus::ALL
-            .into_iter()
-            .find(|known| known.as_str() == status)
-            .ok_or_else(|| unreadable(9, format!("`{status}` is no status of a session")))?,
-        open_run: row.id_opt(10)?,
-        started_by: row.get(11)?,
-        created_at: Timestamp(row.uint(12)?),
-        updated_at: Timestamp(row.uint(13)?),
-        last_snippet: row.get(14)?,
-        waiting: row.uint(15)?,
-        user_id: row.id(16)?,
-        conversation: row.id(17)?,
-        config: row.digest_opt(18)?,
-        expires_at: row.uint_opt(19)?.map(Timestamp),
-        ended_at: row.uint_opt(20)?.map(Timestamp),
-        ended_reason: row.get(21)?,
-        summary: row.json_opt(22)?,
-        items: row.uint(23)?,
-        interactions: row.uint(24)?,
-        partial_state: row
-            .get::<_, Option<String>>(25)?
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default(),
-        pinned_at: row.uint_opt(26)?.map(Timestamp),
-        attributes: row.json_opt(27)?.unwrap_or_default(),
-        persona: row.id_opt(28)?,
-        base: row.digest_opt(29)?.map(TurnId),
-        queue: row.json_opt(30)?.unwrap_or_default(),
-        overflow: row.json_opt(31)?.unwrap_or_default(),
-        purged: row.get(32)?,
-        memory_due: row.uint_opt(33)?.map(Timestamp),
-    })
+row! {
+    /// A session of which something is due.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct DueSession from "wakes" {
+        /// The session.
+        pub session: SessionId,
+        /// Due time of the newest thing that is due.
+        pub newest: Timestamp = "max(due)",
+    }
 }

@@ -1,7 +1,7 @@
 //! Tasks: work that agents handed to each other, a page at a time, with what became of it.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::sql::{self, Sql, args, named, row, text};
 use crate::store::Store;
 use domain::delegate::TaskState;
 use domain::digest::Digest;
@@ -10,7 +10,6 @@ use domain::task::{Carrier, TaskFacts, TaskKind, TaskStatus};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
-use rusqlite::{Row, params};
 use std::cmp::Reverse;
 
 /// A task with what is known about it.
@@ -79,16 +78,108 @@ pub struct TaskFilter {
     pub to: Option<Timestamp>,
 }
 
-macro_rules! select {
+row! {
+    /// A task as it is stored, with what its state follows from.
+    struct StoredTask {
+        id: OperationId = "t.id",
+        run: RunId = "t.run",
+        session: SessionId = "t.session",
+        agent: AgentId = "t.agent",
+        agent_path: Option<String> = "c.path",
+        user_id: UserId = "t.user_id",
+        kind: TaskKind = "t.kind",
+        target: Option<String> = "coalesce(t.target, CASE WHEN json_valid(w.agent) THEN \
+                                  json_extract(w.agent, '$.definition') END)",
+        operation: Option<String> = "t.operation",
+        parameters: Option<String> = "t.parameters",
+        to_agent: AgentId = "t.to_agent",
+        to_session: SessionId = "t.to_session",
+        input: InputId = "t.input",
+        child: Option<RunId> = "i.run",
+        detached: bool = "t.detached",
+        deadline: Option<Timestamp> = "t.deadline",
+        created_at: Timestamp = "t.created_at",
+        started_at: Option<Timestamp> = "r.started_at",
+        ended_at: Option<Timestamp> = "coalesce(t.ended_at, r.ended_at)",
+        facts: StoredFacts as row,
+        tokens: u64 = "coalesce(t.tokens, r.tokens, 0)",
+        calls: u64 = "coalesce(t.calls, r.calls, 0)",
+        cost_micros: u64 = "coalesce(t.cost_micros, r.cost_micros, 0)",
+    }
+}
+
+row! {
+    /// The facts from which a task's state follows.
+    pub(super) struct StoredFacts {
+        /// Its own state.
+        state: Option<TaskState> = "t.state",
+        /// The state of its input, and what that is held for.
+        carrier: Option<String> = "i.state",
+        held: Option<u64> = "i.held",
+        /// The outcome of its turn, and whether that asks.
+        end: Option<TurnEnd> = "r.outcome",
+        asks: bool = "EXISTS (SELECT 1 FROM operations o WHERE o.run = i.run AND o.asks)",
+    }
+}
+
+impl StoredFacts {
+    pub(super) fn status(self) -> TaskStatus {
+        let queued = self.held.is_some_and(|held| held > 0);
+        let carrier = match self.carrier.as_deref() {
+            Some("waiting") => Carrier::Waiting { queued },
+            Some("claimed") => Carrier::Claimed,
+            Some("consumed") => Carrier::Consumed,
+            Some("dead") => Carrier::Dead,
+            Some(_) | None => Carrier::Gone,
+        };
+        let facts = TaskFacts {
+            settled: self.state,
+            carrier,
+            end: self.end,
+            asks: self.asks,
+        };
+        facts.status()
+    }
+}
+
+impl From<StoredTask> for TaskRow {
+    fn from(it: StoredTask) -> Self {
+        let status = it.facts.status();
+        Self {
+            id: it.id,
+            run: it.run,
+            session: it.session,
+            agent: it.agent,
+            agent_path: it.agent_path,
+            user_id: it.user_id,
+            kind: it.kind,
+            target: it.target,
+            operation: it.operation,
+            parameters: it.parameters,
+            to_agent: it.to_agent,
+            to_session: it.to_session,
+            input: it.input,
+            child: it.child,
+            detached: it.detached,
+            deadline: it.deadline,
+            created_at: it.created_at,
+            started_at: it.started_at,
+            ended_at: it.ended_at.filter(|_| status.is_end()),
+            status,
+            tokens: it.tokens,
+            calls: it.calls,
+            cost_micros: it.cost_micros,
+        }
+    }
+}
+
+/// The tasks that a statement finds as `which`.
+macro_rules! select_tasks {
     ($of:literal) => {
-        concat!(
-            "SELECT t.id, t.run, t.session, t.agent, c.path, t.user_id, t.kind, coalesce(t.target, \
-             CASE WHEN json_valid(w.agent) THEN json_extract(w.agent, '$.definition') END), \
-             t.operation, t.parameters, t.to_agent, t.to_session, t.input, i.run, t.detached, \
-             t.deadline, t.created_at, r.started_at, coalesce(t.ended_at, r.ended_at), t.state, \
-             i.state, i.held, r.outcome, EXISTS (SELECT 1 FROM operations o WHERE o.run = i.run \
-             AND o.asks), coalesce(t.tokens, r.tokens, 0), coalesce(t.calls, r.calls, 0), \
-             coalesce(t.cost_micros, r.cost_micros, 0) FROM (",
+        text!(
+            "SELECT ",
+            StoredTask::COLUMNS,
+            " FROM (",
             $of,
             ") CROSS JOIN tasks t ON t.id = which LEFT JOIN inputs i ON i.id = t.input LEFT JOIN \
              runs r ON r.id = i.run LEFT JOIN agents c ON c.id = t.agent LEFT JOIN agents w ON \
@@ -98,43 +189,47 @@ macro_rules! select {
 }
 
 /// A page of all tasks.
-pub(crate) const OF_ALL: &str = select!(
-    "SELECT id AS which FROM tasks WHERE (created_at, id) < (?1, ?2) AND created_at >= ?3 AND \
-     created_at < ?4 ORDER BY created_at DESC, id DESC LIMIT ?5"
+pub(crate) const OF_ALL: &str = select_tasks!(
+    "SELECT id AS which FROM tasks WHERE (created_at, id) < (:time, :id) AND created_at >= :from \
+     AND created_at < :to ORDER BY created_at DESC, id DESC LIMIT :limit"
 );
 
 /// A page of the tasks that were handed over in a session.
-pub(crate) const OF_SESSION: &str = select!(
-    "SELECT k.id AS which FROM tasks k WHERE k.session = ?6 AND (?7 IS NULL OR k.agent = ?7 OR \
-     k.to_agent = ?7) AND (?8 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS JOIN sessions s ON \
-     s.id = k.session WHERE a.user_id = ?8 AND a.agent = k.agent AND s.status <> 'deleted' AND \
-     (a.role <> 'mentee' OR s.user_id = ?8))) AND (k.created_at, k.id) < (?1, ?2) AND \
-     k.created_at >= ?3 AND k.created_at < ?4 ORDER BY k.created_at DESC, k.id DESC LIMIT ?5"
+pub(crate) const OF_SESSION: &str = select_tasks!(
+    "SELECT k.id AS which FROM tasks k WHERE k.session = :session AND (:agent IS NULL OR k.agent = \
+     :agent OR k.to_agent = :agent) AND (:user IS NULL OR EXISTS (SELECT 1 FROM access a CROSS \
+     JOIN sessions s ON s.id = k.session WHERE a.user_id = :user AND a.agent = k.agent AND \
+     s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = :user))) AND (k.created_at, \
+     k.id) < (:time, :id) AND k.created_at >= :from AND k.created_at < :to ORDER BY k.created_at \
+     DESC, k.id DESC LIMIT :limit"
 );
 
 /// A page of the tasks in sessions that a user sees, from the agents on that the user reaches.
-pub(crate) const OF_USER: &str = select!(
+pub(crate) const OF_USER: &str = select_tasks!(
     "SELECT k.id AS which FROM access a CROSS JOIN tasks k ON k.agent = a.agent CROSS JOIN \
-     sessions s ON s.id = k.session WHERE a.user_id = ?6 AND (?7 IS NULL OR k.agent = ?7 OR \
-     k.to_agent = ?7) AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?6) AND \
-     (k.created_at, k.id) < (?1, ?2) AND k.created_at >= ?3 AND k.created_at < ?4 ORDER BY \
-     k.created_at DESC, k.id DESC LIMIT ?5"
+     sessions s ON s.id = k.session WHERE a.user_id = :user AND (:agent IS NULL OR k.agent = \
+     :agent OR k.to_agent = :agent) AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id \
+     = :user) AND (k.created_at, k.id) < (:time, :id) AND k.created_at >= :from AND k.created_at < \
+     :to ORDER BY k.created_at DESC, k.id DESC LIMIT :limit"
 );
 
 /// A page of the tasks that an agent handed over, or does.
-pub(crate) const OF_AGENT: &str = select!(
-    "SELECT id AS which FROM (SELECT id, created_at FROM tasks WHERE agent = ?6 AND (created_at, \
-     id) < (?1, ?2) AND created_at >= ?3 AND created_at < ?4 UNION SELECT id, created_at FROM \
-     tasks WHERE to_agent = ?6 AND (created_at, id) < (?1, ?2) AND created_at >= ?3 AND \
-     created_at < ?4) ORDER BY created_at DESC, id DESC LIMIT ?5"
+pub(crate) const OF_AGENT: &str = select_tasks!(
+    "SELECT id AS which FROM (SELECT id, created_at FROM tasks WHERE agent = :agent AND \
+     (created_at, id) < (:time, :id) AND created_at >= :from AND created_at < :to UNION SELECT id, \
+     created_at FROM tasks WHERE to_agent = :agent AND (created_at, id) < (:time, :id) AND \
+     created_at >= :from AND created_at < :to) ORDER BY created_at DESC, id DESC LIMIT :limit"
 );
 
 /// A task, if it is in a session that a user sees; of any user without one.
-const OF_ID: &str = select!(
+const OF_ID: &str = select_tasks!(
     "SELECT k.id AS which FROM tasks k WHERE k.id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM \
      access a CROSS JOIN sessions s ON s.id = k.session WHERE a.user_id = ?2 AND a.agent = k.agent \
      AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?2)))"
 );
+
+/// A time after all others.
+pub(super) const TIME_MAX: Timestamp = Timestamp(u64::MAX >> 1);
 
 /// A part of a list of tasks.
 #[derive(Debug, Clone, Copy)]
@@ -151,31 +246,28 @@ struct Place {
 }
 
 /// Reads a page of the tasks that are meant, by the narrowest field that is given.
-fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> rusqlite::Result<Vec<TaskRow>> {
-    let time = int(page.after.created_at.0);
-    let id = page.after.id.0.0;
-    let from = int(filter.from.map_or(0, |from| from.0));
-    let to = int(filter.to.map_or(u64::MAX >> 1, |to| to.0));
-    let limit = rows(page.limit);
-    let session = filter.session.map(|session| session.to_string());
-    let agent = filter.agent.map(|agent| agent.to_string());
-    let user = filter.user.as_ref().map(UserId::as_str);
-    let mut found = match (session, user, agent) {
-        (Some(session), user, agent) => sql.rows(
-            OF_SESSION,
-            params![time, id, from, to, limit, session, agent, user],
-            read,
-        ),
-        (None, Some(user), agent) => sql.rows(
-            OF_USER,
-            params![time, id, from, to, limit, user, agent],
-            read,
-        ),
-        (None, None, Some(agent)) => {
-            sql.rows(OF_AGENT, params![time, id, from, to, limit, agent], read)
-        }
-        (None, None, None) => sql.rows(OF_ALL, params![time, id, from, to, limit], read),
+fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> sql::Result<Vec<TaskRow>> {
+    let Page {
+        after: Place { created_at, id },
+        limit,
+    } = page;
+    let from = filter.from.unwrap_or(Timestamp(0));
+    let to = filter.to.unwrap_or(TIME_MAX);
+    macro_rules! of {
+        ($text:ident $(, $name:ident)*) => {
+            sql.all::<StoredTask>(
+                $text,
+                named![time = created_at, id, from, to, limit $(, $name)*],
+            )
+        };
+    }
+    let found = match (filter.session, &filter.user, filter.agent) {
+        (Some(session), user, agent) => of!(OF_SESSION, session, agent, user),
+        (None, Some(user), agent) => of!(OF_USER, user, agent),
+        (None, None, Some(agent)) => of!(OF_AGENT, agent),
+        (None, None, None) => of!(OF_ALL),
     }?;
+    let mut found: Vec<TaskRow> = found.into_iter().map(TaskRow::from).collect();
     // They come in this order as SQLite works, and no statement promises it.
     found.sort_by_key(|row| Reverse((row.created_at, row.id)));
     Ok(found)
@@ -190,7 +282,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<TaskRow>, ReadError> {
         let first = Place {
-            created_at: Timestamp(u64::MAX >> 1),
+            created_at: TIME_MAX,
             id: OperationId(Digest([u8::MAX; 32])),
         };
         let page = Page {
@@ -207,11 +299,10 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(OperationId, UserId, InputId)>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
+            sql.all::<(OperationId, _, _)>(
                 "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
                  LIMIT ?1",
-                [rows(limit)],
-                |row| Ok((OperationId(row.digest(0)?), row.id(1)?, row.id(2)?)),
+                [limit],
             )
         })
         .await
@@ -225,76 +316,9 @@ impl Store {
     ) -> Result<Option<TaskRow>, ReadError> {
         let user = user.cloned();
         self.read(move |sql| {
-            sql.row(
-                OF_ID,
-                params![id.0.0, user.as_ref().map(UserId::as_str)],
-                read,
-            )
+            let found: Option<StoredTask> = sql.one(OF_ID, args![id, user])?;
+            Ok(found.map(TaskRow::from))
         })
         .await
-    }
-}
-
-/// Reads the facts from which a task's state follows, from five columns on: its own state, that of
-/// its input and what that is held for, the outcome of its turn, and whether that asks.
-pub(super) fn facts(row: &Row<'_>, first: usize) -> rusqlite::Result<TaskFacts> {
-    let queued = row.uint_opt(first + 2)?.is_some_and(|held| held > 0);
-    let carrier = match row.text_opt(first + 1)? {
-        Some("waiting") => Carrier::Waiting { queued },
-        Some("claimed") => Carrier::Claimed,
-        Some("consumed") => Carrier::Consumed,
-        Some("dead") => Carrier::Dead,
-        Some(_) | None => Carrier::Gone,
-    };
-    Ok(TaskFacts {
-        settled: read_word(row, first, TaskState::from_word)?,
-        carrier,
-        end: read_word(row, first + 3, TurnEnd::from_word)?,
-        asks: row.get(first + 4)?,
-    })
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
-    let time = |column| Ok::<_, rusqlite::Error>(row.uint_opt(column)?.map(Timestamp));
-    let status = facts(row, 19)?.status();
-    Ok(TaskRow {
-        id: OperationId(row.digest(0)?),
-        run: row.id(1)?,
-        session: row.id(2)?,
-        agent: row.id(3)?,
-        agent_path: row.get(4)?,
-        user_id: row.id(5)?,
-        kind: read_word(row, 6, TaskKind::from_word)?.unwrap_or(TaskKind::Dispatch),
-        target: row.get(7)?,
-        operation: row.get(8)?,
-        parameters: row.get(9)?,
-        to_agent: row.id(10)?,
-        to_session: row.id(11)?,
-        input: row.id(12)?,
-        child: row.id_opt(13)?,
-        detached: row.get(14)?,
-        deadline: time(15)?,
-        created_at: Timestamp(row.uint(16)?),
-        started_at: time(17)?,
-        ended_at: time(18)?.filter(|_| status.is_end()),
-        status,
-        tokens: row.uint(24)?,
-        calls: row.uint(25)?,
-        cost_micros: row.uint(26)?,
-    })
-}
-
-/// Reads a word of a closed list, or none.
-fn read_word<T>(
-    row: &Row<'_>,
-    column: usize,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> rusqlite::Result<Option<T>> {
-    let Some(word) = row.text_opt(column)? else {
-        return Ok(None);
-    };
-    match read(word) {
-        Some(known) => Ok(Some(known)),
-        None => Err(unreadable(column, format!("`{word}` is not known"))),
     }
 }

@@ -4,12 +4,11 @@ use super::blobs::content;
 use super::trees::{Seen, messages};
 use super::turns::{node, parent};
 use super::{Clearance, ReadError};
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, Json, Sql};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::Message;
-use domain::time::Timestamp;
 use domain::transcript::TranscriptTurn;
 use domain::turn::TurnNode;
 use std::collections::BTreeMap;
@@ -112,7 +111,7 @@ impl Store {
 
 /// A run has one turn: another one of the same run was made from the same messages, or on a copy of
 /// this host.
-fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<bool> {
+fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<bool> {
     let run = node.run.to_string();
     Ok(
         sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [&run])?
@@ -121,7 +120,7 @@ fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<bool> {
 }
 
 /// The turns of a thread, its first one first.
-fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
+fn thread(sql: &Sql<'_>, head: TurnId) -> sql::Result<Vec<TurnId>> {
     let mut turns = Vec::new();
     let mut at = Some(head);
     while let Some(turn) = at {
@@ -132,13 +131,9 @@ fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
     Ok(turns)
 }
 
-fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TranscriptTurn>> {
-    let found = sql.row(
-        "SELECT node, time FROM turns WHERE id = ?1",
-        [id.0.0],
-        |row| Ok((row.json(0)?, Timestamp(row.uint(1)?))),
-    )?;
-    let Some((node, committed)) = found else {
+fn turn(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TranscriptTurn>> {
+    let found = sql.one("SELECT node, time FROM turns WHERE id = ?1", [id])?;
+    let Some((Json(node), committed)) = found else {
         return Ok(None);
     };
     let messages = messages(sql, &node)?;

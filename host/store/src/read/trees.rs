@@ -5,9 +5,9 @@
 
 use super::turns::{node, root};
 use super::{Clearance, ReadError};
-use crate::event_row::decode_at;
+use crate::event_row::event;
 use crate::query::{Query, Value};
-use crate::sql::{Columns, Sql, limit as rows};
+use crate::sql::{self, Json, Sql, args, named, row, text};
 use crate::store::Store;
 use domain::compaction::Mark;
 use domain::digest::Digest;
@@ -16,21 +16,22 @@ use domain::id::{AgentId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
-use rusqlite::params;
 use std::collections::{HashMap, HashSet};
 
 /// Turns of one tree that are looked at; what is beyond them is not shown.
 const TREE_TURNS_MAX: usize = 200_000;
 
-/// A session as a label on a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionLabel {
-    /// The session.
-    pub id: SessionId,
-    /// Its agent.
-    pub agent: AgentId,
-    /// Name of the session.
-    pub name: Option<String>,
+row! {
+    /// A session as a label on a turn.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SessionLabel {
+        /// The session.
+        pub id: SessionId = "s.id",
+        /// Its agent.
+        pub agent: AgentId = "s.agent",
+        /// Name of the session.
+        pub name: Option<String> = "s.name",
+    }
 }
 
 /// A turn of a tree.
@@ -95,7 +96,7 @@ impl Store {
                 return Ok(None);
             };
             let of_turn = "SELECT id FROM turns WHERE parent = ?1 ORDER BY id";
-            let mut children = sql.rows(of_turn, [turn.0.0], |row| row.digest(0).map(TurnId))?;
+            let mut children = sql.all::<TurnId>(of_turn, [turn])?;
             children.retain(|child| tree.turns.contains(child));
             let messages = messages(sql, &shown.node)?;
             Ok(Some(SeenTurn {
@@ -145,7 +146,7 @@ impl Store {
             let turns: Vec<Option<TreeTurn>> = rest
                 .take(limit)
                 .map(|turn| tree.turn(sql, *turn))
-                .collect::<rusqlite::Result<_>>()?;
+                .collect::<sql::Result<_>>()?;
             Ok(turns.into_iter().flatten().collect())
         })
         .await
@@ -210,20 +211,13 @@ impl Seen {
         clearance: &Clearance,
         agent: Option<AgentId>,
         turn: TurnId,
-    ) -> rusqlite::Result<Option<Self>> {
+    ) -> sql::Result<Option<Self>> {
         let Some(TurnId(root)) = root(sql, turn)? else {
             return Ok(None);
         };
-        let all = sql.rows(
+        let all = sql.all::<(TurnId, Option<TurnId>, String)>(
             "SELECT id, parent, session FROM turns WHERE root = ?1 ORDER BY depth, id LIMIT ?2",
-            params![root.0, rows(TREE_TURNS_MAX)],
-            |row| {
-                Ok((
-                    TurnId(row.digest(0)?),
-                    row.digest_opt(1)?.map(TurnId),
-                    row.get::<_, String>(2)?,
-                ))
-            },
+            args![root, TREE_TURNS_MAX],
         )?;
         let agent = agent.map(|agent| agent.to_string());
         let labels = labels_of(sql, root, clearance, agent.as_deref())?;
@@ -246,12 +240,8 @@ impl Seen {
     }
 
     /// A session through which one of its turns is seen.
-    fn through(&self, sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<Option<SessionId>> {
-        let maker = sql.row(
-            "SELECT session FROM turns WHERE id = ?1",
-            [turn.0.0],
-            |row| row.get::<_, String>(0),
-        )?;
+    fn through(&self, sql: &Sql<'_>, turn: TurnId) -> sql::Result<Option<SessionId>> {
+        let maker = sql.one::<String>("SELECT session FROM turns WHERE id = ?1", [turn])?;
         if let Some(maker) = maker.filter(|maker| self.committed_in.contains(maker)) {
             return Ok(maker.parse().ok());
         }
@@ -263,26 +253,15 @@ impl Seen {
         Ok(None)
     }
 
-    fn turn(&self, sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TreeTurn>> {
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok((
-                row.json::<TurnNode>(0)?,
-                row.id(1)?,
-                Timestamp(row.uint(2)?),
-            ))
-        };
-        let Some((node, session, time)) = sql.row(
-            "SELECT node, session, time FROM turns WHERE id = ?1",
-            [id.0.0],
-            read,
-        )?
-        else {
+    fn turn(&self, sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TreeTurn>> {
+        let found: Option<(Json<TurnNode>, SessionId, Timestamp)> =
+            sql.one("SELECT node, session, time FROM turns WHERE id = ?1", [id])?;
+        let Some((Json(node), session, time)) = found else {
             return Ok(None);
         };
-        let first: Option<Message> = sql.row(
+        let first: Option<Message> = sql.json(
             "SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1",
-            [node.run.to_string()],
-            |row| row.json(0),
+            [node.run],
         )?;
         let inputs = inputs(sql, node.run)?;
         let labels = self.labels.get(&id).cloned().unwrap_or_default();
@@ -301,14 +280,11 @@ impl Seen {
 }
 
 /// Reads the inputs that a run claimed, from the event of its end. An imported turn has no run.
-fn inputs(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<InputId>> {
+fn inputs(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<InputId>> {
     let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'run.ended.v1' ORDER \
                 BY version DESC LIMIT 1";
-    let ended = sql.row(text, [Stream::Run(run).to_string()], |row| {
-        decode_at(row, 0)
-    })?;
-    Ok(match ended {
-        Some(Some(Event::RunEnded(ended))) => ended.inputs,
+    Ok(match event(sql, text, [Stream::Run(run).to_string()])? {
+        Some(Event::RunEnded(ended)) => ended.inputs,
         Some(_) | None => Vec::new(),
     })
 }
@@ -319,24 +295,22 @@ fn labels_of(
     root: Digest,
     clearance: &Clearance,
     agent: Option<&str>,
-) -> rusqlite::Result<HashMap<TurnId, Vec<SessionLabel>>> {
-    let heads = sql.rows(
-        "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id \
-         JOIN access a ON a.agent = s.agent AND a.user_id = ?2 WHERE t.root = ?1 AND s.status != \
-         'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
-         AND s.agent NOT IN (SELECT value FROM json_each(?4)) ORDER BY s.created_at, s.id",
-        params![root.0, clearance.user(), agent, clearance.hidden()],
-        |row| {
-            Ok((
-                TurnId(row.digest(0)?),
-                SessionLabel {
-                    id: row.id(1)?,
-                    agent: row.id(2)?,
-                    name: row.get(3)?,
-                },
-            ))
-        },
-    )?;
+) -> sql::Result<HashMap<TurnId, Vec<SessionLabel>>> {
+    let text = text!(
+        "SELECT t.id, ",
+        SessionLabel::COLUMNS,
+        " FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent \
+         AND a.user_id = :user_id WHERE t.root = :root AND s.status != 'deleted' AND (a.role != \
+         'mentee' OR s.user_id = :user_id) AND (:agent IS NULL OR s.agent = :agent) AND s.agent \
+         NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY s.created_at, s.id"
+    );
+    let params = named![
+        root,
+        user_id = clearance.user(),
+        agent,
+        hidden = clearance.hidden()
+    ];
+    let heads: Vec<(TurnId, SessionLabel)> = sql.all(text, params)?;
     let mut labels: HashMap<TurnId, Vec<SessionLabel>> = HashMap::new();
     for (turn, label) in heads {
         labels.entry(turn).or_default().push(label);
@@ -350,14 +324,19 @@ fn makers_of(
     root: Digest,
     clearance: &Clearance,
     agent: Option<&str>,
-) -> rusqlite::Result<HashSet<String>> {
-    let sessions = sql.rows(
-        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN \
-         sessions s ON s.id = t.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-         WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR \
-         s.agent = ?3) AND s.agent NOT IN (SELECT value FROM json_each(?4))",
-        params![root.0, clearance.user(), agent, clearance.hidden()],
-        |row| row.get(0),
+) -> sql::Result<HashSet<String>> {
+    let sessions = sql.all(
+        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = :root) t CROSS JOIN \
+         sessions s ON s.id = t.session JOIN access a ON a.agent = s.agent AND a.user_id = \
+         :user_id WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = :user_id) AND \
+         (:agent IS NULL OR s.agent = :agent) AND s.agent NOT IN (SELECT value FROM \
+         json_each(:hidden))",
+        named![
+            root,
+            user_id = clearance.user(),
+            agent,
+            hidden = clearance.hidden()
+        ],
     )?;
     Ok(sessions.into_iter().collect())
 }
@@ -377,13 +356,10 @@ pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
 
 /// A turn's messages, as many as it commits to; none in the place of one that is not there any
 /// more.
-pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> rusqlite::Result<Vec<Option<Message>>> {
-    let mut there: HashMap<MessageId, Message> = sql
-        .rows(
-            "SELECT message FROM messages WHERE run = ?1",
-            [node.run.to_string()],
-            |row| row.json::<Message>(0),
-        )?
+pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<Vec<Option<Message>>> {
+    let there: Vec<Message> =
+        sql.jsons("SELECT message FROM messages WHERE run = ?1", [node.run])?;
+    let mut there: HashMap<MessageId, Message> = there
         .into_iter()
         .map(|message| (message.id, message))
         .collect();

@@ -1,14 +1,13 @@
 //! Triggers as they are now, and what they have used.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql, int, limit as rows};
+use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select};
 use crate::store::Store;
 use domain::event::{PauseReason, TriggerOrigin};
 use domain::id::{AgentId, InputId, OccasionId, RunId, SessionId, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{Failures, TriggerName, TriggerSpec, TriggerState};
 use domain::user::UserId;
-use rusqlite::{Row, params};
 
 /// A trigger.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,81 +64,95 @@ pub struct TriggerUsage {
     pub tokens: u64,
 }
 
-/// Numbers of triggers and of their occasions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TriggerCounts {
-    /// Triggers that are there.
-    pub there: u64,
-    /// Triggers that the host paused, because they or their schedule failed too often.
-    pub given_up: u64,
-    /// Triggers whose breaker is open.
-    pub held_up: u64,
-    /// Occasions that are not done with.
-    pub open_occasions: u64,
+row! {
+    /// Numbers of triggers and of their occasions.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct TriggerCounts from "triggers" {
+        /// Triggers that are there.
+        pub there: u64 = "count(*)",
+        /// Triggers that the host paused, because they or their schedule failed too often.
+        pub given_up: u64 =
+            "count(*) FILTER (WHERE json_extract(paused, '$.kind') IN ('failures', 'schedule'))",
+        /// Triggers whose breaker is open.
+        pub held_up: u64 = "count(*) FILTER (WHERE open_until IS NOT NULL)",
+        /// Occasions that are not done with.
+        pub open_occasions: u64 =
+            "(SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired'))",
+    }
 }
 
-/// A message of a trigger on its way through a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriggerTurn {
-    /// The trigger.
-    pub trigger: TriggerName,
-    /// The occasion.
-    pub occasion: OccasionId,
-    /// The input that carries the message.
-    pub input: InputId,
-    /// The session that took it.
-    pub session: SessionId,
-    /// Time at which the session took it.
-    pub accepted: Timestamp,
-    /// The run that took it in.
-    pub run: Option<RunId>,
-    /// True if it waits, or its run has not ended.
-    pub is_open: bool,
-    /// True if the trigger was reported as stuck with this occasion.
-    pub is_reported: bool,
+row! {
+    /// A message of a trigger on its way through a session.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TriggerTurn from "inputs i" {
+        /// The trigger.
+        pub trigger: TriggerName = "i.trigger_name",
+        /// The occasion.
+        pub occasion: OccasionId = "i.occasion",
+        /// The input that carries the message.
+        pub input: InputId = "i.id",
+        /// The session that took it.
+        pub session: SessionId = "i.session",
+        /// Time at which the session took it.
+        pub accepted: Timestamp = "i.arrived",
+        /// The run that took it in.
+        pub run: Option<RunId> = "i.run",
+        /// True if it waits, or its run has not ended.
+        pub is_open: bool = "i.state IN ('waiting', 'claimed')",
+        /// True if the trigger was reported as stuck with this occasion.
+        pub is_reported: bool =
+            "coalesce((SELECT o.stuck FROM occasions o WHERE o.id = i.occasion), 0)",
+    }
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT t.id, t.name, t.spec, t.origin, t.user_id, t.defined_at, t.next_due, t.paused, \
-             t.state_format, t.state, t.failures, t.schedule_errors, t.open_until, (SELECT \
-             count(*) FROM occasions o WHERE o.trigger_name = t.name AND o.state IN ('waiting', \
-             'fired')), (SELECT max(o.fired_at) FROM occasions o WHERE o.trigger_name = t.name AND \
-             o.fired_at IS NOT NULL), coalesce((SELECT e.time FROM events e WHERE e.stream = \
-             'trigger/' || t.id ORDER BY e.version DESC LIMIT 1), 0), coalesce((SELECT e.version \
-             FROM events e WHERE e.stream = 'trigger/' || t.id ORDER BY e.version DESC LIMIT 1), \
-             0), t.removed_at FROM triggers t ",
-            $rest
-        )
-    };
+impl TriggerRow {
+    const COLUMNS: &str = "t.id, t.name, t.spec, t.origin, t.user_id, t.defined_at, t.next_due, \
+                           t.paused, t.state_format, t.state, t.failures, t.schedule_errors, \
+                           t.open_until, (SELECT count(*) FROM occasions o WHERE o.trigger_name = \
+                           t.name AND o.state IN ('waiting', 'fired')) AS pending, (SELECT \
+                           max(o.fired_at) FROM occasions o WHERE o.trigger_name = t.name AND \
+                           o.fired_at IS NOT NULL) AS last_fired, coalesce((SELECT e.time FROM \
+                           events e WHERE e.stream = 'trigger/' || t.id ORDER BY e.version DESC \
+                           LIMIT 1), 0) AS updated, coalesce((SELECT e.version FROM events e \
+                           WHERE e.stream = 'trigger/' || t.id ORDER BY e.version DESC LIMIT 1), \
+                           0) AS version, t.removed_at";
+    const FROM: &str = "triggers t";
 }
 
-const BY_NAME: &str =
-    select!("WHERE t.removed_at IS NULL AND t.name > ?1 ORDER BY t.name LIMIT ?2");
-const BY_KIND: &str =
-    select!("WHERE t.removed_at IS NULL AND t.kind = ?3 AND t.name > ?1 ORDER BY t.name LIMIT ?2");
-const BY_USER: &str = select!(
-    "WHERE t.removed_at IS NULL AND t.user_id = ?3 AND t.name > ?1 AND (?4 IS NULL OR t.kind = \
-     ?4) ORDER BY t.name LIMIT ?2"
-);
-
-macro_rules! select_turn {
-    ($rest:literal) => {
-        concat!(
-            "SELECT i.trigger_name, i.occasion, i.id, i.session, i.arrived, i.run, i.state IN \
-             ('waiting', 'claimed'), coalesce((SELECT o.stuck FROM occasions o WHERE o.id = \
-             i.occasion), 0) FROM inputs i ",
-            $rest
-        )
-    };
+impl FromRow for TriggerRow {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self {
+            id: cells.next("id")?,
+            name: cells.next("name")?,
+            spec: cells.next::<Json<_>>("spec")?.0,
+            origin: cells.next::<Json<_>>("origin")?.0,
+            user: cells.next("user_id")?,
+            defined: cells.next("defined_at")?,
+            next_due: cells.next("next_due")?,
+            paused: cells.next::<Option<Json<_>>>("paused")?.map(|json| json.0),
+            state: cells
+                .next::<Option<_>>("state_format")?
+                .zip(cells.next("state")?)
+                .map(|(format, bytes)| TriggerState { format, bytes }),
+            failures: Failures {
+                in_a_row: cells.next("failures")?,
+                schedule_errors: cells.next("schedule_errors")?,
+                open_until: cells.next("open_until")?,
+            },
+            pending: cells.next("pending")?,
+            last_fired: cells.next("last_fired")?,
+            updated: cells.next("updated")?,
+            version: cells.next("version")?,
+            removed: cells.next("removed_at")?,
+        })
+    }
 }
 
 impl Store {
     /// Returns a trigger, also one that was removed; none when there never was one.
     pub async fn trigger(&self, name: &TriggerName) -> Result<Option<TriggerRow>, ReadError> {
         let name = name.to_string();
-        self.point_read(move |sql| sql.row(select!("WHERE t.name = ?1"), [name], read))
+        self.point_read(move |sql| sql.one(select!(TriggerRow, "WHERE t.name = ?1"), [name]))
             .await
     }
 
@@ -152,7 +165,7 @@ impl Store {
         self.point_read(move |sql| {
             let text = "SELECT spec FROM triggers WHERE name = ?1 AND enabled = 1 AND paused IS \
                         NULL AND removed_at IS NULL";
-            sql.row(text, [name], |row| row.json(0))
+            sql.json(text, [name])
         })
         .await
     }
@@ -167,14 +180,24 @@ impl Store {
         let after = after.map(|name| name.to_string()).unwrap_or_default();
         self.read(move |sql| {
             let TriggerFilter { user, kind } = filter;
-            match (user, kind) {
-                (Some(user), kind) => sql.rows(
-                    BY_USER,
-                    params![after, rows(limit), user.as_str(), kind],
-                    read,
-                ),
-                (None, Some(kind)) => sql.rows(BY_KIND, params![after, rows(limit), kind], read),
-                (None, None) => sql.rows(BY_NAME, params![after, rows(limit)], read),
+            match user {
+                Some(user) => {
+                    let text = select!(
+                        TriggerRow,
+                        "WHERE t.removed_at IS NULL AND t.user_id = :user AND t.name > :after AND \
+                         (:kind IS NULL OR t.kind = :kind) ORDER BY t.name LIMIT :limit"
+                    );
+                    let params = named![user, after, kind, limit];
+                    sql.all(text, params)
+                }
+                None => {
+                    let text = select!(
+                        TriggerRow,
+                        "WHERE t.removed_at IS NULL AND (:kind IS NULL OR t.kind = :kind) AND \
+                         t.name > :after ORDER BY t.name LIMIT :limit"
+                    );
+                    sql.all(text, named![kind, after, limit])
+                }
             }
         })
         .await
@@ -188,13 +211,13 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<TriggerRow>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
+            sql.all(
                 select!(
+                    TriggerRow,
                     "WHERE t.next_due <= ?1 AND t.enabled = 1 AND t.paused IS NULL ORDER BY \
                      t.next_due, t.name LIMIT ?2"
                 ),
-                params![int(now.0), rows(limit)],
-                read,
+                args![now, limit],
             )
         })
         .await
@@ -206,7 +229,7 @@ impl Store {
         self.point_read(|sql| {
             let text = "SELECT next_due FROM triggers WHERE next_due IS NOT NULL AND enabled = 1 \
                         AND paused IS NULL ORDER BY next_due, name LIMIT 1";
-            sql.row(text, [], |row| Ok(Timestamp(row.uint(0)?)))
+            sql.one::<Timestamp>(text, [])
         })
         .await
     }
@@ -220,18 +243,8 @@ impl Store {
     /// Returns how many triggers there are, how many of them rest, and the occasions that are open.
     pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
         self.read(|sql| {
-            let text = "SELECT count(*), count(*) FILTER (WHERE json_extract(paused, '$.kind') IN \
-                        ('failures', 'schedule')), count(*) FILTER (WHERE open_until IS NOT NULL), \
-                        (SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired')) FROM \
-                        triggers WHERE removed_at IS NULL";
-            let counts = sql.row(text, [], |row| {
-                Ok(TriggerCounts {
-                    there: row.uint(0)?,
-                    given_up: row.uint(1)?,
-                    held_up: row.uint(2)?,
-                    open_occasions: row.uint(3)?,
-                })
-            })?;
+            let text = select!(TriggerCounts, "WHERE removed_at IS NULL");
+            let counts: Option<TriggerCounts> = sql.one(text, [])?;
             Ok(counts.unwrap_or_default())
         })
         .await
@@ -243,7 +256,7 @@ impl Store {
         self.point_read(move |sql| {
             sql.number(
                 "SELECT count(*) FROM triggers WHERE user_id = ?1 AND removed_at IS NULL",
-                [user.as_str()],
+                [user],
             )
         })
         .await
@@ -257,10 +270,12 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<TriggerRow>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                select!("WHERE t.removed_at IS NULL AND t.agent = ?1 ORDER BY t.name LIMIT ?2"),
-                params![agent.to_string(), rows(limit)],
-                read,
+            sql.all(
+                select!(
+                    TriggerRow,
+                    "WHERE t.removed_at IS NULL AND t.agent = ?1 ORDER BY t.name LIMIT ?2"
+                ),
+                args![agent, limit],
             )
         })
         .await
@@ -283,10 +298,12 @@ impl Store {
     ) -> Result<Option<TriggerTurn>, ReadError> {
         let name = name.to_string();
         self.point_read(move |sql| {
-            sql.row(
-                select_turn!("WHERE i.trigger_name = ?1 ORDER BY i.arrived DESC LIMIT 1"),
+            sql.one(
+                select!(
+                    TriggerTurn,
+                    "WHERE i.trigger_name = ?1 ORDER BY i.arrived DESC LIMIT 1"
+                ),
                 [name],
-                read_turn,
             )
         })
         .await
@@ -300,77 +317,33 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<TriggerTurn>, ReadError> {
         self.read(move |sql| {
-            sql.rows(
-                select_turn!(
+            sql.all(
+                select!(
+                    TriggerTurn,
                     "WHERE i.trigger_name IS NOT NULL AND i.state IN ('waiting', 'claimed') AND \
                      i.arrived < ?1 AND NOT EXISTS (SELECT 1 FROM occasions o WHERE o.id = \
                      i.occasion AND o.stuck = 1) ORDER BY i.arrived LIMIT ?2"
                 ),
-                params![int(before.0), rows(limit)],
-                read_turn,
+                args![before, limit],
             )
         })
         .await
     }
 }
 
-fn usage(sql: &Sql<'_>, name: &str, since: Timestamp) -> rusqlite::Result<TriggerUsage> {
+fn usage(sql: &Sql<'_>, name: &str, since: Timestamp) -> sql::Result<TriggerUsage> {
     let firings = sql.number(
         "SELECT count(*) FROM occasions WHERE trigger_name = ?1 AND fired_at >= ?2 AND messages > \
          0",
-        params![name, int(since.0)],
+        args![name, since],
     )?;
-    let drawn = sql.row(
-        "SELECT count(*), coalesce(sum(tokens), 0) FROM runs WHERE id IN (SELECT run FROM inputs \
-         WHERE trigger_name = ?1 AND arrived >= ?2 AND run IS NOT NULL)",
-        params![name, int(since.0)],
-        |row| Ok((row.uint(0)?, row.uint(1)?)),
-    )?;
+    let text = "SELECT count(*), coalesce(sum(tokens), 0) FROM runs WHERE id IN (SELECT run FROM \
+                inputs WHERE trigger_name = ?1 AND arrived >= ?2 AND run IS NOT NULL)";
+    let drawn: Option<(u64, u64)> = sql.one(text, args![name, since])?;
     let (runs, tokens) = drawn.unwrap_or_default();
     Ok(TriggerUsage {
         firings,
         runs,
         tokens,
-    })
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<TriggerRow> {
-    let format: Option<u32> = row.get(8)?;
-    let bytes: Option<Vec<u8>> = row.get(9)?;
-    Ok(TriggerRow {
-        id: row.id(0)?,
-        name: row.id(1)?,
-        spec: row.json(2)?,
-        origin: row.json(3)?,
-        user: row.id_opt(4)?,
-        defined: Timestamp(row.uint(5)?),
-        next_due: row.uint_opt(6)?.map(Timestamp),
-        paused: row.json_opt(7)?,
-        state: format
-            .zip(bytes)
-            .map(|(format, bytes)| TriggerState { format, bytes }),
-        failures: Failures {
-            in_a_row: row.get(10)?,
-            schedule_errors: row.get(11)?,
-            open_until: row.uint_opt(12)?.map(Timestamp),
-        },
-        pending: row.uint(13)?,
-        last_fired: row.uint_opt(14)?.map(Timestamp),
-        updated: Timestamp(row.uint(15)?),
-        version: row.uint(16)?,
-        removed: row.uint_opt(17)?.map(Timestamp),
-    })
-}
-
-fn read_turn(row: &Row<'_>) -> rusqlite::Result<TriggerTurn> {
-    Ok(TriggerTurn {
-        trigger: row.id(0)?,
-        occasion: row.id(1)?,
-        input: row.id(2)?,
-        session: row.id(3)?,
-        accepted: Timestamp(row.uint(4)?),
-        run: row.id_opt(5)?,
-        is_open: row.get(6)?,
-        is_reported: row.get(7)?,
     })
 }

@@ -2,22 +2,25 @@
 //! steps.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, Sql, row, select};
 use crate::store::Store;
 use domain::id::{RunId, TurnId};
 use domain::message::MessageId;
 use domain::turn::{TurnNode, TurnPlace, jumps_over};
 
-/// Columns of a turn that a walk through the tree needs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
-    pub(super) id: TurnId,
-    pub(super) parent: Option<TurnId>,
-    pub(super) run: RunId,
-    pub(super) first: MessageId,
-    pub(super) last: MessageId,
-    /// Its jump and that turn's last message.
-    jump: Option<(TurnId, MessageId)>,
+row! {
+    /// Columns of a turn that a walk through the tree needs.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Span from "turns" {
+        pub(super) id: TurnId,
+        pub(super) parent: Option<TurnId>,
+        pub(super) run: RunId,
+        pub(super) first: MessageId = "first_message",
+        pub(super) last: MessageId = "last_message",
+        jump: Option<TurnId>,
+        /// The last message of its jump.
+        jump_message: Option<MessageId>,
+    }
 }
 
 impl Store {
@@ -44,13 +47,7 @@ impl Store {
     /// a turn that does not exist.
     pub async fn is_untrusted(&self, id: TurnId) -> Result<bool, ReadError> {
         let found = self
-            .point_read(move |sql| {
-                sql.row(
-                    "SELECT untrusted FROM turns WHERE id = ?1",
-                    [id.0.0],
-                    |row| row.get(0),
-                )
-            })
+            .point_read(move |sql| sql.one("SELECT untrusted FROM turns WHERE id = ?1", [id]))
             .await?;
         Ok(found.unwrap_or(false))
     }
@@ -68,52 +65,28 @@ impl Store {
     }
 }
 
-pub(super) fn node(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnNode>> {
-    sql.row("SELECT node FROM turns WHERE id = ?1", [id.0.0], |row| {
-        row.json(0)
-    })
+pub(super) fn node(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TurnNode>> {
+    sql.json("SELECT node FROM turns WHERE id = ?1", [id])
 }
 
 /// Reads the turn before a turn.
-pub(crate) fn parent(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnId>> {
-    let parent = sql.row("SELECT parent FROM turns WHERE id = ?1", [id.0.0], |row| {
-        row.digest_opt(0)
-    })?;
-    Ok(parent.flatten().map(TurnId))
+pub(crate) fn parent(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TurnId>> {
+    let parent = sql.one::<Option<_>>("SELECT parent FROM turns WHERE id = ?1", [id])?;
+    Ok(parent.flatten())
 }
 
 /// Reads the first turn of the tree that a turn belongs to; none when the turn is not there.
-pub(crate) fn root(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnId>> {
-    let root = sql.row("SELECT root FROM turns WHERE id = ?1", [id.0.0], |row| {
-        row.digest_opt(0)
-    })?;
-    Ok(root.flatten().map(TurnId))
+pub(crate) fn root(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TurnId>> {
+    let root = sql.one::<Option<_>>("SELECT root FROM turns WHERE id = ?1", [id])?;
+    Ok(root.flatten())
 }
 
-pub(super) fn span(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Span>> {
-    sql.row(
-        "SELECT parent, run, first_message, last_message, jump, jump_message FROM turns WHERE id = \
-         ?1",
-        [id.0.0],
-        |row| {
-            Ok(Span {
-                id,
-                parent: row.digest_opt(0)?.map(TurnId),
-                run: row.id(1)?,
-                first: row.uint(2)?,
-                last: row.uint(3)?,
-                jump: row.digest_opt(4)?.map(TurnId).zip(row.uint_opt(5)?),
-            })
-        },
-    )
+pub(super) fn span(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<Span>> {
+    sql.one(select!(Span, "WHERE id = ?1"), [id])
 }
 
 /// The turn that holds a message.
-pub(super) fn holder(
-    sql: &Sql<'_>,
-    head: TurnId,
-    message: MessageId,
-) -> rusqlite::Result<Option<Span>> {
+pub(super) fn holder(sql: &Sql<'_>, head: TurnId, message: MessageId) -> sql::Result<Option<Span>> {
     let mut at = span(sql, head)?;
     while let Some(here) = at {
         if message > here.last {
@@ -122,7 +95,7 @@ pub(super) fn holder(
         if message >= here.first {
             return Ok(Some(here));
         }
-        let up = match here.jump {
+        let up = match here.jump.zip(here.jump_message) {
             Some((jump, last)) if last >= message => Some(jump),
             Some(_) | None => here.parent,
         };
@@ -137,20 +110,14 @@ pub(super) fn holder(
 fn jump_after(
     sql: &Sql<'_>,
     parent: TurnId,
-) -> rusqlite::Result<Option<(u64, Option<TurnId>, MessageId)>> {
-    const PLACE: &str = "SELECT t.depth, t.jump, coalesce(j.depth, 0), t.last_message FROM turns t \
+) -> sql::Result<Option<(u64, Option<TurnId>, MessageId)>> {
+    const PLACE: &str = "SELECT t.depth, coalesce(j.depth, 0), t.jump, t.last_message FROM turns t \
                          LEFT JOIN turns j ON j.id = t.jump WHERE t.id = ?1";
     let place = |id: TurnId| {
-        sql.row(PLACE, [id.0.0], |row| {
-            Ok((
-                TurnPlace {
-                    depth: row.uint(0)?,
-                    jump_depth: row.uint(2)?,
-                },
-                row.digest_opt(1)?.map(TurnId),
-                row.uint(3)?,
-            ))
-        })
+        let found: Option<(u64, u64, Option<TurnId>, MessageId)> = sql.one(PLACE, [id])?;
+        Ok::<_, sql::Error>(found.map(|(depth, jump_depth, jump, last_message)| {
+            (TurnPlace { depth, jump_depth }, jump, last_message)
+        }))
     };
     let Some((here, jump, last_message)) = place(parent)? else {
         return Ok(None);

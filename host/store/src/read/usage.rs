@@ -1,13 +1,11 @@
 //! Usage of settled work: sums by a key, a page at a time, and of everything together.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql, int, limit as rows};
+use crate::sql::{self, Cells, FromRow, FromValue, Sql, Value, named, text, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::usage::{COLUMNS, Day, UsageSum};
 use domain::user::UserId;
-use rusqlite::types::Value;
-use rusqlite::{Row, params};
 
 /// The key by which usage is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,45 +49,55 @@ pub struct UsageRow {
 }
 
 /// Columns of the sums, in the order of [`UsageSum::numbers`].
-macro_rules! sums {
-    () => {
-        "coalesce(sum(model_calls), 0), coalesce(sum(attempts), 0), \
-         coalesce(sum(unpriced_attempts), 0), coalesce(sum(input_tokens), 0), \
-         coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0), \
-         coalesce(sum(cost_micros), 0), coalesce(sum(tool_calls), 0), coalesce(sum(active_ms), \
-         0), coalesce(sum(reserved_tokens), 0), coalesce(sum(reserved_cost_micros), 0)"
-    };
+const SUMS: &str = "coalesce(sum(model_calls), 0), coalesce(sum(attempts), 0), \
+                    coalesce(sum(unpriced_attempts), 0), coalesce(sum(input_tokens), 0), \
+                    coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0), \
+                    coalesce(sum(cost_micros), 0), coalesce(sum(tool_calls), 0), \
+                    coalesce(sum(active_ms), 0), coalesce(sum(reserved_tokens), 0), \
+                    coalesce(sum(reserved_cost_micros), 0)";
+
+/// The sums of some rows, as they are read.
+struct Sums(UsageSum);
+
+impl FromRow for Sums {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let mut numbers = [0; COLUMNS];
+        for number in &mut numbers {
+            *number = cells.unnamed()?;
+        }
+        Ok(Self(UsageSum::from_numbers(numbers)))
+    }
 }
 
 /// The rows that are meant: those of a user are found by them, all others by their days.
 macro_rules! meant {
     (everybody) => {
-        "day BETWEEN ?1 AND ?2 AND ?3 IS NULL AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR \
-         session = ?5)"
+        "day BETWEEN :from AND :to AND :user IS NULL AND (:agent IS NULL OR agent = :agent) AND \
+         (:session IS NULL OR session = :session)"
     };
     (user) => {
-        "user_id = ?3 AND day BETWEEN ?1 AND ?2 AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR \
-         session = ?5)"
+        "user_id = :user AND day BETWEEN :from AND :to AND (:agent IS NULL OR agent = :agent) AND \
+         (:session IS NULL OR session = :session)"
     };
 }
 
 /// The statement for a page of sums by a column.
 macro_rules! sums_by {
     ($column:literal, $whose:ident) => {
-        concat!(
+        text!(
             "SELECT ",
-            sums!(),
+            SUMS,
             ", ",
             $column,
             ", max(agent) FROM usage WHERE ",
             meant!($whose),
-            " AND (?6 IS NULL OR ",
+            " AND (:after IS NULL OR ",
             $column,
-            " > ?6) GROUP BY ",
+            " > :after) GROUP BY ",
             $column,
             " ORDER BY ",
             $column,
-            " LIMIT ?7"
+            " LIMIT :limit"
         )
     };
 }
@@ -109,28 +117,26 @@ impl Store {
     ) -> Result<Vec<UsageRow>, ReadError> {
         self.read(move |sql| {
             let after = after.map(|key| after_value(by, key));
-            let found = sql.rows(
-                statement(by, filter.user.is_some()),
-                params![
-                    filter.from.0,
-                    filter.to.0,
-                    filter.user.as_ref().map(UserId::as_str),
-                    filter.agent.map(|agent| agent.to_string()),
-                    filter.session.map(|session| session.to_string()),
-                    after,
-                    rows(limit),
-                ],
-                |row| Ok((sum(row)?, key(by, row)?, row.get::<_, String>(COLUMNS + 1)?)),
-            )?;
+            let params = named![
+                from = filter.from,
+                to = filter.to,
+                user = filter.user,
+                agent = filter.agent,
+                session = filter.session,
+                after,
+                limit
+            ];
+            let found: Vec<(Sums, Value<'static>, String)> =
+                sql.all(statement(by, filter.user.is_some()), params)?;
             found
                 .into_iter()
-                .map(|(sum, key, agent)| {
+                .map(|(Sums(sum), key, agent)| {
                     let agent_path = match by {
                         UsageBy::Session | UsageBy::Agent => path_of(sql, &agent)?,
                         UsageBy::User | UsageBy::Day | UsageBy::Model => None,
                     };
                     Ok(UsageRow {
-                        key,
+                        key: key_of(by, key)?,
                         agent_path,
                         sum,
                     })
@@ -144,21 +150,18 @@ impl Store {
     pub async fn usage_total(&self, filter: UsageFilter) -> Result<UsageSum, ReadError> {
         self.read(move |sql| {
             let text = match filter.user {
-                Some(_) => concat!("SELECT ", sums!(), " FROM usage WHERE ", meant!(user)),
-                None => concat!("SELECT ", sums!(), " FROM usage WHERE ", meant!(everybody)),
+                Some(_) => text!("SELECT ", SUMS, " FROM usage WHERE ", meant!(user)),
+                None => text!("SELECT ", SUMS, " FROM usage WHERE ", meant!(everybody)),
             };
-            let found = sql.row(
-                text,
-                params![
-                    filter.from.0,
-                    filter.to.0,
-                    filter.user.as_ref().map(UserId::as_str),
-                    filter.agent.map(|agent| agent.to_string()),
-                    filter.session.map(|session| session.to_string()),
-                ],
-                sum,
-            )?;
-            Ok(found.unwrap_or_default())
+            let params = named![
+                from = filter.from,
+                to = filter.to,
+                user = filter.user,
+                agent = filter.agent,
+                session = filter.session
+            ];
+            let found: Option<Sums> = sql.one(text, params)?;
+            Ok(found.map(|sums| sums.0).unwrap_or_default())
         })
         .await
     }
@@ -180,34 +183,27 @@ fn statement(by: UsageBy, of_user: bool) -> &'static str {
 }
 
 /// A key as its column holds it.
-fn after_value(by: UsageBy, key: String) -> Value {
+fn after_value(by: UsageBy, key: String) -> Value<'static> {
     match by {
-        UsageBy::Day => {
-            let day: Day = key.parse().unwrap_or_default();
-            Value::Integer(int(u64::from(day.0)))
+        UsageBy::Day => Value::Integer(key.parse::<Day>().unwrap_or_default().0.into()),
+        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => {
+            Value::Text(key.into())
         }
-        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => Value::Text(key),
     }
 }
 
-fn key(by: UsageBy, row: &Row<'_>) -> rusqlite::Result<String> {
-    match by {
-        UsageBy::Day => Ok(Day(row.get(COLUMNS)?).to_string()),
-        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => row.get(COLUMNS),
-    }
+/// A key as its column holds it, as a text.
+fn key_of(by: UsageBy, key: Value<'static>) -> sql::Result<String> {
+    let key = match by {
+        UsageBy::Day => Day::from_value(key).map(|day| day.to_string()),
+        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => {
+            String::from_value(key)
+        }
+    };
+    key.map_err(|error| unreadable("key", error))
 }
 
-fn sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
-    let mut numbers = [0; COLUMNS];
-    for (column, number) in numbers.iter_mut().enumerate() {
-        *number = row.uint(column)?;
-    }
-    Ok(UsageSum::from_numbers(numbers))
-}
-
-fn path_of(sql: &Sql<'_>, agent: &str) -> rusqlite::Result<Option<String>> {
-    let path = sql.row("SELECT path FROM agents WHERE id = ?1", [agent], |row| {
-        row.get::<_, Option<String>>(0)
-    })?;
+fn path_of(sql: &Sql<'_>, agent: &str) -> sql::Result<Option<String>> {
+    let path = sql.one::<Option<String>>("SELECT path FROM agents WHERE id = ?1", [agent])?;
     Ok(path.flatten())
 }

@@ -2,10 +2,8 @@
 
 use super::touched;
 use crate::projections::PROJECTIONS;
-use crate::verify::beside::{same_row, same_rows};
-use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
-use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, ErrorCode, Row};
+use crate::sql::{self, Columns, Connection, Row, Value};
+use crate::sqlite::TableColumns;
 use std::cmp::Ordering;
 
 /// Columns of the longest key.
@@ -22,35 +20,21 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
+    pub(super) fn all(connection: &Connection) -> sql::Result<Vec<Self>> {
         PROJECTIONS
             .iter()
             .map(|name| Self::read(connection, name))
             .collect()
     }
 
-    fn read(connection: &Connection, name: &'static str) -> rusqlite::Result<Self> {
-        let mut statement =
-            connection.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
-        let columns: Vec<(String, u8)> = statement
-            .query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        let mut key: Vec<(u8, String)> = columns
-            .iter()
-            .filter(|(_, at)| *at > 0)
-            .map(|(name, at)| (*at, name.clone()))
-            .collect();
-        key.sort_unstable();
+    fn read(connection: &Connection, name: &'static str) -> sql::Result<Self> {
+        let TableColumns { key, columns } = connection.columns_of(name)?;
         debug_assert!(
             (1..=KEY_COLUMNS_MAX).contains(&key.len()),
             "{name} has a key of {} columns",
             key.len()
         );
-        Ok(Self {
-            name,
-            key: key.into_iter().map(|(_, name)| name).collect(),
-            columns: columns.into_iter().map(|(name, _)| name).collect(),
-        })
+        Ok(Self { name, key, columns })
     }
 
     /// The key of a row, `NEW.` or `OLD.` for one, in as many values as the longest key has.
@@ -67,7 +51,7 @@ impl Table {
             .join(", ")
     }
 
-    fn key_of(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
+    fn key_of(&self, row: &Row<'_>) -> sql::Result<Vec<Value<'static>>> {
         (0..self.key.len()).map(|at| row.get(at)).collect()
     }
 }
@@ -80,7 +64,7 @@ pub(super) struct Differing {
 }
 
 /// Compares all projections; the keys of rows that differ are noted on the right.
-pub(super) fn differing_rows(left: &Connection, right: &Connection) -> rusqlite::Result<Differing> {
+pub(super) fn differing_rows(left: &Connection, right: &Connection) -> sql::Result<Differing> {
     let mut all = Differing {
         rows: 0,
         words: false,
@@ -96,7 +80,7 @@ pub(super) fn differing_rows(left: &Connection, right: &Connection) -> rusqlite:
 }
 
 /// The same for one table: both sides are walked in the order of the key.
-fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlite::Result<u64> {
+fn differing_in(table: &Table, left: &Connection, right: &Connection) -> sql::Result<u64> {
     let others = table
         .columns
         .iter()
@@ -118,13 +102,13 @@ fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlit
     loop {
         let (order, key) = match (ours.get(), theirs.get()) {
             (None, None) => return Ok(differing),
-            (Some(row), None) => (Ordering::Less, Some(table.key_of(row)?)),
-            (None, Some(row)) => (Ordering::Greater, Some(table.key_of(row)?)),
-            (Some(one), Some(other)) => match key_order(one, other, table.key.len())? {
-                Ordering::Less => (Ordering::Less, Some(table.key_of(one)?)),
-                Ordering::Greater => (Ordering::Greater, Some(table.key_of(other)?)),
-                Ordering::Equal if same_row(one, other, columns.len())? => (Ordering::Equal, None),
-                Ordering::Equal => (Ordering::Equal, Some(table.key_of(one)?)),
+            (Some(row), None) => (Ordering::Less, Some(table.key_of(&row)?)),
+            (None, Some(row)) => (Ordering::Greater, Some(table.key_of(&row)?)),
+            (Some(one), Some(other)) => match key_order(&one, &other, table.key.len())? {
+                Ordering::Less => (Ordering::Less, Some(table.key_of(&one)?)),
+                Ordering::Greater => (Ordering::Greater, Some(table.key_of(&other)?)),
+                Ordering::Equal if one.is_same(&other, columns.len())? => (Ordering::Equal, None),
+                Ordering::Equal => (Ordering::Equal, Some(table.key_of(&one)?)),
             },
         };
         if let Some(key) = key {
@@ -141,16 +125,14 @@ fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlit
 }
 
 /// Compares two rows by the columns of their key, in SQLite's order.
-fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<Ordering> {
+fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> sql::Result<Ordering> {
     for column in 0..columns {
-        let order = match (one.get_ref(column)?, other.get_ref(column)?) {
-            (ValueRef::Integer(one), ValueRef::Integer(other)) => one.cmp(&other),
-            (
-                ValueRef::Text(one) | ValueRef::Blob(one),
-                ValueRef::Text(other) | ValueRef::Blob(other),
-            ) => one.cmp(other),
+        let order = match (one.value(column)?, other.value(column)?) {
+            (Value::Integer(one), Value::Integer(other)) => one.cmp(&other),
+            (Value::Text(one), Value::Text(other)) => one.cmp(&other),
+            (Value::Blob(one), Value::Blob(other)) => one.cmp(&other),
             // Keys are never null, never fractions, and a column of theirs holds one type.
-            (one, other) => rank(one).cmp(&rank(other)),
+            (one, other) => rank(&one).cmp(&rank(&other)),
         };
         if order.is_ne() {
             return Ok(order);
@@ -160,43 +142,11 @@ fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result
 }
 
 /// The place of a type in SQLite's order.
-fn rank(value: ValueRef<'_>) -> u8 {
+fn rank(value: &Value<'_>) -> u8 {
     match value {
-        ValueRef::Null => 0,
-        ValueRef::Integer(_) | ValueRef::Real(_) => 1,
-        ValueRef::Text(_) => 2,
-        ValueRef::Blob(_) => 3,
+        Value::Null => 0,
+        Value::Bool(_) | Value::Integer(_) | Value::Real(_) => 1,
+        Value::Text(_) => 2,
+        Value::Blob(_) => 3,
     }
-}
-
-/// Returns whether the full-text indices of two databases have the same content. Their page layout
-/// depends on when the words were written and is not compared.
-pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Result<bool> {
-    for connection in [left, right] {
-        connection.execute_batch(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, \
-             recall_index, instance); CREATE VIRTUAL TABLE IF NOT EXISTS temp.note_words USING \
-             fts5vocab(main, notes_index, instance)",
-        )?;
-    }
-    for text in [
-        "SELECT id, sz FROM recall_index_docsize ORDER BY id",
-        // The totals by which hits are ranked.
-        "SELECT block FROM recall_index_data WHERE id = 1",
-        "SELECT term, doc, col, offset FROM temp.recall_words",
-        "SELECT id, sz FROM notes_index_docsize ORDER BY id",
-        "SELECT block FROM notes_index_data WHERE id = 1",
-        "SELECT term, doc, col, offset FROM temp.note_words",
-    ] {
-        match same_rows(left, right, text) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            // An index that cannot be read says something else.
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(true)
 }

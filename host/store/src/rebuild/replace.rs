@@ -10,8 +10,7 @@ use super::side::Side;
 use super::{Rebuilt, Replaced, touched};
 use crate::event_row::Head;
 use crate::fault;
-use crate::sql::{Columns, Sql};
-use rusqlite::Connection;
+use crate::sql::{self, Columns, Connection, Sql};
 use std::path::Path;
 use std::time::Instant;
 
@@ -43,12 +42,12 @@ pub(super) fn replace(
     mut side: Side,
     database: &Path,
     differs: Differs,
-) -> rusqlite::Result<Rebuilt> {
+) -> sql::Result<Rebuilt> {
     let began = Instant::now();
     side.fold(writer, &mut |_| ())?;
     debug_assert_eq!(
         side.position,
-        Head::read(writer)?.position,
+        Head::stored(writer)?.position,
         "all events are folded"
     );
     if differs.index {
@@ -58,7 +57,7 @@ pub(super) fn replace(
     connection.execute_batch("BEGIN")?;
     touched::hand_over(writer.connection(), connection)?;
     connection.execute_batch("COMMIT")?;
-    connection.execute("ATTACH ?1 AS store", [database.to_string_lossy()])?;
+    connection.execute("ATTACH ?1 AS store", [&*database.to_string_lossy()])?;
     // The writer moves the log to the database, and nobody else; and what is deleted is written
     // over, as by the writer.
     connection.execute_batch(
@@ -84,7 +83,7 @@ pub(super) fn replace(
     })
 }
 
-fn tables(connection: &Connection) -> rusqlite::Result<Vec<Replaced>> {
+fn tables(connection: &Connection) -> sql::Result<Vec<Replaced>> {
     let mut all = Vec::new();
     for table in Table::all(connection)? {
         let replaced = one_table(connection, &table)?;
@@ -95,7 +94,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<Replaced>> {
     Ok(all)
 }
 
-fn one_table(connection: &Connection, table: &Table) -> rusqlite::Result<Replaced> {
+fn one_table(connection: &Connection, table: &Table) -> sql::Result<Replaced> {
     let name = table.name;
     let is_noted = |row: &str| {
         let same = table
@@ -148,8 +147,8 @@ fn one_table(connection: &Connection, table: &Table) -> rusqlite::Result<Replace
     let deleted = connection.execute(
         &format!(
             "DELETE FROM store.{name} AS ours WHERE ({key}) IN (SELECT {noted} FROM main.touched \
-             WHERE projection = '{name}') \
-             AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs WHERE {same_row})"
+             WHERE projection = '{name}') AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs \
+             WHERE {same_row})"
         ),
         [],
     )?;

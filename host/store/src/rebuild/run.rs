@@ -5,14 +5,14 @@ use super::{RebuildError, RebuildStage, RebuildState, Rebuilt, compare, replace,
 use crate::copy::copy_to_read;
 use crate::event_row::Head;
 use crate::fault;
+use crate::full_text;
 use crate::log::{LOOK_OPS, Log, Watched};
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::scratch::Scratch;
-use crate::sql::{Sql, with_causes};
+use crate::sql::{self, Connection, Failure, Sql, with_causes};
 use crate::store::{Senders, Store};
 use crate::writer::{Between, Request};
-use rusqlite::{Connection, ErrorCode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Rebuild {
         self.end_when_closing(&mut side.connection)?;
         let (events, watched) = self.connect()?;
         let events = Sql::new(&events);
-        let of = self.done(Head::read(&events))?.position;
+        let of = self.done(Head::stored(&events))?.position;
         let tell = |stage, events| self.tell(stage, events, of);
         let fold = |side: &mut Side| {
             // A chunk is not ended. It is held back, and not taken for somebody else's read.
@@ -161,7 +161,7 @@ impl Rebuild {
         watched.ends();
         let differs = match compared {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+                if error.failure() == Some(Failure::Interrupted)
                     && !self.closing.load(Ordering::Relaxed) =>
             {
                 self.compare_copy(&mut side, &tell)?
@@ -193,16 +193,33 @@ impl Rebuild {
         events: &Sql<'_>,
         side: &mut Side,
         tell: &impl Fn(RebuildStage, u64),
-    ) -> rusqlite::Result<Option<replace::Differs>> {
-        let seen = events.connection().unchecked_transaction()?;
+    ) -> sql::Result<Option<replace::Differs>> {
+        let connection = events.connection();
+        connection.execute_batch("BEGIN")?;
+        let compared = self.compare_seen(events, side, tell);
+        // Nothing was written; some failures have ended the transaction already.
+        if connection.in_transaction() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        compared
+    }
+
+    /// The same, in a transaction that reads.
+    fn compare_seen(
+        &self,
+        events: &Sql<'_>,
+        side: &mut Side,
+        tell: &impl Fn(RebuildStage, u64),
+    ) -> sql::Result<Option<replace::Differs>> {
+        let seen = events.connection();
         side.fold(events, &mut |position| {
             tell(RebuildStage::Comparing, position)
         })?;
         tell(RebuildStage::Comparing, side.position);
-        side.index(&Sql::new(&seen))?;
+        side.index(events)?;
         touched::watch(&side.connection, Notes::Kept)?;
-        let differing = compare::differing_rows(&seen, &side.connection)?;
-        let index = differing.words || !compare::same_index(&seen, &side.connection)?;
+        let differing = compare::differing_rows(seen, &side.connection)?;
+        let index = differing.words || !full_text::are_same(seen, &side.connection)?;
         Ok((differing.rows > 0 || index).then_some(replace::Differs { index }))
     }
 
@@ -215,7 +232,7 @@ impl Rebuild {
     ) -> Result<Option<replace::Differs>, RebuildError> {
         // What the comparison had begun on the other side, where nothing is ever rolled back.
         let connection = &side.connection;
-        if !connection.is_autocommit() {
+        if connection.in_transaction() {
             self.done(connection.execute_batch("COMMIT"))?;
         }
         self.done(touched::unwatch(connection))?;
@@ -240,10 +257,9 @@ impl Rebuild {
         let watched = Watched::unattached(&self.log);
         let closing = Arc::clone(&self.closing);
         let seen = watched.clone();
-        self.done(connection.progress_handler(
-            LOOK_OPS,
-            Some(move || closing.load(Ordering::Relaxed) || seen.is_in_the_way()),
-        ))?;
+        self.done(connection.end_when(LOOK_OPS, move || {
+            closing.load(Ordering::Relaxed) || seen.is_in_the_way()
+        }))?;
         self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
         Ok((connection, watched))
     }
@@ -255,15 +271,13 @@ impl Rebuild {
     /// Lets what a connection does end when the store is closed.
     fn end_when_closing(&self, connection: &mut Connection) -> Result<(), RebuildError> {
         let closing = Arc::clone(&self.closing);
-        self.done(
-            connection.progress_handler(LOOK_OPS, Some(move || closing.load(Ordering::Relaxed))),
-        )
+        self.done(connection.end_when(LOOK_OPS, move || closing.load(Ordering::Relaxed)))
     }
 
     /// Has the writer do something between two commits, and waits for it.
     fn between<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, RebuildError> {
         let (reply, answer) = oneshot::channel();
         let between = Between::new(move |sql| {
@@ -276,14 +290,12 @@ impl Rebuild {
         self.done(answer.blocking_recv().map_err(|_| RebuildError::Closed)?)
     }
 
-    fn done<T>(&self, result: rusqlite::Result<T>) -> Result<T, RebuildError> {
-        result.map_err(|error| match (error.sqlite_error_code(), error) {
-            (Some(ErrorCode::OperationInterrupted), _) if self.closing.load(Ordering::Relaxed) => {
+    fn done<T>(&self, result: sql::Result<T>) -> Result<T, RebuildError> {
+        result.map_err(|error| match (error.failure(), error) {
+            (Some(Failure::Interrupted), _) if self.closing.load(Ordering::Relaxed) => {
                 RebuildError::Closed
             }
-            (_, rusqlite::Error::FromSqlConversionFailure(_, _, source)) => {
-                RebuildError::Database { source }
-            }
+            (_, sql::Error::Unreadable { source, .. }) => RebuildError::Database { source },
             (_, error) => RebuildError::Database {
                 source: error.into(),
             },

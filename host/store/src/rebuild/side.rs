@@ -2,11 +2,10 @@
 //! survive anything.
 
 use crate::full_text;
-use crate::open::BUSY_TIMEOUT;
 use crate::projections::fold::fold_after;
 use crate::schema;
-use crate::sql::Sql;
-use rusqlite::Connection;
+use crate::sql::{self, Connection, Sql};
+use crate::sqlite::BUSY_TIMEOUT;
 use std::io;
 use std::path::Path;
 
@@ -28,13 +27,13 @@ impl Side {
     /// Lays out an empty file.
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let laid_out = || {
-            let mut connection = Connection::open(path)?;
+            let connection = Connection::open(path)?;
             connection.execute_batch(CARELESS)?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
-            schema::migrate(&mut connection, "")?;
+            connection.set_busy_timeout(BUSY_TIMEOUT)?;
+            schema::migrate(&connection, "")?;
             Ok(connection)
         };
-        let connection = laid_out().map_err(|error: rusqlite::Error| io::Error::other(error))?;
+        let connection = laid_out().map_err(|error: sql::Error| io::Error::other(error))?;
         Ok(Self {
             connection,
             position: 0,
@@ -46,14 +45,14 @@ impl Side {
         &mut self,
         events: &Sql<'_>,
         progress: &mut dyn FnMut(u64),
-    ) -> rusqlite::Result<()> {
+    ) -> sql::Result<()> {
         self.connection.execute_batch("BEGIN")?;
         self.position = fold_after(self.position, events, &Sql::new(&self.connection), progress)?;
         self.connection.execute_batch("COMMIT")
     }
 
     /// Indexes the words of as many rows as the store has indexed.
-    pub(super) fn index(&self, store: &Sql<'_>) -> rusqlite::Result<()> {
+    pub(super) fn index(&self, store: &Sql<'_>) -> sql::Result<()> {
         let last = full_text::cursor(store)?;
         self.connection.execute_batch("BEGIN")?;
         full_text::index_through(&Sql::new(&self.connection), last)?;

@@ -1,8 +1,7 @@
 //! Rows of the projections that a connection changes, noted by its own triggers.
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
-use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use crate::sql::{self, Columns, Connection, ToValue, Value};
 
 /// Place where the notes are kept.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +13,7 @@ pub(super) enum Notes {
 }
 
 /// Notes every row that this connection changes from here on, and nothing of what was before.
-pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<()> {
+pub(super) fn watch(connection: &Connection, notes: Notes) -> sql::Result<()> {
     unwatch(connection)?;
     let create = match notes {
         Notes::Own => "CREATE TEMP TABLE",
@@ -47,7 +46,7 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
 }
 
 /// Notes nothing any more, and forgets what was noted for this connection alone.
-pub(super) fn unwatch(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn unwatch(connection: &Connection) -> sql::Result<()> {
     for table in Table::all(connection)? {
         for what in ["insert", "update", "delete"] {
             connection.execute_batch(&format!(
@@ -62,27 +61,30 @@ pub(super) fn unwatch(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) fn note(
     connection: &Connection,
     projection: &str,
-    key: Vec<Value>,
-) -> rusqlite::Result<()> {
+    key: Vec<Value<'static>>,
+) -> sql::Result<()> {
     let padding = std::iter::repeat_n(Value::Integer(0), KEY_COLUMNS_MAX.saturating_sub(key.len()));
-    let values = std::iter::once(Value::Text(projection.to_owned()))
+    let values = std::iter::once(Value::Text(projection.into()))
         .chain(key)
         .chain(padding);
-    connection
-        .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params_from_iter(values))?;
+    let values: Vec<Value<'_>> = values.collect();
+    let values: Vec<&dyn ToValue> = values.iter().map(|value| value as &dyn ToValue).collect();
+    connection.execute(
+        "INSERT INTO touched VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        values.as_slice(),
+    )?;
     Ok(())
 }
 
 /// Hands what one connection noted to another that notes too.
-pub(super) fn hand_over(from: &Connection, to: &Connection) -> rusqlite::Result<()> {
+pub(super) fn hand_over(from: &Connection, to: &Connection) -> sql::Result<()> {
     let mut noted =
         from.prepare("SELECT projection, first, second, third, fourth FROM temp.touched")?;
     let mut rows = noted.query([])?;
     while let Some(row) = rows.next()? {
         note(
             to,
-            &row.get::<_, String>(0)?,
+            &row.get::<String>(0)?,
             vec![row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?],
         )?;
     }

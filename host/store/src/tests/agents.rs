@@ -1,6 +1,7 @@
 //! Agents and their users: the row that every message reads, and what stands beside it.
 
 use super::sample::{NOON, Sample, ada, agent, begin};
+use crate::sql::Columns;
 use domain::event::{Event, PreferencesUpdated, RoleChanged, UserAssigned, UserUnassigned};
 use domain::id::Stream;
 use domain::role::AgentRole;
@@ -9,7 +10,7 @@ use domain::user::UserId;
 /// Bytes of an agent's row, and rows of its users beside it.
 async fn sizes(sample: &Sample) -> (i64, i64, i64) {
     let of = |sql: &crate::sql::Sql<'_>, text: &'static str| {
-        sql.row(text, [agent(1).to_string()], |row| row.get::<_, i64>(0))
+        sql.row(text, [agent(1).to_string()], |row| row.get::<i64>(0))
     };
     sample
         .store

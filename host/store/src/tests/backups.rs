@@ -195,7 +195,7 @@ async fn a_backup_put_in_place_or_copied_by_hand_is_known_too() {
     std::fs::copy(&backup, by_hand.join("store.db")).unwrap();
     assert!(open(&by_hand).backup_mark().await.unwrap().is_some());
 
-    rusqlite::Connection::open(&backup)
+    crate::sql::Connection::open(&backup)
         .unwrap()
         .execute("DELETE FROM meta WHERE name = 'backup'", [])
         .unwrap();

@@ -1,12 +1,12 @@
 //! Buckets: what was written last is what they hold, and how much it is.
 
 use super::sample::{NOON, Sample, ada, begin, run, run_started, timer};
+use crate::sql::Connection;
 use crate::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 use domain::bucket::{BucketSize, WrittenEntry, WrittenValue};
 use domain::event::{ConnectorKeyBound, Event, KeyValueWritten};
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
-use rusqlite::Connection;
 
 pub(super) fn place(component: &str, scope: BucketScope, of: &str) -> BucketPlace {
     BucketPlace {

@@ -7,6 +7,7 @@ use super::sample::{
     session, stepped, timer,
 };
 use crate::prepared::EVENT_BYTES_MAX;
+use crate::sql::{self, Columns, Connection};
 use crate::{
     AgentGuard, Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key, KeyGuard,
     QueueGuard, RunGuard, SessionGuard,
@@ -16,7 +17,6 @@ use domain::event::{Event, PluginEmitted, SlotTaken};
 use domain::id::{ConversationId, Stream};
 use domain::json::STORED_DEPTH_MAX;
 use domain::user::UserId;
-use rusqlite::{Connection, OpenFlags};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -560,15 +560,14 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
     let looker = std::thread::spawn({
         let over = Arc::clone(&over);
         move || {
-            let connection =
-                Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+            let connection = Connection::open_read_only(database).unwrap();
             let text = "SELECT (SELECT position FROM head), (SELECT max(position) FROM events), \
                         (SELECT count(*) FROM events WHERE kind = 'session.opened.v1'), (SELECT \
                         count(*) FROM sessions)";
             let mut seen = std::collections::BTreeSet::new();
             while !over.load(Ordering::Relaxed) {
-                let look = |row: &rusqlite::Row<'_>| {
-                    Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+                let look = |row: &sql::Row<'_>| {
+                    Ok([row.get::<i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
                 };
                 let [head, position, opened, sessions] =
                     connection.query_row(text, [], look).unwrap();
@@ -750,7 +749,7 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     let wait = Arc::clone(&held);
     let store = sample.store.clone();
     let holding = tokio::spawn(async move {
-        let until_let_go = move |_: &crate::sql::Sql<'_>| {
+        let until_let_go = move |_: &sql::Sql<'_>| {
             while wait.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }

@@ -2,9 +2,9 @@
 //! works again afterwards.
 
 use super::sample::{Sample, begin, commit, noise, open, run, session};
+use crate::sql::Connection;
 use crate::{CommitError, Health, Options, Store};
 use domain::id::Stream;
-use rusqlite::Connection;
 use std::time::Duration;
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run,
     run_started, session,
 };
+use crate::sql::{Columns, Connection};
 use crate::{
     AgentGuard, Clash, Commit, CommitError, Expected, Guard, QueueGuard, SessionGuard, UserGuard,
 };
@@ -14,7 +15,6 @@ use domain::id::Stream;
 use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::Connection;
 use std::time::Duration;
 
 fn ada() -> UserId {
@@ -361,7 +361,7 @@ async fn keys_whose_time_is_over_go_once_in_a_while() {
             .query_row(
                 "SELECT group_concat(key) FROM (SELECT key FROM idempotency ORDER BY key)",
                 [],
-                |row| row.get::<_, String>(0),
+                |row| row.get::<String>(0),
             )
             .unwrap()
     };

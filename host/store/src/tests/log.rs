@@ -2,6 +2,7 @@
 //! reads a copy.
 
 use super::sample::{Sample, accepted, begin, commit, noise, options, run};
+use crate::sql::Columns;
 use crate::verify::beside;
 use crate::{Options, ReadError, Store, restore};
 use domain::event::Source;
@@ -70,7 +71,7 @@ async fn read_again_and_again(store: Store, is_over: Arc<AtomicBool>, each: Dura
             let begun = Instant::now();
             while begun.elapsed() < each && !is_over.load(Ordering::Relaxed) {
                 sql.connection()
-                    .query_row(text, [], |row| row.get::<_, i64>(0))?;
+                    .query_row(text, [], |row| row.get::<i64>(0))?;
             }
             Ok(())
         });
@@ -96,7 +97,7 @@ async fn look_again_and_again(store: Store, is_over: Arc<AtomicBool>) {
 }
 
 /// Opens a store whose log has a small bound, and lets another program begin to read it.
-fn held(dir: &Path) -> (Store, rusqlite::Connection) {
+fn held(dir: &Path) -> (Store, crate::sql::Connection) {
     let store = Store::open(
         dir,
         Options {
@@ -105,7 +106,7 @@ fn held(dir: &Path) -> (Store, rusqlite::Connection) {
         },
     )
     .unwrap();
-    let outsider = rusqlite::Connection::open(dir.join("store.db")).unwrap();
+    let outsider = crate::sql::Connection::open(dir.join("store.db")).unwrap();
     outsider
         .execute_batch("BEGIN; SELECT position FROM head")
         .unwrap();
@@ -251,7 +252,7 @@ async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(200) {
             sql.connection()
-                .query_row(text, [], |row| row.get::<_, i64>(0))?;
+                .query_row(text, [], |row| row.get::<i64>(0))?;
         }
         Ok(())
     });

@@ -2,13 +2,13 @@
 
 use super::recalling::note;
 use super::sample::{NOON, Sample, agent, begin, created, input, opened, session, take_turn};
+use crate::sql::{Columns, Connection};
 use crate::{Commit, CommitError, Guard, UserGuard};
 use domain::event::{Event, MemoryDue, MemoryRead, NoteForgotten};
 use domain::id::Stream;
 use domain::memory::Occasion;
 use domain::time::Timestamp;
 use domain::user::UserId;
-use rusqlite::Connection;
 
 fn due(due: Option<Timestamp>) -> Event {
     Event::MemoryDue(MemoryDue {

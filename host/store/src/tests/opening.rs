@@ -4,10 +4,10 @@ use super::sample::{
     NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn,
 };
 use crate::open::QUICK_CHECK_BYTES_MAX;
+use crate::sql::{Columns, Connection, Sql};
 use crate::{CRASH_POINTS, Commit, Expected, OpenError, ReadError, Snapshot, Store};
 use domain::event::READER;
 use domain::id::Stream;
-use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -275,16 +275,12 @@ async fn no_column_is_called_user() {
     let sample = Sample::new();
     sample.store.close().await;
     let connection = Connection::open(sample.database()).unwrap();
-    let mut statement = connection
-        .prepare(
+    let columns: Vec<(String, String)> = Sql::new(&connection)
+        .all(
             "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE \
              t.type = 'table'",
+            [],
         )
-        .unwrap();
-    let columns: Vec<(String, String)> = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap()
-        .collect::<Result<_, _>>()
         .unwrap();
     assert!(columns.contains(&("agent_users".to_owned(), "user_id".to_owned())));
     let found: Vec<_> = columns

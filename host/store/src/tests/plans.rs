@@ -1,7 +1,7 @@
 //! No statement looks through a table that grows for what it could look up: whatever a test has the
 //! store do, the plan of each statement is looked at when it is first prepared.
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -189,7 +189,7 @@ pub(crate) fn check(connection: &Connection, text: &'static str) {
 
 /// Returns the steps of a statement's plan that look through a table.
 fn scans(connection: &Connection, text: &str) -> Vec<String> {
-    let mut steps = steps(connection, text);
+    let mut steps = connection.plan(text);
     // The rows of a subquery, and of a table that the statement itself makes, are what was found by
     // their own steps.
     steps.retain(|step| {
@@ -210,19 +210,6 @@ fn is_made_by(text: &str, table: &str) -> bool {
     })
 }
 
-/// Returns SQLite's query plan for a statement, step by step; nothing for one that has no plan.
-fn steps(connection: &Connection, text: &str) -> Vec<String> {
-    let Ok(mut plan) = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")) else {
-        return Vec::new();
-    };
-    let mut rows = plan.raw_query();
-    let mut steps = Vec::new();
-    while let Ok(Some(row)) = rows.next() {
-        steps.push(row.get(3).unwrap());
-    }
-    steps
-}
-
 #[test]
 fn a_statement_that_looks_through_a_table_is_found() {
     let connection = Connection::open_in_memory().unwrap();
@@ -230,7 +217,7 @@ fn a_statement_that_looks_through_a_table_is_found() {
         .execute_batch("CREATE TABLE grows (id INTEGER PRIMARY KEY, of TEXT)")
         .unwrap();
     assert_eq!(
-        steps(&connection, "SELECT 1 FROM grows WHERE of = ?1"),
+        connection.plan("SELECT 1 FROM grows WHERE of = ?1"),
         ["SCAN grows"]
     );
     check(&connection, "SELECT 1 FROM grows WHERE id = ?1");

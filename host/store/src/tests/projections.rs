@@ -14,6 +14,7 @@ use super::sample::{
 };
 use super::spawned::spawn;
 use crate::projections::PROJECTIONS;
+use crate::sql::{Columns, Connection};
 use crate::{
     AgentGuard, Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, RunGuard,
     SessionGuard, SessionStatus,
@@ -39,7 +40,6 @@ use domain::step::{Decision, OperationOutcome, Until, Wait};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
-use rusqlite::Connection;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ pub(super) fn everything(database: &std::path::Path) -> Vec<String> {
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             let values: Vec<String> = (0..columns)
-                .map(|column| format!("{:?}", row.get_ref(column).unwrap()))
+                .map(|column| format!("{:?}", row.value(column).unwrap()))
                 .collect();
             all.push(format!("{table}: {}", values.join(", ")));
         }

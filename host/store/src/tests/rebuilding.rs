@@ -8,11 +8,11 @@ use super::recalling::note;
 use super::sample::{
     Sample, agent, begin, commit, noise, open, opened, run, run_started, session, take_turn,
 };
+use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
 use domain::grant::BucketScope;
 use domain::id::Stream;
 use domain::turn::TurnNode;
-use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,9 @@ async fn filled() -> Sample {
 /// Changes something behind the store's back.
 fn damage(database: &Path, statement: &str) {
     let connection = Connection::open(database).unwrap();
-    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    connection
+        .set_busy_timeout(Duration::from_secs(60))
+        .unwrap();
     connection.execute_batch(statement).unwrap();
 }
 
@@ -77,7 +79,7 @@ async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
         .store
         .read(|sql| {
             sql.rows("SELECT name FROM temp.sqlite_schema", [], |row| {
-                row.get::<_, String>(0)
+                row.get::<String>(0)
             })
         })
         .await

@@ -4,9 +4,9 @@ use super::purging::erase_all;
 use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
 use crate::Piece;
 use crate::fault::UNINDEXABLE_IN_TESTS;
+use crate::sql::{Columns, Connection};
 use domain::event::{Event, NoteForgotten, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
-use rusqlite::Connection;
 use std::time::Duration;
 
 pub(super) fn note(of: u128, text: &str) -> Event {

@@ -11,6 +11,7 @@
 use super::projections::everything;
 use super::sample::{NOON, Sample, begin, commit, noise, open, options, run, session, take_turn};
 use crate::schema::{self, FIRST, migrate_by};
+use crate::sql::Connection;
 use crate::{Commit, Expected, OpenError, Store};
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, NewEvent, Subject, kinds};
@@ -18,7 +19,6 @@ use domain::id::{EventId, Stream};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use rusqlite::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -277,13 +277,13 @@ async fn filled() -> Sample {
 async fn the_next_layout_keeps_the_events_and_folds_what_follows_from_them_again() {
     let sample = filled().await;
     let before = everything(&sample.database());
-    let mut connection = Connection::open(sample.database()).unwrap();
+    let connection = Connection::open(sample.database()).unwrap();
     let id = schema::store_id(&connection).unwrap();
-    migrate_by(&[FIRST, NEXT], &mut connection, "another").unwrap();
+    migrate_by(&[FIRST, NEXT], &connection, "another").unwrap();
     assert_eq!(schema::version(&connection).unwrap(), 2);
     assert_eq!(schema::store_id(&connection).unwrap(), id);
     // Nothing is left to do for the next program; this one does not know the layout.
-    migrate_by(&[FIRST, NEXT], &mut connection, "another").unwrap();
+    migrate_by(&[FIRST, NEXT], &connection, "another").unwrap();
     let refused = Store::open(sample.dir.path(), options());
     assert!(
         matches!(refused, Err(OpenError::Newer { found: 2, known: 1 })),
@@ -303,9 +303,9 @@ async fn the_next_layout_keeps_the_events_and_folds_what_follows_from_them_again
 async fn a_migration_that_fails_leaves_the_database_as_it_was() {
     let sample = filled().await;
     let before = everything(&sample.database());
-    let mut connection = Connection::open(sample.database()).unwrap();
+    let connection = Connection::open(sample.database()).unwrap();
     let broken = format!("{NEXT} INSERT INTO nowhere VALUES (1);");
-    migrate_by(&[FIRST, &broken], &mut connection, "").unwrap_err();
+    migrate_by(&[FIRST, &broken], &connection, "").unwrap_err();
     assert_eq!(schema::version(&connection).unwrap(), 1);
     drop(connection);
     assert_eq!(everything(&sample.database()), before);

@@ -7,6 +7,7 @@ use super::sample::{
 };
 use crate::read::task_sums::{COUNTED_OF_AGENT, COUNTED_OF_SESSION, COUNTED_OF_USER};
 use crate::read::tasks::{OF_AGENT, OF_SESSION, OF_USER};
+use crate::sql::{Connection, args};
 use crate::{AgentGuard, Commit, TaskFilter};
 use domain::budget::Amount;
 use domain::delegate::{Priority, TaskState};
@@ -16,7 +17,6 @@ use domain::operation::{Operation, Performer, ReplyTo, Settlement};
 use domain::step::OperationOutcome;
 use domain::task::{TaskKind, TaskStatus};
 use domain::user::UserId;
-use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 
 /// Arguments of an urgent delegation.
@@ -293,13 +293,7 @@ async fn nobodys_tasks_are_found_by_walking_everybodys() {
         COUNTED_OF_USER,
         COUNTED_OF_AGENT,
     ] {
-        let text = format!("EXPLAIN QUERY PLAN {statement}");
-        let mut plan = connection.prepare(&text).unwrap();
-        let mut rows = plan.raw_query();
-        let mut steps = Vec::new();
-        while let Some(row) = rows.next().unwrap() {
-            steps.push(row.get::<_, String>(3).unwrap());
-        }
+        let steps = connection.plan(statement);
         let of_one = ["tasks_by_session", "tasks_by_agent", "tasks_by_doer"];
         let is_narrow = |step: &String| of_one.iter().any(|index| step.contains(index));
         assert!(steps.iter().any(is_narrow), "{statement}: {steps:?}");
@@ -320,7 +314,7 @@ fn done(sample: &Sample, tasks: u64) {
     connection
         .execute(
             text,
-            params![
+            args![
                 i64::try_from(tasks).unwrap(),
                 run(1).to_string(),
                 session(1).to_string(),

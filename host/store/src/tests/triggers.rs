@@ -8,6 +8,7 @@ use super::projections::everything;
 use super::sample::{
     NOON, Sample, accepted, ada, begin, commit, expecting, input, run, run_started, session,
 };
+use crate::sql::Columns;
 use crate::{
     Clash, CommitError, Expected, Guard, OccasionState, TriggerCounts, TriggerFilter, TriggerGuard,
     TriggerRecord, TriggerUsage,
@@ -530,7 +531,7 @@ async fn a_hundred_thousand_due_schedules_are_read_in_pages_by_index() {
             let text = "SELECT name FROM triggers WHERE next_due <= ?1 AND enabled = 1 AND paused \
                         IS NULL ORDER BY next_due, name LIMIT 100";
             let page = sql.rows(text, [crate::sql::int(at(100).0)], |row| {
-                row.get::<_, String>(0)
+                row.get::<String>(0)
             })?;
             assert_eq!(page.len(), 100);
             Ok(crate::sql::STEPS.get() - before)

@@ -2,10 +2,9 @@
 
 use super::recalling::note;
 use super::sample::{Sample, agent, begin, take_turn};
-use crate::sql::Sql;
+use crate::sql::{Columns, Connection, Sql};
 use crate::{Verification, verify};
 use domain::id::Stream;
-use rusqlite::Connection;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -58,12 +57,8 @@ async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
     assert_eq!(sample.store.damage().await.unwrap(), None);
     let sample = sample.reopen().await;
     let raw = Connection::open(sample.database()).unwrap();
-    let number = |query: &str| {
-        u64::from(
-            raw.query_row(query, [], |row| row.get::<_, u32>(0))
-                .unwrap(),
-        )
-    };
+    let number =
+        |query: &str| u64::from(raw.query_row(query, [], |row| row.get::<u32>(0)).unwrap());
     let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'");
     let bytes = number("PRAGMA page_size");
     let file = File::options().write(true).open(sample.database()).unwrap();

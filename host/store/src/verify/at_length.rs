@@ -3,7 +3,7 @@
 
 use crate::copy::copy_to_read;
 use crate::read::ReadError;
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use crate::store::Store;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ impl Store {
     /// it.
     pub(crate) async fn read_at_length<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Clone + Send + 'static,
+        read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Clone + Send + 'static,
     ) -> Result<T, ReadError> {
         match self.read(read.clone()).await {
             Err(ReadError::InTheWay) => self.read_copy(read).await,
@@ -24,7 +24,7 @@ impl Store {
     /// Reads in a copy, on a thread of its own.
     async fn read_copy<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         // One at a time: they are as large as the store, and have one name.
         let alone = Arc::clone(self.copying()).lock_owned().await;

@@ -3,17 +3,17 @@
 
 use super::turns;
 use crate::EMPTY_STATE;
+use crate::full_text;
 use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
 use crate::schema;
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, Columns, Connection, Sql};
 use domain::digest::Digest;
-use rusqlite::{Connection, Row};
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
 /// it has to run in a transaction or alone. Projections are compared unless a purge is under way:
 /// it leaves what folding the events gives only at its end.
-pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
+pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     if let Some(problem) = damage(sql)? {
         return Ok(Some(problem));
     }
@@ -33,30 +33,21 @@ pub(crate) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
 }
 
 /// Returns the damage that SQLite itself finds in its pages and indices.
-fn damage(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    // The check of the full-text index goes by what this connection last saw of the index's
-    // structure, and takes a later commit for damage (SQLite 3.54's `fts5IntegrityMethod` leaves
-    // out what every search does first: looking whether the structure is still the same). So a
-    // search goes before it.
-    for search in [
-        "SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'",
-        "SELECT 1 FROM notes_index WHERE notes_index MATCH 'body : \"\"'",
-    ] {
-        sql.exists(search, [])?;
-    }
+fn damage(sql: &Sql<'_>) -> sql::Result<Option<String>> {
+    full_text::see(sql)?;
     let found: String = sql
         .connection()
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok((found != "ok").then(|| format!("the database is damaged: {found}")))
 }
 
-fn changed_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
+fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let mut blobs = sql
         .connection()
         .prepare("SELECT digest, bytes FROM blobs")?;
     let mut rows = blobs.query([])?;
     while let Some(row) = rows.next()? {
-        let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
+        let bytes = row.bytes_opt(1).ok().flatten().unwrap_or_default();
         let digest = row.digest(0)?;
         if Digest::of(bytes) != digest {
             return Ok(Some(format!(
@@ -70,13 +61,12 @@ fn changed_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
 
 /// Goes by the projection that tells which stream names which blobs, so that one has to be right.
 /// It leaves out the empty state.
-fn missing_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    let missing = sql.row(
+fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
+    let missing = sql.one::<(Digest, String)>(
         "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM blob_references UNION \
-         ALL SELECT ?1, 'session/*') named \
-         LEFT JOIN blobs ON blobs.digest = named.digest WHERE blobs.digest IS NULL LIMIT 1",
+         ALL SELECT ?1, 'session/*') named LEFT JOIN blobs ON blobs.digest = named.digest WHERE \
+         blobs.digest IS NULL LIMIT 1",
         [Digest::of(EMPTY_STATE).0],
-        |row| Ok((row.digest(0)?, row.get::<_, String>(1)?)),
     )?;
     Ok(missing.map(|(digest, stream)| {
         format!(
@@ -87,71 +77,29 @@ fn missing_blob(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
 }
 
 /// Folds all events once more, into a database of their own that goes with this call, and compares.
-fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
+fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // A private database without a name: SQLite keeps it in memory as long as it is small, then in
     // a temporary file.
-    let mut again = Connection::open("")?;
-    schema::migrate(&mut again, "")?;
+    let again = Connection::open("")?;
+    schema::migrate(&again, "")?;
     again.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
     fold::fold_after(0, sql, &Sql::new(&again), &mut |_| ())?;
-    if !same_rows(
-        sql.connection(),
+    if !sql.connection().same_rows(
         &again,
         "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
     )? {
         return Ok(Some("the layout of the database was changed".to_owned()));
     }
     for table in PROJECTIONS {
-        let key = key_of(&again, table)?;
-        if !same_rows(
-            sql.connection(),
-            &again,
-            &format!("SELECT * FROM {table} ORDER BY {key}"),
-        )? {
+        let key = again.columns_of(table)?.key.join(", ");
+        if !sql
+            .connection()
+            .same_rows(&again, &format!("SELECT * FROM {table} ORDER BY {key}"))?
+        {
             return Ok(Some(format!(
                 "the table `{table}` is not what the events say; the events themselves are whole"
             )));
         }
     }
     Ok(None)
-}
-
-/// Returns the columns that name a row in a table.
-fn key_of(connection: &Connection, table: &str) -> rusqlite::Result<String> {
-    let text = "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk";
-    let mut statement = connection.prepare(text)?;
-    let columns: Vec<String> = statement
-        .query_map([table], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(columns.join(", "))
-}
-
-/// Returns whether two databases give the same rows.
-pub(crate) fn same_rows(
-    left: &Connection,
-    right: &Connection,
-    text: &str,
-) -> rusqlite::Result<bool> {
-    let mut left = left.prepare(text)?;
-    let mut right = right.prepare(text)?;
-    let columns = left.column_count();
-    let mut left = left.query([])?;
-    let mut right = right.query([])?;
-    loop {
-        match (left.next()?, right.next()?) {
-            (None, None) => return Ok(true),
-            (Some(one), Some(other)) if same_row(one, other, columns)? => {}
-            _ => return Ok(false),
-        }
-    }
-}
-
-/// Returns whether two rows have the same values.
-pub(crate) fn same_row(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<bool> {
-    for column in 0..columns {
-        if one.get_ref(column)? != other.get_ref(column)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -3,7 +3,7 @@
 //! largest is in memory.
 
 use crate::read::messages_of_turn;
-use crate::sql::{Columns, Sql};
+use crate::sql::{self, FromRow, Sql, row, select};
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::Message;
@@ -11,20 +11,16 @@ use domain::transcript::{Break, Verification, verify};
 use domain::turn::TurnNode;
 
 /// The first turn that is not what it says, if there is one.
-pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
+pub(super) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r WHERE r.id = \
                   t.root AND r.parent IS NULL) LIMIT 1";
-    if let Some(turn) = sql.row(astray, [], |row| row.digest(0).map(TurnId))? {
+    if let Some(turn) = sql.one::<TurnId>(astray, [])? {
         return Ok(Some(format!(
             "turn {turn} of the table `turns` hangs on no tree: the first turn of its thread is \
              not there"
         )));
     }
-    for root in sql.rows(
-        "SELECT id FROM turns WHERE parent IS NULL ORDER BY id",
-        [],
-        |row| row.digest(0),
-    )? {
+    for root in sql.all::<Digest>("SELECT id FROM turns WHERE parent IS NULL ORDER BY id", [])? {
         if let Some(problem) = of_tree(sql, root)? {
             return Ok(Some(problem));
         }
@@ -32,27 +28,48 @@ pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     Ok(None)
 }
 
-fn of_tree(sql: &Sql<'_>, root: Digest) -> rusqlite::Result<Option<String>> {
+row! {
+    struct StoredTurn from "turns" {
+        id: TurnId,
+        parent: Option<TurnId>,
+        jump: Option<TurnId>,
+        depth: u64,
+        run: String,
+        first_message: u64,
+        last_message: u64,
+        session_state: Digest,
+        node: String,
+    }
+}
+
+impl StoredTurn {
+    /// Returns whether what stands beside the node is what the node says.
+    fn is_of(&self, node: &TurnNode) -> bool {
+        node.id == self.id
+            && node.parent == self.parent
+            && node.jump == self.jump
+            && node.depth == self.depth
+            && node.run.to_string() == self.run
+            && node.first_message == self.first_message
+            && node.last_message == self.last_message
+            && node.session_state == self.session_state
+    }
+}
+
+fn of_tree(sql: &Sql<'_>, root: Digest) -> sql::Result<Option<String>> {
     let mut turns: Vec<(TurnNode, Vec<Option<Message>>)> = Vec::new();
-    let mut rows = sql.connection().prepare_cached(
-        "SELECT id, parent, jump, depth, run, first_message, last_message, session_state, node \
-         FROM turns WHERE root = ?1 ORDER BY depth, id",
-    )?;
-    let mut rows = rows.query([root.0])?;
+    let mut statement = sql
+        .connection()
+        .prepare(select!(StoredTurn, "WHERE root = ?1 ORDER BY depth, id"))?;
+    let mut rows = statement.query([root])?;
     while let Some(row) = rows.next()? {
-        let id = TurnId(row.digest(0)?);
+        let turn = StoredTurn::from_row(&row)?;
+        let id = turn.id;
         let unreadable = |what: &str| Ok(Some(format!("turn {id} of the table `turns`: {what}")));
-        let Ok(node) = row.json::<TurnNode>(8) else {
+        let Ok(node) = serde_json::from_str::<TurnNode>(&turn.node) else {
             return unreadable("its node cannot be read");
         };
-        let beside = node.id == id
-            && row.digest_opt(1)?.map(TurnId) == node.parent
-            && row.digest_opt(2)?.map(TurnId) == node.jump
-            && row.uint(3)? == node.depth
-            && row.get::<_, String>(4)? == node.run.to_string()
-            && (row.uint(5)?, row.uint(6)?) == (node.first_message, node.last_message)
-            && row.digest(7)? == node.session_state;
-        if !beside {
+        if !turn.is_of(&node) {
             return unreadable("what stands beside its node is not what the node says");
         }
         let Ok(messages) = messages_of_turn(sql, &node) else {

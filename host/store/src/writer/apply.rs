@@ -13,7 +13,7 @@ use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
-use crate::sql::{Columns, Sql, int};
+use crate::sql::{self, Sql, args, insert, named};
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
@@ -21,7 +21,6 @@ use domain::event::Event;
 use domain::id::{SessionId, Stream};
 use domain::queue::WaitKind;
 use domain::time::Timestamp;
-use rusqlite::params;
 
 /// A commit that does not land.
 #[derive(Debug)]
@@ -170,7 +169,7 @@ fn write_blobs(
     sql: &Sql<'_>,
     blobs: &[(Digest, Vec<u8>)],
     mut brought: Option<&mut Brought>,
-) -> rusqlite::Result<Vec<Digest>> {
+) -> sql::Result<Vec<Digest>> {
     let mut new = Vec::new();
     for (digest, bytes) in blobs {
         let by = brought.as_ref().map(|brought| &brought.user);
@@ -178,9 +177,10 @@ fn write_blobs(
             .as_ref()
             .and_then(|brought| brought.with.as_ref())
             .map(|key| key.number);
-        let text = "INSERT INTO blobs (digest, bytes, brought_by, brought_with) VALUES (?1, ?2, \
-                    ?3, ?4) ON CONFLICT (digest) DO NOTHING";
-        if sql.execute(text, params![digest.0, bytes, by, with])? > 0 {
+        let text = "INSERT INTO blobs (digest, bytes, brought_by, brought_with) VALUES (:digest, \
+                    :bytes, :by, :with) ON CONFLICT (digest) DO NOTHING";
+        let params = named![digest, bytes, by, with];
+        if sql.execute(text, params)? > 0 {
             new.push(*digest);
             if let Some(brought) = &mut brought {
                 brought.bytes += bytes.len() as u64;
@@ -230,11 +230,11 @@ fn about(key: &Key, appends: &[PreparedAppend]) -> String {
 
 /// Reports the result of an earlier request with the same key, if there was one since a time.
 fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> {
-    let oldest = int(since.0);
-    let known = sql.row(
-        "SELECT request, reply FROM idempotency WHERE source = ?1 AND key = ?2 AND time >= ?3",
-        params![key.source, key.key, oldest],
-        |row| Ok((row.digest(0)?, row.get::<_, Vec<u8>>(1)?)),
+    let oldest = since;
+    let known = sql.one::<(Digest, Vec<u8>)>(
+        "SELECT request, reply FROM idempotency WHERE source = :source AND key = :key AND time >= \
+         :time",
+        named![source = key.source, key = key.key, time = oldest],
     )?;
     match known {
         Some((request, reply)) if request == key.request => Err(Refused::Replayed(reply)),
@@ -250,22 +250,21 @@ fn remember(
     about: &str,
     now: Timestamp,
     brought: Option<&Brought>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let expired = "DELETE FROM idempotency WHERE source = ?1 AND key = ?2 RETURNING source, \
                    length(reply), brought_with";
-    user_storage::erases_replies(sql, expired, params![key.source, key.key])?;
-    sql.write(
-        "INSERT INTO idempotency (source, key, request, reply, time, about, brought_with) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![
-            key.source,
-            key.key,
-            key.request.0,
-            key.reply,
-            int(now.0),
+    user_storage::erases_replies(sql, expired, args![key.source, key.key])?;
+    insert!(
+        sql,
+        idempotency {
+            source: key.source,
+            key: key.key,
+            request: key.request,
+            reply: key.reply,
+            time: now,
             about,
-            brought.and_then(|brought| brought.number_for(&key.source)),
-        ],
+            brought_with: brought.and_then(|brought| brought.number_for(&key.source))
+        }
     )
 }
 
@@ -300,29 +299,27 @@ fn insert(
         payload: *payload_digest,
     };
     let hash = link.hash();
-    sql.execute(
-        "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
-         causation, correlation, time, salt, payload, payload_digest, hash, brought_with) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-        params![
-            int(position),
-            recorded.stream,
-            int(version),
-            ids.event,
-            recorded.kind,
-            ids.agent,
-            ids.session,
-            ids.run,
-            recorded.actor,
-            ids.causation,
-            ids.correlation,
-            int(recorded.time.0),
-            salt.0,
-            *payload,
-            payload_digest.0,
-            hash.0,
-            brought.and_then(|brought| brought.number_for(&recorded.actor)),
-        ],
+    insert!(
+        sql,
+        events {
+            position,
+            stream: recorded.stream,
+            version,
+            id: ids.event,
+            kind: recorded.kind,
+            agent: ids.agent,
+            session: ids.session,
+            run: ids.run,
+            actor: recorded.actor,
+            causation: ids.causation,
+            correlation: ids.correlation,
+            time: recorded.time,
+            salt: salt.0,
+            payload: *payload,
+            payload_digest,
+            hash,
+            brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor))
+        }
     )?;
     state.head = Head { position, hash };
     recorded.position = position;
@@ -340,7 +337,7 @@ fn insert(
 }
 
 /// Notes beside the events what one of them says of the store itself.
-fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     if matches!(event, Event::HostRestored(_)) {
         // It has been seen to: from here on this is a store like any other.
         backup::unmark(sql)?;
@@ -350,16 +347,16 @@ fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
 
 /// Keeps a snapshot, unless a newer one is there.
 fn keep(sql: &Sql<'_>, stream: Stream, snapshot: &Snapshot) -> Result<(), Refused> {
-    sql.execute(
-        "INSERT INTO snapshots (stream, version, format, state) VALUES (?1, ?2, ?3, ?4) ON \
-         CONFLICT (stream) DO UPDATE SET version = excluded.version, format = excluded.format, \
-         state = excluded.state WHERE excluded.version >= version",
-        params![
-            stream.to_string(),
-            int(snapshot.version),
-            snapshot.format,
-            seal(&snapshot.state)
-        ],
+    insert!(
+        sql,
+        snapshots {
+            stream,
+            version: snapshot.version,
+            format: snapshot.format,
+            state: seal(&snapshot.state)
+        },
+        "ON CONFLICT (stream) DO UPDATE SET version = excluded.version, format = excluded.format, \
+         state = excluded.state WHERE excluded.version >= version"
     )?;
     fault::point("store.snapshot");
     Ok(())

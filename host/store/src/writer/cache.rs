@@ -9,7 +9,7 @@
 
 use crate::guard::{self, Standing, TriggerStanding};
 use crate::read::runs::session_of;
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use crate::user_storage::{self, Brought, NumberedKey};
 use domain::event::{Event, OccasionAccepted, Recorded};
 use domain::id::{AgentId, SessionId, Stream};
@@ -47,12 +47,10 @@ pub(super) struct Cache {
 impl Cache {
     /// A transaction has begun, so that no other connection can write. Forgets everything if one
     /// has done so since the last transaction.
-    pub(super) fn begin(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+    pub(super) fn begin(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought.clear();
         self.brought_with.clear();
-        let data_version: i64 = sql
-            .row("PRAGMA data_version", [], |row| row.get(0))?
-            .unwrap_or_default();
+        let data_version: i64 = sql.one("PRAGMA data_version", [])?.unwrap_or_default();
         if data_version != self.data_version {
             self.data_version = data_version;
             self.forget();
@@ -76,7 +74,7 @@ impl Cache {
         sql: &Sql<'_>,
         stream: Stream,
         name: &str,
-    ) -> rusqlite::Result<u64> {
+    ) -> sql::Result<u64> {
         if let Some(version) = self.versions.get(&stream) {
             #[cfg(test)]
             assert_eq!(*version, read_version(sql, name)?, "the version of {name}");
@@ -97,7 +95,7 @@ impl Cache {
         &mut self,
         sql: &Sql<'_>,
         session: SessionId,
-    ) -> rusqlite::Result<Option<Standing>> {
+    ) -> sql::Result<Option<Standing>> {
         if let Some(standing) = self.sessions.get(&session) {
             #[cfg(test)]
             assert_eq!(*standing, read_standing(sql, session)?, "session {session}");
@@ -114,7 +112,7 @@ impl Cache {
         sql: &Sql<'_>,
         agent: AgentId,
         user: &UserId,
-    ) -> rusqlite::Result<Option<AgentRole>> {
+    ) -> sql::Result<Option<AgentRole>> {
         if let Some(role) = self.roles.get(&agent).and_then(|roles| roles.get(user)) {
             #[cfg(test)]
             assert_eq!(
@@ -137,7 +135,7 @@ impl Cache {
         &mut self,
         sql: &Sql<'_>,
         name: &TriggerName,
-    ) -> rusqlite::Result<Option<TriggerStanding>> {
+    ) -> sql::Result<Option<TriggerStanding>> {
         if let Some(standing) = self.triggers.get(name) {
             #[cfg(test)]
             assert_eq!(*standing, read_trigger(sql, name)?, "trigger {name}");
@@ -166,7 +164,7 @@ impl Cache {
     }
 
     /// Follows an event that was just appended and projected.
-    pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+    pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
         use Event as E;
         let Some(event) = &recorded.event else {
             self.forget_rows();
@@ -245,7 +243,7 @@ impl Cache {
     }
 
     /// An API key with its number, which it gets here if it has none.
-    pub(super) fn numbered(&mut self, sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<NumberedKey> {
+    pub(super) fn numbered(&mut self, sql: &Sql<'_>, key: &KeyId) -> sql::Result<NumberedKey> {
         let number = match self.key_numbers.get(key) {
             Some(number) => {
                 #[cfg(test)]
@@ -288,7 +286,7 @@ impl Cache {
     }
 
     /// Writes what users have brought in this transaction, once for each of them and each key.
-    pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+    pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought
             .drain()
             .try_for_each(|(user, bytes)| user_storage::add(sql, &user, bytes))?;
@@ -305,21 +303,21 @@ fn keep<K: std::hash::Hash + Eq, V>(rows: &mut HashMap<K, V>, key: K, row: V) {
     rows.insert(key, row);
 }
 
-fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
+fn read_version(sql: &Sql<'_>, name: &str) -> sql::Result<u64> {
     let text = "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
     sql.number(text, [name])
 }
 
-fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
+fn read_standing(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<Standing>> {
     let rows = sql.ask(&Standing::query(session))?;
     rows.first().map(Standing::from_row).transpose()
 }
 
-fn read_trigger(sql: &Sql<'_>, name: &TriggerName) -> rusqlite::Result<Option<TriggerStanding>> {
+fn read_trigger(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<Option<TriggerStanding>> {
     let rows = sql.ask(&TriggerStanding::query(name))?;
     rows.first().map(TriggerStanding::from_row).transpose()
 }
 
-fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<AgentRole>> {
+fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> sql::Result<Option<AgentRole>> {
     guard::read_role(&sql.ask(&guard::role_query(agent, user))?)
 }

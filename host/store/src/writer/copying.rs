@@ -7,8 +7,8 @@
 
 use super::Writer;
 use crate::fault;
-use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
+use crate::sql::{self, Connection, Failure};
+use crate::sqlite::Copied;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -23,28 +23,25 @@ const PAUSE_MS: u64 = 10;
 
 impl Writer<'_> {
     /// Copies to a file that is empty. Ends with an error when the store is closed meanwhile.
-    pub(super) fn copy(&mut self, to: &Path) -> rusqlite::Result<()> {
+    pub(super) fn copy(&mut self, to: &Path) -> sql::Result<()> {
         let mut target = Connection::open(to)?;
         // It is synced when it is whole, and thrown away when it is not; and commits do not wait
         // for its disk.
         target.execute_batch("PRAGMA synchronous = OFF")?;
-        let backup = Backup::new(self.sql.connection(), &mut target)?;
+        let copy = self.sql.connection().copy_to(&mut target)?;
         let mut tries = 0;
         loop {
-            let pause = match backup.step(PIECE_PAGES)? {
-                StepResult::Done => return Ok(()),
-                StepResult::Busy | StepResult::Locked if tries < TRIES_MAX => {
-                    tries += 1;
-                    Duration::from_millis(PAUSE_MS)
-                }
-                StepResult::Busy | StepResult::Locked => {
-                    return Err(interrupted("the database stayed locked"));
-                }
-                // More, or what later versions of the library may say.
-                _ => {
+            let pause = match copy.step(PIECE_PAGES)? {
+                Copied::All => return Ok(()),
+                Copied::Some => {
                     tries = 0;
                     Duration::ZERO
                 }
+                Copied::Nothing if tries < TRIES_MAX => {
+                    tries += 1;
+                    Duration::from_millis(PAUSE_MS)
+                }
+                Copied::Nothing => return Err(interrupted("the database stayed locked")),
             };
             fault::point("store.backup");
             // All that waits goes first.
@@ -61,9 +58,6 @@ impl Writer<'_> {
     }
 }
 
-fn interrupted(reason: &str) -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(
-        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
-        Some(reason.to_owned()),
-    )
+fn interrupted(reason: &str) -> sql::Error {
+    sql::Error::failed(Failure::Interrupted, reason)
 }

@@ -6,7 +6,7 @@ use super::refused::Refused;
 use crate::commit::{Clash, Conflict};
 use crate::guard::{Answers, Guard, Question, Standing, TriggerStanding};
 use crate::query::{Row, Rows, Value};
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
 use crate::user_storage::{stored_bytes_query, stored_bytes_with_query};
 
 /// Passes, or says what was found instead.
@@ -26,7 +26,7 @@ pub(super) fn check(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> Result<(
     }
 }
 
-fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> rusqlite::Result<Rows> {
+fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> sql::Result<Rows> {
     match question {
         Question::Standing(session) => {
             let standing = cache.standing(sql, *session)?;

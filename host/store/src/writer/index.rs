@@ -2,8 +2,8 @@
 
 use super::Writer;
 use crate::full_text;
+use crate::sql::{self, Failure};
 use domain::event::{Event, Recorded};
-use rusqlite::ffi;
 use std::sync::mpsc::TryRecvError;
 
 /// Number of unindexed events from which the writer indexes some also while commits go on.
@@ -52,12 +52,10 @@ impl Writer<'_> {
     }
 
     /// Indexes a piece of what waits.
-    pub(super) fn index_piece(&mut self) -> rusqlite::Result<()> {
+    pub(super) fn index_piece(&mut self) -> sql::Result<()> {
         if self.state.full.is_some() {
-            return Err(rusqlite::Error::SqliteFailure(
-                ffi::Error::new(ffi::SQLITE_FULL),
-                None,
-            ));
+            let reason = "database or disk is full";
+            return Err(sql::Error::failed(Failure::Full, reason));
         }
         // What is lost of it in a power cut is indexed again: the next commit's sync covers it, and
         // whatever is recovered has cursor and index together.
@@ -92,7 +90,7 @@ impl Writer<'_> {
     }
 
     /// Indexes rows without a sync, and returns whether that was all.
-    fn index_unsynced(&self) -> rusqlite::Result<bool> {
+    fn index_unsynced(&self) -> sql::Result<bool> {
         self.sql.execute("BEGIN IMMEDIATE", [])?;
         let all = full_text::index_some(&self.sql, i64::MAX)?;
         self.sql.execute("COMMIT", [])?;

@@ -1,11 +1,10 @@
 //! Pruning of idempotency keys: those whose time is over go once in a while, with a transaction
 //! that is under way.
 
-use crate::sql::{Sql, int};
+use crate::sql::{self, Sql, args};
 use crate::user_storage;
 use domain::limits::IDEMPOTENCY_MS;
 use domain::time::Timestamp;
-use rusqlite::params;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -42,11 +41,7 @@ impl Keys {
     }
 
     /// Prunes keys that came before a time, if others came since the last pruning and it is due.
-    pub(super) fn prune_if_due(
-        &mut self,
-        sql: &Sql<'_>,
-        before: Timestamp,
-    ) -> rusqlite::Result<()> {
+    pub(super) fn prune_if_due(&mut self, sql: &Sql<'_>, before: Timestamp) -> sql::Result<()> {
         let is_due = self
             .pruned
             .is_none_or(|pruned| pruned.elapsed() >= Duration::from_millis(PAUSE_MS));
@@ -54,10 +49,10 @@ impl Keys {
             return Ok(());
         }
         let most = (self.remembered * PRUNED_FOR_EACH).min(PRUNED_MAX);
-        let text = "DELETE FROM idempotency WHERE (source, key) IN \
-                    (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) \
-                    RETURNING source, length(reply), brought_with";
-        user_storage::erases_replies(sql, text, params![int(before.0), int(most)])?;
+        let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
+                    idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) RETURNING source, \
+                    length(reply), brought_with";
+        user_storage::erases_replies(sql, text, args![before, most])?;
         *self = Self {
             pruned: Some(Instant::now()),
             remembered: 0,

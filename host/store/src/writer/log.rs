@@ -3,10 +3,10 @@
 use super::Writer;
 use crate::fault;
 use crate::log::{FULL_WAIT_MS, Length};
-use crate::open::{BUSY_TIMEOUT, disown};
+use crate::open::disown;
+use crate::sql::{self, Failure};
+use crate::sqlite::{BUSY_TIMEOUT, Checkpoint};
 use crate::stats::count;
-use rusqlite::ErrorCode;
-use rusqlite::wal::CheckpointMode;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -67,7 +67,7 @@ impl Writer<'_> {
         }
         self.state.checkpointed_pages = pages;
         match length {
-            Length::Short => self.checkpoint(CheckpointMode::PASSIVE),
+            Length::Short => self.checkpoint(Checkpoint::Passive),
             Length::Long => self.restart_log(Duration::from_millis(LONG_WAIT_MS)),
             Length::Full => self.restart_full_log(),
         }
@@ -128,7 +128,7 @@ impl Writer<'_> {
     fn look_at_reads(&self) -> Option<Held> {
         count(&self.counters.checkpoints, 1);
         let connection = self.sql.connection();
-        let moved = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE);
+        let moved = connection.checkpoint(Checkpoint::Passive);
         moved.ok().map(|(frames, moved)| Held {
             frames,
             moved,
@@ -176,12 +176,12 @@ impl Writer<'_> {
     /// Does the same without waiting. SQLite looks only once where a read began that it waits for,
     /// and goes by that if the next read has taken the place of that one when it looks again. So it
     /// would wait in vain for reads that follow each other.
-    fn try_to_restart(&self) -> rusqlite::Result<()> {
+    fn try_to_restart(&self) -> sql::Result<()> {
         let connection = self.sql.connection();
         let moved = connection
-            .busy_timeout(Duration::ZERO)
-            .and_then(|()| connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::RESTART));
-        if let Err(error) = connection.busy_timeout(BUSY_TIMEOUT) {
+            .set_busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.checkpoint(Checkpoint::Restart));
+        if let Err(error) = connection.set_busy_timeout(BUSY_TIMEOUT) {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the writer does not wait for locks as it should"
@@ -210,10 +210,10 @@ impl Writer<'_> {
         self.roll_back();
     }
 
-    pub(super) fn checkpoint(&mut self, mode: CheckpointMode) {
+    pub(super) fn checkpoint(&mut self, mode: Checkpoint) {
         fault::point("store.checkpoint");
         count(&self.counters.checkpoints, 1);
-        match self.sql.connection().wal_checkpoint_v2(None::<&str>, mode) {
+        match self.sql.connection().checkpoint(mode) {
             Ok(_) => {
                 self.log.moved(None);
                 fault::point("store.checkpoint");
@@ -229,14 +229,14 @@ impl Writer<'_> {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+fn is_busy(error: &sql::Error) -> bool {
+    error.failure() == Some(Failure::Busy)
 }
 
 /// Fails when somebody else holds the lock under which the log is written: they may write over what
 /// is to be disowned, or let go of the lock and leave it there. A lock that cannot be taken for
 /// another reason, such as a broken disk, is nobody else's.
-fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
+fn unless_busy(locked: sql::Result<usize>) -> io::Result<()> {
     match locked {
         Err(error) if is_busy(&error) => Err(io::Error::other(error)),
         Ok(_) | Err(_) => Ok(()),
@@ -246,7 +246,7 @@ fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{HELD_PAUSE_MS, Held, unless_busy};
-    use rusqlite::Connection;
+    use crate::sql::{Columns, Connection};
     use std::time::Duration;
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
             .unwrap();
         writer.execute_batch("CREATE TABLE t (n)").unwrap();
-        writer.busy_timeout(Duration::ZERO).unwrap();
+        writer.set_busy_timeout(Duration::ZERO).unwrap();
         let locked = || writer.execute("BEGIN IMMEDIATE", []);
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(unless_busy(locked()).is_err(), "they hold the lock");

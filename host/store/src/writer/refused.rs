@@ -1,8 +1,7 @@
 //! Reasons why a commit does not land, and whose affair an error of the database is.
 
 use crate::commit::{CommitError, Conflict};
-use crate::sql::Source;
-use rusqlite::ErrorCode;
+use crate::sql::{self, Failure, Source};
 use std::sync::Arc;
 
 /// Reason why a commit does not land.
@@ -17,11 +16,11 @@ pub(super) enum Refused {
     /// A stored row that it rests on cannot be read.
     Unreadable(Source),
     /// The writer has not looked yet whose affair it is.
-    Storage(rusqlite::Error),
+    Storage(sql::Error),
 }
 
-impl From<rusqlite::Error> for Refused {
-    fn from(error: rusqlite::Error) -> Self {
+impl From<sql::Error> for Refused {
+    fn from(error: sql::Error) -> Self {
         Self::Storage(error)
     }
 }
@@ -40,15 +39,10 @@ impl Refused {
 }
 
 /// Returns whether an error concerns the whole transaction, and not only the request that met it.
-pub(super) fn concerns_all(error: &rusqlite::Error) -> bool {
-    match error.sqlite_error_code() {
+pub(super) fn concerns_all(error: &sql::Error) -> bool {
+    match error.failure() {
         // Contradictions with what is stored, and values that do not fit.
-        Some(
-            ErrorCode::ConstraintViolation
-            | ErrorCode::TypeMismatch
-            | ErrorCode::TooBig
-            | ErrorCode::ParameterOutOfRange,
-        ) => false,
+        Some(Failure::Constraint | Failure::Unfit) => false,
         Some(_) => true,
         // Not the database's: something that could not be read or written as what it should be.
         None => false,
@@ -56,26 +50,19 @@ pub(super) fn concerns_all(error: &rusqlite::Error) -> bool {
 }
 
 /// Returns whether the data to be written is at fault, and not the stored data.
-pub(super) fn is_unstorable(error: &rusqlite::Error) -> bool {
-    matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
-        || matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange)
-        )
+pub(super) fn is_unstorable(error: &sql::Error) -> bool {
+    matches!(error, sql::Error::Unwritable { .. }) || error.failure() == Some(Failure::Unfit)
 }
 
-pub(super) fn is_full(error: &rusqlite::Error) -> bool {
-    let shared_memory = error
-        .sqlite_error()
-        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
-    shared_memory || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+pub(super) fn is_full(error: &sql::Error) -> bool {
+    error.failure() == Some(Failure::Full)
 }
 
-pub(super) fn is_io(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+pub(super) fn is_io(error: &sql::Error) -> bool {
+    error.failure() == Some(Failure::Io)
 }
 
-pub(super) fn failed(error: &Arc<rusqlite::Error>) -> CommitError {
+pub(super) fn failed(error: &Arc<sql::Error>) -> CommitError {
     if is_full(error) {
         CommitError::Full
     } else {

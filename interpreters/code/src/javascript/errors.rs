@@ -1,8 +1,7 @@
 //! Errors of a program, with the place in it that they are about.
 
 use super::clock::ProgramClock;
-use super::places::place_of_read;
-use super::places::{Place, last_line};
+use super::places::{Place, last_line, place_of_read};
 use super::rendering::text_of;
 use super::world::World;
 use super::{CALLS_MAX, PROGRAM};

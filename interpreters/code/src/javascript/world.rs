@@ -1,8 +1,7 @@
 //! The surroundings of a program, beside its own values.
 
 use super::clock::ProgramClock;
-use super::jobs::Jobs;
-use super::jobs::Timers;
+use super::jobs::{Jobs, Timers};
 use super::places::{Insert, Place, original};
 use crate::output::Stream;
 use crate::request::Allowance;

@@ -4,8 +4,7 @@
 use crate::agent::Agent;
 use crate::client::UploadedFile;
 use crate::harness::conversation::Conversation;
-use crate::harness::performer::Fake;
-use crate::harness::performer::Reply;
+use crate::harness::performer::{Fake, Reply};
 use crate::harness::rules::check_definitions;
 use crate::harness::scene::plain_tool;
 use crate::tool::{IntoProgress, ToolError, Tools};

@@ -38,7 +38,7 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
             "request done 200  GET https://a.example:443/x  20 bytes out, 10 in",
         ),
         (
-            json!({ "kind": "decision", "left_out": 7 }),
+            json!({ "kind": "left_out", "of": "decision", "left_out": 7 }),
             "7 more of this call were not kept one by one",
         ),
     ] {

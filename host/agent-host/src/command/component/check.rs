@@ -46,7 +46,8 @@ const OPENED_BY: [(&str, &str); 4] = [
     ("wasi:keyvalue/", BUCKETS),
 ];
 
-/// Runs the command, for one component or for all.
+/// Runs the command, for one component or for all. One that cannot be loaded ends it, after what is
+/// known of those before.
 pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, Failure> {
     let wanted: Vec<(String, ComponentConfig)> = match named {
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
@@ -66,7 +67,10 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, 
     let mut tally = Tally::default();
     let mut answer = Answer::default().notice(unknown);
     for (name, config) in wanted {
-        let entry = guests::load_one(loaded, &runtime, name, &config).await?;
+        let entry = match guests::load_one(loaded, &runtime, name, &config).await {
+            Ok(entry) => entry,
+            Err(failure) => return Ok(answer.failing(failure)),
+        };
         let faults = faults(&findings, &entry.name, &entry.grant);
         let pin = Pin::of(&entry, &admissions);
         let standings = standings(&entry);

@@ -1,7 +1,7 @@
 //! Feeds one visitor: first what the page missed, then everything as it happens.
 
 use super::PAGE;
-use super::frames::{self, Said};
+use super::frames::{self, Said, VisitorFrame};
 use super::page::{Line, Page, end_of_full};
 use super::presence::Presence;
 use crate::chat::{Chat, Visitor};
@@ -50,7 +50,10 @@ impl Feed {
         let Some(farewell) = end.farewell("there is no such visitor any more") else {
             return;
         };
-        let told = frames::disconnected(farewell.reason);
+        let told = VisitorFrame::Disconnected {
+            reason: farewell.reason,
+        };
+        let told = told.bytes();
         for frame in std::iter::once(told).chain(farewell.retry) {
             // The page may be gone as well.
             let _ = self.out.push(frame).await;
@@ -63,8 +66,12 @@ impl Feed {
         self.look().await?;
         let typing = self.is_typing();
         let waits = self.presence.waits();
-        let connected = frames::connected(self.visitor.id(), &waits, typing);
-        self.out.push(connected).await?;
+        let connected = VisitorFrame::Connected {
+            visitor_id: self.visitor.id(),
+            open_question_ids: waits,
+            typing,
+        };
+        self.out.push(connected.bytes()).await?;
         if self.ahead.is_some() {
             // The page begins anew, with what there is.
             self.position = 0;
@@ -114,7 +121,14 @@ impl Feed {
             match self.presence.look(&self.broker).await {
                 Ok(closed) => {
                     for question in closed {
-                        self.out.push(frames::question_closed(question)).await?;
+                        self.out
+                            .push(
+                                VisitorFrame::QuestionClosed {
+                                    question_id: question,
+                                }
+                                .bytes(),
+                            )
+                            .await?;
                     }
                     return Ok(());
                 }
@@ -157,7 +171,14 @@ impl Feed {
     async fn send(&mut self, recorded: &Recorded) -> Result<(), End> {
         let typing = self.is_typing();
         for question in self.presence.witness(recorded) {
-            self.out.push(frames::question_closed(question)).await?;
+            self.out
+                .push(
+                    VisitorFrame::QuestionClosed {
+                        question_id: question,
+                    }
+                    .bytes(),
+                )
+                .await?;
         }
         if let Some(Event::DeliveryQueued(queued)) = &recorded.event
             && self.is_ours(queued)
@@ -189,7 +210,9 @@ impl Feed {
     async fn tell_typing(&self, before: bool) -> Result<(), End> {
         let typing = self.is_typing();
         if typing != before {
-            self.out.push(frames::typing(typing)).await?;
+            self.out
+                .push(VisitorFrame::Typing { typing }.bytes())
+                .await?;
         }
         Ok(())
     }

@@ -1,15 +1,117 @@
 //! The frames of a visitor's stream.
 
-use crate::wire::{ChoiceView, VisitorFrame};
+use crate::wire::{ChoiceView, Time, written};
 use broker::{Frame, Show};
 use bytes::Bytes;
 use domain::connector::Choice;
 use domain::event::{DeliveryCause, DeliveryQueued, InputAccepted, Source};
-use domain::id::{DeliveryId, OperationId, SessionId};
+use domain::id::{DeliveryId, InputId, OperationId, SessionId};
 use domain::message::text_of;
 use domain::time::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 use store::DeliveryRow;
+
+/// A frame of a chat with a visitor.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub(crate) enum VisitorFrame<'a> {
+    /// Comes first: the chat as it is now.
+    Connected {
+        /// The visitor's id.
+        visitor_id: &'a str,
+        /// The questions that wait for an answer. All others are closed.
+        open_question_ids: Vec<OperationId>,
+        /// True if a reply is in the making.
+        typing: bool,
+    },
+    /// Something was said to the visitor.
+    Message {
+        /// Its id.
+        delivery_id: DeliveryId,
+        /// Its text, in Markdown.
+        text: String,
+        /// The time at which it was said, ISO 8601.
+        time: Time,
+    },
+    /// An agent got what the visitor said, on this page or on another one of theirs.
+    Said {
+        /// Its id.
+        input_id: InputId,
+        /// The `message_id` of each message in it: what is said within a moment is one.
+        message_ids: Vec<String>,
+        /// Its text.
+        text: String,
+        /// The time at which it was taken, ISO 8601.
+        time: Time,
+    },
+    /// The visitor is asked something.
+    Question {
+        /// Its id.
+        delivery_id: DeliveryId,
+        /// The question, by which `question_closed` names it.
+        question_id: OperationId,
+        /// Its text, in Markdown.
+        text: String,
+        /// The choices; none for a question that is answered in words, as a message.
+        choices: Vec<ChoiceView>,
+        /// True if it waits for an answer.
+        is_open: bool,
+        /// The time at which it was asked, ISO 8601.
+        time: Time,
+    },
+    /// A question is not to be answered any more: it was answered, here or elsewhere, or is
+    /// asked no longer.
+    QuestionClosed {
+        /// The question.
+        question_id: OperationId,
+    },
+    /// A reply is in the making, or is not any more.
+    Typing {
+        /// True if one is.
+        typing: bool,
+    },
+    /// A piece of a reply in the making, where the operator lets those be shown. The whole
+    /// follows as a message.
+    Delta {
+        /// The reply that it is a piece of.
+        reply_id: OperationId,
+        /// The attempt at that reply: pieces of an earlier one are void.
+        attempt: u32,
+        /// Its place in the attempt.
+        seq: u64,
+        /// The text.
+        text: String,
+    },
+    /// The whole text of a reply in the making up to now, in place of its pieces.
+    DeltaSoFar {
+        /// The reply.
+        reply_id: OperationId,
+        /// The attempt at that reply.
+        attempt: u32,
+        /// The place of the last piece that is in it.
+        seq: u64,
+        /// The text.
+        text: String,
+    },
+    /// All pieces of an attempt at a reply are void.
+    DeltaDiscarded {
+        /// The reply.
+        reply_id: OperationId,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// The stream starts over: the page's position is not one that this host has assigned, as
+    /// after a restored backup. Its `id` replaces that position.
+    Reset {
+        /// The reason, for people.
+        reason: &'a str,
+    },
+    /// The host ends the stream.
+    Disconnected {
+        /// The reason.
+        reason: &'a str,
+    },
+}
 
 /// Something that was said to a visitor.
 #[derive(Debug, Clone, Copy)]
@@ -62,24 +164,41 @@ impl<'a> Said<'a> {
 
     /// Returns the frame, for a question with whether it waits for its answer.
     pub(super) fn frame(&self, is_open: bool) -> Bytes {
-        let said = json!({
-            "delivery_id": self.delivery, "text": self.text, "time": self.time.to_string(),
-        });
-        let Some((question, _)) = self.question() else {
-            return written(Some(self.position), VisitorFrame::VisitorMessage, &said);
+        let (delivery_id, text, time) = (self.delivery, self.text.to_owned(), Time(self.time));
+        let said = match self.question() {
+            None => VisitorFrame::Message {
+                delivery_id,
+                text,
+                time,
+            },
+            Some((question_id, _)) => VisitorFrame::Question {
+                delivery_id,
+                question_id,
+                text,
+                choices: self.choices.iter().map(Into::into).collect(),
+                is_open,
+                time,
+            },
         };
-        let choices: Vec<ChoiceView> = self.choices.iter().map(choice).collect();
-        let asked = json!({
-            "delivery_id": self.delivery, "question_id": question, "text": self.text,
-            "choices": choices, "is_open": is_open, "time": self.time.to_string(),
-        });
-        written(Some(self.position), VisitorFrame::VisitorQuestion, &asked)
+        said.placed(self.position)
+    }
+}
+
+impl VisitorFrame<'_> {
+    /// It as bytes, without a position.
+    pub(super) fn bytes(&self) -> Bytes {
+        written(None, self).into()
+    }
+
+    /// It as bytes, with the position to continue from.
+    pub(super) fn placed(&self, position: u64) -> Bytes {
+        written(Some(&position.to_string()), self).into()
     }
 }
 
 /// Returns the frame of what the visitor said, which an agent got at a position.
 pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
-    let ids: &[String] = match &accepted.source {
+    let message_ids: &[String] = match &accepted.source {
         Source::Connector { messages, .. } => messages,
         Source::Api
         | Source::Trigger { .. }
@@ -89,46 +208,34 @@ pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
         | Source::Reminder { .. } => &[],
     };
     let message = accepted.message.as_ref();
-    let text = message.map(|draft| text_of(&draft.parts));
-    let data = json!({
-        "input_id": accepted.input, "message_ids": ids, "text": text.unwrap_or_default(),
-        "time": accepted.time.to_string(),
-    });
-    written(Some(position), VisitorFrame::VisitorWords, &data)
-}
-
-/// The first frame.
-pub(super) fn connected(visitor: &str, open: &[OperationId], typing: bool) -> Bytes {
-    let data = json!({ "visitor_id": visitor, "open_question_ids": open, "typing": typing });
-    written(None, VisitorFrame::VisitorConnected, &data)
-}
-
-/// The frame of a question that is asked no longer.
-pub(super) fn question_closed(question: OperationId) -> Bytes {
-    let data = json!({ "question_id": question });
-    written(None, VisitorFrame::VisitorQuestionClosed, &data)
-}
-
-/// The frame that says whether a reply is in the making.
-pub(super) fn typing(typing: bool) -> Bytes {
-    let data = json!({ "typing": typing });
-    written(None, VisitorFrame::VisitorTyping, &data)
+    let said = VisitorFrame::Said {
+        input_id: accepted.input,
+        message_ids: message_ids.to_vec(),
+        text: message
+            .map(|draft| text_of(&draft.parts))
+            .unwrap_or_default(),
+        time: Time(accepted.time),
+    };
+    said.placed(position)
 }
 
 /// Returns the frame of something ephemeral; none if visitors are not shown it.
 pub(super) fn shown(frame: &Frame) -> Option<Bytes> {
-    let piece = |text: &str| {
-        json!({
-            "reply_id": frame.operation, "attempt": frame.attempt, "seq": frame.seq, "text": text,
-        })
-    };
-    let (name, data) = match &frame.show {
-        Show::Text(text) => (VisitorFrame::VisitorDelta, piece(text)),
-        Show::SoFar(text) => (VisitorFrame::VisitorDeltaSoFar, piece(&text.concat())),
-        Show::Discarded => {
-            let data = json!({ "reply_id": frame.operation, "attempt": frame.attempt });
-            (VisitorFrame::VisitorDeltaDiscarded, data)
-        }
+    let (reply_id, attempt, seq) = (frame.operation, frame.attempt, frame.seq);
+    let shown = match &frame.show {
+        Show::Text(text) => VisitorFrame::Delta {
+            reply_id,
+            attempt,
+            seq,
+            text: text.clone(),
+        },
+        Show::SoFar(text) => VisitorFrame::DeltaSoFar {
+            reply_id,
+            attempt,
+            seq,
+            text: text.concat(),
+        },
+        Show::Discarded => VisitorFrame::DeltaDiscarded { reply_id, attempt },
         // What an agent thinks, and which tools it calls, is not for people outside.
         Show::Thinking(_)
         | Show::CallStarted { .. }
@@ -136,39 +243,20 @@ pub(super) fn shown(frame: &Frame) -> Option<Bytes> {
         | Show::Note(_)
         | Show::Performing { .. } => return None,
     };
-    Some(written(None, name, &data))
+    Some(shown.bytes())
 }
 
 /// The frame by which the stream starts over at a position.
 pub(super) fn reset(position: u64) -> Bytes {
     let reason = "the host was restored from a backup, or is another one; the chat is shown again";
-    let data = json!({ "reason": reason });
-    written(Some(position), VisitorFrame::VisitorReset, &data)
-}
-
-/// The frame with the reason why the stream ends.
-pub(super) fn disconnected(reason: &str) -> Bytes {
-    let data = json!({ "reason": reason });
-    written(None, VisitorFrame::VisitorDisconnected, &data)
-}
-
-/// JSON has no line breaks of its own, so data is one line.
-fn written(position: Option<u64>, name: VisitorFrame, data: &Value) -> Bytes {
-    let id = position.map_or_else(String::new, |position| format!("id: {position}\n"));
-    Bytes::from(format!("{id}event: {}\ndata: {data}\n\n", name.as_str()))
-}
-
-fn choice(choice: &Choice) -> ChoiceView {
-    ChoiceView {
-        label: choice.label.clone(),
-        value: choice.value.clone(),
-    }
+    VisitorFrame::Reset { reason }.placed(position)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use domain::id::RunId;
+    use serde_json::{Value, json};
     use uuid::Uuid;
 
     fn queued(cause: DeliveryCause, choices: Vec<Choice>) -> DeliveryQueued {

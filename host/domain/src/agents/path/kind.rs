@@ -9,21 +9,9 @@ use std::str::FromStr;
 use utoipa::ToSchema;
 
 /// The kind of agent that lives at a path. The last suffix decides it, or else the root.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(JsonSchema, ToSchema)]
 #[schemars(rename = "Kind")]
 #[schema(as = AgentKind)]
 pub enum PathKind {
@@ -50,21 +38,9 @@ pub enum PathKind {
 }
 
 /// The role by which the model of an agent is configured.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[derive(JsonSchema, ToSchema)]
 pub enum ModelRole {
     /// `user`: who talks with people.
     User,

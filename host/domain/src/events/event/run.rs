@@ -266,7 +266,7 @@ pub struct StepFailed {
 }
 
 /// The fault of a step that came to nothing. Its word is an error code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepFault {
     /// The host could not do its part.

@@ -6,6 +6,7 @@ use crate::events::event::{
 };
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
+use crate::values::error_code::find;
 use crate::values::id::{AgentId, EventId, InputId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::operation::CallUsage;
@@ -152,6 +153,9 @@ fn a_step_that_fails_and_an_agent_that_goes_are_told_of() {
     let events = telemetry_of(&recorded(failed, Some(RunId(Uuid::nil()))), &tally);
     assert_eq!(kinds(&events), ["error"]);
     assert_eq!(events[0].error.as_ref().unwrap().code, "trapped");
+    for fault in StepFault::ALL {
+        assert!(find(fault.as_str()).is_some(), "`{fault}` is an error code");
+    }
     assert!(!format!("{events:?}").contains("words of the guest"));
     let archived = Event::AgentArchived(AgentArchived {
         agent: agent(1),

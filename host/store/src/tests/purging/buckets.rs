@@ -6,12 +6,11 @@ use super::super::sample::{
 };
 use super::pieces::{agent_begun, agent_purged};
 use super::{MARK, begun, deleted, erase_all, finished, holders, is_sound, purged};
-use crate::sql::Columns;
+use crate::sql::{Columns, Connection};
 use crate::{Piece, Store};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
-use rusqlite::Connection;
 use std::path::PathBuf;
 
 /// Bytes that one transaction may erase before it takes no further value, and no further event.

@@ -8,11 +8,11 @@ use super::super::sample::{
 use super::super::spawned::{dispatch, spawn};
 use super::{deleted, erase_all, is_sound, purged};
 use crate::Piece;
+use crate::sql::{Columns, Connection};
 use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, InputDead, InputRequeued, SessionOpened, Source};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::operation::ReplyTo;
-use rusqlite::Connection;
 
 fn handed_over_by(run: RunId) -> Source {
     dispatch(Some(ReplyTo {

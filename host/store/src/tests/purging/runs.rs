@@ -8,7 +8,7 @@ use super::super::sample::{
 };
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
 use super::{begun, deleted, erase_all, finished, is_sound, purged};
-use crate::sql::Columns;
+use crate::sql::{Columns, Connection};
 use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
 use domain::event::{Event, NewEvent, Source, Subject};
@@ -17,7 +17,6 @@ use domain::id::{Stream, TurnId};
 use domain::message::{Message, Role};
 use domain::operation::{Continuation, Pause};
 use domain::user::UserId;
-use rusqlite::Connection;
 
 fn piece() -> Piece {
     Piece::Run {

@@ -2,12 +2,12 @@
 
 use super::super::sample::{NOON, Sample, agent, begin, commit, noise, opened, run, session};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
+use crate::sql::{Columns, Connection, args};
 use crate::{Piece, Store};
 use domain::digest::Digest;
 use domain::event::{Event, ResponseReceived};
 use domain::id::{OperationId, Stream};
 use domain::operation::Kept;
-use rusqlite::{Connection, params};
 
 /// An answer in a session of agent 1 that is kept as a blob.
 fn answered(in_session: u128, content: &[u8]) -> Event {
@@ -52,13 +52,11 @@ fn replace_last(sample: &Sample, stream: Stream, payload: &[u8]) -> Vec<u8> {
     let connection = Connection::open(sample.database()).unwrap();
     let text = "SELECT position, payload FROM events WHERE stream = ?1 ORDER BY version DESC";
     let last = connection.query_row(text, [stream.to_string()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get(1)?))
+        Ok((row.get::<i64>(0)?, row.get(1)?))
     });
     let (position, before) = last.unwrap();
     let text = "UPDATE events SET payload = ?2 WHERE position = ?1";
-    connection
-        .execute(text, params![position, payload])
-        .unwrap();
+    connection.execute(text, args![position, payload]).unwrap();
     before
 }
 

@@ -1,0 +1,485 @@
+//! SQLite behind the store's own words for a database ([`crate::sql`]): connections and their
+//! settings, statements, errors by class, the write-ahead log, and copies.
+//!
+//! Nothing else in the store names the library. Another engine would stand beside this file.
+
+use crate::sql::{Args, Columns, Error, Failure, FromRow, Result, Value, unreadable};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{ErrorCode, OpenFlags, ffi};
+use std::path::Path;
+use std::time::Duration;
+
+/// Before this one a race between a checkpoint and a commit could lose the commit.
+const VERSION_MIN: i32 = 3_051_003;
+/// Statements that a connection keeps prepared. The texts are constants, and fewer than this.
+const STATEMENTS_MAX: usize = 256;
+/// Maximum wait for a lock of another process.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Settings of every connection. Memory-mapped pages are off, because a stray write into them would
+/// reach the disk.
+const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; \
+                     PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;";
+/// Settings of the connection that writes. A commit returns when it is on the disk. The writer
+/// itself moves the log to the database after 4,000 pages (see `writer/log.rs`); the automatic
+/// checkpoint stays on until the writer has taken over. It keeps 16 MiB of pages: what one
+/// transaction changes for many sessions stays in memory until it commits. Deleted content is
+/// overwritten with zeros, so that what is purged one day has left no earlier copy.
+const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA \
+                      journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA \
+                      secure_delete = ON;";
+/// KiB of pages that a connection which only reads keeps. There are eight, and a cache fills over
+/// hours and never shrinks: with the writer's all of them hold 32 MiB at most. What falls out is in
+/// the system's memory.
+const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -2048;";
+
+/// Returns the version of the library if it is too old to be trusted.
+pub(crate) fn outdated() -> Option<&'static str> {
+    (rusqlite::version_number() < VERSION_MIN).then(rusqlite::version)
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Connection(rusqlite::Connection);
+
+/// The columns of a table.
+pub(crate) struct TableColumns {
+    /// Those that name a row, in the order of the key.
+    pub(crate) key: Vec<String>,
+    /// All of them.
+    pub(crate) columns: Vec<String>,
+}
+
+/// How far a checkpoint goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checkpoint {
+    /// Moves what no read is in the way of.
+    Passive,
+    /// Waits until the next commit can begin the log anew.
+    Restart,
+    /// Waits likewise, and cuts the log's file off.
+    Truncate,
+}
+
+impl Connection {
+    /// Opens a file, which is made when it is missing. An empty path is a private database that
+    /// goes with the connection.
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
+        rusqlite::Connection::open(path)
+            .map(Self::new)
+            .map_err(Error::from)
+    }
+
+    /// Opens a file that cannot be written through this connection.
+    pub(crate) fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        rusqlite::Connection::open_with_flags(path, flags)
+            .map(Self::new)
+            .map_err(Error::from)
+    }
+
+    fn new(connection: rusqlite::Connection) -> Self {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        Self(connection)
+    }
+
+    /// Sets it up as the connection that writes.
+    pub(crate) fn set_up_writer(&self) -> Result<()> {
+        self.set_up()?;
+        let mode: String = self.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(Error::failed(
+                Failure::CannotOpen,
+                format!("the file system allows no write-ahead log, only `{mode}`"),
+            ));
+        }
+        self.execute_batch(WRITER)
+    }
+
+    /// Sets it up as a connection that only reads.
+    pub(crate) fn set_up_reader(&self) -> Result<()> {
+        self.set_up()?;
+        self.execute_batch(READER)
+    }
+
+    fn set_up(&self) -> Result<()> {
+        self.set_busy_timeout(BUSY_TIMEOUT)?;
+        let connection = &self.0;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // A statement keeps its plan. Otherwise new values are a reason to prepare it again, which
+        // takes longer than most of them run.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        self.execute_batch(EVERY)
+    }
+
+    /// Sets how long a statement waits for a lock of another connection.
+    pub(crate) fn set_busy_timeout(&self, patience: Duration) -> Result<()> {
+        Ok(self.0.busy_timeout(patience)?)
+    }
+
+    /// Prepares a statement, or takes it from those that were.
+    pub(crate) fn prepare(&self, text: &str) -> Result<Statement<'_>> {
+        Ok(Statement(self.0.prepare_cached(text)?))
+    }
+
+    /// Runs statements without parameters, one after the other.
+    pub(crate) fn execute_batch(&self, texts: &str) -> Result<()> {
+        Ok(self.0.execute_batch(texts)?)
+    }
+
+    /// Runs a statement that returns no rows, and returns the number of rows that it changed.
+    pub(crate) fn execute(&self, text: &str, args: impl Args) -> Result<usize> {
+        self.prepare(text)?.execute(args)
+    }
+
+    /// Reads the first row; an error without one.
+    pub(crate) fn query_row<T>(
+        &self,
+        text: &str,
+        args: impl Args,
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut statement = self.prepare(text)?;
+        let mut rows = statement.query(args)?;
+        rows.next()?
+            .map_or_else(|| Err(Error::misused("there is no row")), |row| read(&row))
+    }
+
+    /// Does something in a transaction, which is rolled back if that fails.
+    pub(crate) fn transact<T>(&self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        self.execute_batch("BEGIN IMMEDIATE")?;
+        let done = work(self).and_then(|done| self.execute_batch("COMMIT").map(|()| done));
+        // Some failures have ended the transaction already.
+        if done.is_err() && self.in_transaction() {
+            self.execute_batch("ROLLBACK")?;
+        }
+        done
+    }
+
+    /// Returns the steps of a statement's plan; none for a statement without one.
+    #[cfg(test)]
+    pub(crate) fn plan(&self, text: &str) -> Vec<String> {
+        let mut steps = Vec::new();
+        if let Ok(mut plan) = self.0.prepare(&format!("EXPLAIN QUERY PLAN {text}")) {
+            let mut rows = plan.raw_query();
+            while let Ok(Some(row)) = rows.next() {
+                steps.push(row.get(3).unwrap());
+            }
+        }
+        steps
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open_in_memory() -> Result<Self> {
+        Self::open(":memory:")
+    }
+
+    pub(crate) fn in_transaction(&self) -> bool {
+        !self.0.is_autocommit()
+    }
+
+    /// Returns the number of rows that it has changed since it was opened.
+    pub(crate) fn total_changes(&self) -> u64 {
+        self.0.total_changes()
+    }
+
+    /// Returns the columns of a table.
+    pub(crate) fn columns_of(&self, table: &str) -> Result<TableColumns> {
+        let mut statement =
+            self.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
+        let mut rows = statement.query([table])?;
+        let mut key: Vec<(u64, String)> = Vec::new();
+        let mut columns = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (name, place): (String, u64) = FromRow::from_row(&row)?;
+            if place > 0 {
+                key.push((place, name.clone()));
+            }
+            columns.push(name);
+        }
+        key.sort_unstable();
+        Ok(TableColumns {
+            key: key.into_iter().map(|(_, name)| name).collect(),
+            columns,
+        })
+    }
+
+    /// Returns whether a statement gives the same rows here and in another database.
+    pub(crate) fn same_rows(&self, other: &Self, text: &str) -> Result<bool> {
+        let mut ours = self.prepare(text)?;
+        let mut theirs = other.prepare(text)?;
+        let columns = ours.column_count();
+        let mut ours = ours.query([])?;
+        let mut theirs = theirs.query([])?;
+        loop {
+            match (ours.next()?, theirs.next()?) {
+                (None, None) => return Ok(true),
+                (Some(one), Some(other)) if one.is_same(&other, columns)? => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    /// Moves the write-ahead log to the database. Returns the frames of the log, and of them those
+    /// that were moved.
+    pub(crate) fn checkpoint(&self, how: Checkpoint) -> Result<(i32, i32)> {
+        use rusqlite::wal::CheckpointMode as Mode;
+        let mode = match how {
+            Checkpoint::Passive => Mode::PASSIVE,
+            Checkpoint::Restart => Mode::RESTART,
+            Checkpoint::Truncate => Mode::TRUNCATE,
+        };
+        Ok(self.0.wal_checkpoint_v2(None::<&str>, mode)?)
+    }
+
+    /// Reports the frames of the write-ahead log after each commit. The log is no longer moved to
+    /// the database by itself.
+    pub(crate) fn on_commit(
+        &mut self,
+        mut report: impl FnMut(usize) + Send + 'static,
+    ) -> Result<()> {
+        let hook = move |_: &mut rusqlite::hooks::Wal, frames: std::ffi::c_int| {
+            report(usize::try_from(frames).unwrap_or(0));
+            Ok(())
+        };
+        Ok(self.0.wal_hook(Some(hook))?)
+    }
+
+    /// Ends a statement in which `is_to_end` is true when it looks, after every so many steps.
+    pub(crate) fn end_when(
+        &mut self,
+        steps: i32,
+        is_to_end: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<()> {
+        Ok(self.0.progress_handler(steps, Some(is_to_end))?)
+    }
+
+    /// Begins a copy of the database to another.
+    pub(crate) fn copy_to<'a>(&'a self, to: &'a mut Self) -> Result<Copy<'a>> {
+        Ok(Copy(Backup::new(&self.0, &mut to.0)?))
+    }
+}
+
+/// A copy under way.
+pub(crate) struct Copy<'a>(Backup<'a, 'a>);
+
+/// State of a copy after a step.
+pub(crate) enum Copied {
+    All,
+    Some,
+    /// Somebody else has locked the database.
+    Nothing,
+}
+
+impl Copy<'_> {
+    /// Copies so many pages.
+    pub(crate) fn step(&self, pages: i32) -> Result<Copied> {
+        Ok(match self.0.step(pages)? {
+            StepResult::Done => Copied::All,
+            StepResult::Busy | StepResult::Locked => Copied::Nothing,
+            // More, or what later versions of the library may say.
+            _ => Copied::Some,
+        })
+    }
+}
+
+/// A statement that stays prepared when it is dropped.
+pub(crate) struct Statement<'c>(rusqlite::CachedStatement<'c>);
+
+impl Statement<'_> {
+    pub(crate) fn execute(&mut self, args: impl Args) -> Result<usize> {
+        self.bind(args)?;
+        Ok(self.0.raw_execute()?)
+    }
+
+    pub(crate) fn query(&mut self, args: impl Args) -> Result<Rows<'_>> {
+        self.bind(args)?;
+        Ok(Rows(self.0.raw_query()))
+    }
+
+    pub(crate) fn column_count(&self) -> usize {
+        self.0.column_count()
+    }
+
+    /// Returns the steps that the engine has done for it since it was prepared. SQLite decides by
+    /// this count when to interrupt a statement, so it is not reset.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        u64::try_from(self.0.get_status(rusqlite::StatementStatus::VmStep)).unwrap_or(0)
+    }
+
+    fn bind(&mut self, args: impl Args) -> Result<()> {
+        let statement = &mut self.0;
+        let mut bound = 0;
+        args.each(&mut |name, value| {
+            bound += 1;
+            let place = match name {
+                None => bound,
+                Some(name) => statement
+                    .parameter_index(name)?
+                    .ok_or_else(|| Error::misused(format!("there is no parameter `{name}`")))?,
+            };
+            Ok(statement.raw_bind_parameter(place, Bound(value))?)
+        })?;
+        let wanted = statement.parameter_count();
+        if bound != wanted {
+            return Err(Error::misused(format!(
+                "{bound} parameters are given, {wanted} are wanted"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A value as the library takes it.
+struct Bound<'v>(Value<'v>);
+
+impl rusqlite::ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match &self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Bool(is) => ValueRef::Integer((*is).into()),
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// The rows that a statement returns, one at a time.
+pub(crate) struct Rows<'s>(rusqlite::Rows<'s>);
+
+impl Rows<'_> {
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
+        Ok(self.0.next()?.map(Row))
+    }
+
+    /// Goes on to the next row, which [`Self::get`] returns from then on.
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
+        Ok(self.0.advance()?)
+    }
+
+    pub(crate) fn get(&self) -> Option<Row<'_>> {
+        use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
+        self.0.get().map(Row)
+    }
+}
+
+/// The row that a statement is at.
+pub(crate) struct Row<'r>(&'r rusqlite::Row<'r>);
+
+impl Row<'_> {
+    /// Returns the number of its columns.
+    pub(crate) fn count(&self) -> usize {
+        self.0.as_ref().column_count()
+    }
+
+    /// Returns the name of a column.
+    #[cfg(test)]
+    pub(crate) fn name_of(&self, column: usize) -> &str {
+        self.0.as_ref().column_name(column).unwrap()
+    }
+
+    /// Returns whether another row has the same values in so many columns, byte by byte.
+    pub(crate) fn is_same(&self, other: &Row<'_>, columns: usize) -> Result<bool> {
+        for column in 0..columns {
+            if self.0.get_ref(column)? != other.0.get_ref(column)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Columns for Row<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>> {
+        Ok(match self.0.get_ref(column)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Real(number) => Value::Real(number),
+            ValueRef::Text(bytes) => std::str::from_utf8(bytes)
+                .map(|text| Value::Text(text.into()))
+                .map_err(|error| unreadable(column, error))?,
+            ValueRef::Blob(bytes) => Value::Blob(bytes.into()),
+        })
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        let Some(code) = error.sqlite_error_code() else {
+            return Self::Misused {
+                source: error.into(),
+            };
+        };
+        let lacks_shared_memory =
+            error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE);
+        let failure = match code {
+            _ if lacks_shared_memory => Failure::Full,
+            ErrorCode::ConstraintViolation => Failure::Constraint,
+            ErrorCode::TypeMismatch | ErrorCode::TooBig | ErrorCode::ParameterOutOfRange => {
+                Failure::Unfit
+            }
+            ErrorCode::DatabaseBusy => Failure::Busy,
+            ErrorCode::OperationInterrupted => Failure::Interrupted,
+            ErrorCode::DatabaseCorrupt => Failure::Corrupt,
+            ErrorCode::NotADatabase => Failure::NotADatabase,
+            ErrorCode::SystemIoFailure => Failure::Io,
+            ErrorCode::CannotOpen => Failure::CannotOpen,
+            ErrorCode::DiskFull => Failure::Full,
+            _ => Failure::Other,
+        };
+        Self::Failed {
+            failure,
+            source: error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connection;
+    use crate::sql::Columns;
+
+    #[test]
+    fn the_connections_are_set_up_as_the_guarantees_need_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let writing = Connection::open(dir.path().join("a.db")).unwrap();
+        writing.set_up_writer().unwrap();
+        let reading = Connection::open(dir.path().join("a.db")).unwrap();
+        reading.set_up_reader().unwrap();
+        let expected = [
+            ("foreign_keys", 1),
+            ("mmap_size", 0),
+            ("trusted_schema", 0),
+            ("temp_store", 2),
+            ("busy_timeout", 5_000),
+        ];
+        let of_writer = [
+            ("synchronous", 2),
+            ("wal_autocheckpoint", 1_000),
+            ("journal_size_limit", 64 << 20),
+            ("cell_size_check", 1),
+            ("cache_size", -16_384),
+            ("secure_delete", 1),
+        ];
+        let value = |connection: &Connection, name: &str| {
+            connection
+                .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<i64>(0))
+                .unwrap_or(0)
+        };
+        for (name, set) in expected.into_iter().chain(of_writer) {
+            assert_eq!(value(&writing, name), set, "{name}");
+        }
+        for (name, set) in expected
+            .into_iter()
+            .chain([("query_only", 1), ("cache_size", -2_048)])
+        {
+            assert_eq!(value(&reading, name), set, "{name}");
+        }
+    }
+}
