@@ -179,7 +179,7 @@ impl Reloading {
             wanted: host.loaded.clone(),
             start,
             told: BTreeMap::new(),
-            warned: warned.iter().map(written).collect(),
+            warned: warned.iter().map(ToString::to_string).collect(),
             needing_restart: Vec::new(),
             host,
         }

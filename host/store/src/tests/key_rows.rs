@@ -1,8 +1,8 @@
 //! Rows of a database by the API key that they came with. The tests of the whole host count them
 //! too.
 
-use crate::sql::{Columns, Connection};
 use domain::key::KeyId;
+use rusqlite::Connection;
 use std::path::Path;
 
 /// Returns the bytes of all rows that name a key.
