@@ -1,7 +1,7 @@
 //! The bindings that wit-bindgen makes from `wit/`: of the four worlds, and of buckets.
 //!
-//! A type that is the same for authors is re-exported where it belongs. Where JSON or another form is
-//! handier than the interface's, the SDK has a type of its own, and [`wire`](crate::wire) converts.
+//! A type that is the same for authors is re-exported where it belongs. Where JSON or another form
+//! is handier, the SDK has its own type, and [`wire`](crate::wire) converts.
 
 /// The imports and exports of an agent component.
 pub mod agent_plugin {

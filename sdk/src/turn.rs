@@ -243,8 +243,8 @@ impl<'a> Turn<'a> {
         read(self.view.shared_preferences(), "shared preferences")
     }
 
-    /// The preferences, as [`Turn::preferences`] has them. Anyone may write there, so what cannot be
-    /// read counts as not there: it is left aside with a warning in the log.
+    /// The preferences, as [`Turn::preferences`] has them. Anyone may write there, so what cannot
+    /// be read counts as not there: it is left aside with a warning in the log.
     #[must_use]
     pub fn remembered<T: DeserializeOwned + Default>(&self) -> T {
         readable(self.preferences(), "of the user")

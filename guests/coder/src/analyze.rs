@@ -92,7 +92,7 @@ struct Total {
     bytes: u64,
 }
 
-/// What becomes of an analysis when some of its work has ended.
+/// The next state of an analysis when some of its work has ended.
 pub(crate) enum Next {
     Step(Step),
     /// The result of all of it.

@@ -1,4 +1,4 @@
-//! What the operations have in common: results of tools, requests to a model, the room of a reply.
+//! Parts that all operations share: results of tools, requests to a model, the room of a reply.
 
 use agent_host_sdk::{Blob, ModelRequest, Outcome, Part, Settlement, Turn, text_of};
 

@@ -1,5 +1,5 @@
-//! Updates of Telegram, as messages for the host: words as Markdown that says the same, and those of
-//! others, passed on or replied to, as quotations.
+//! Updates of Telegram, as messages for the host: words as Markdown that says the same, and those
+//! of others, passed on or replied to, as quotations.
 
 use crate::{kinds, sending};
 use agent_host_sdk::{Attachment, Incoming, Moved, Quotation, QuotationKind, Said};

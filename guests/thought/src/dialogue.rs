@@ -1,4 +1,4 @@
-//! The configuration of a dialogue, its progress, the notes on it, and the operations that are open.
+//! The configuration of a dialogue, its progress, the notes on it, and the open operations.
 
 use agent_host_sdk::{MessageId, Turn, shortened};
 use serde::{Deserialize, Serialize};

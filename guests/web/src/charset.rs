@@ -1,6 +1,6 @@
 //! The step from bytes to text: the charset of a body, and its text. Where a page states it, it is
-//! found as the HTML Standard says ("prescan a byte stream to determine its encoding"); bytes of any
-//! charset may stand before that.
+//! found as the HTML Standard says ("prescan a byte stream to determine its encoding"); bytes of
+//! any charset may stand before that.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 

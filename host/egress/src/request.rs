@@ -1,5 +1,5 @@
-//! Requests to egress, the callers on whose behalf they are sent, and how many of them are under way
-//! at once.
+//! Requests to egress, the callers on whose behalf they are sent, and how many of them are under
+//! way at once.
 
 use crate::awake::timeout;
 use crate::error::EgressError;

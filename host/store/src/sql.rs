@@ -1,9 +1,9 @@
 //! Statements in the store's own words: values, arguments, rows and errors. What stands behind them
 //! is an engine ([`crate::sqlite`]).
 //!
-//! Rows are written by [`insert!`] and [`upsert!`], and read as what [`row!`] declares or as a tuple
-//! of a few columns: no place of a column is ever counted by hand. Statements with more than two
-//! arguments name them ([`named!`]).
+//! Rows are written by [`insert!`] and [`upsert!`], and read as what [`row!`] declares or as a
+//! tuple of a few columns: no place of a column is ever counted by hand. Statements with more than
+//! two arguments name them ([`named!`]).
 
 use crate::query::{self, Query};
 use domain::definition::DefinitionId;
@@ -351,8 +351,8 @@ impl FromValue for DefinitionId {
     }
 }
 
-/// Implements both directions for a closed list of words, stored as the words: a type with `ALL` and
-/// `as_str`.
+/// Implements both directions for a closed list of words, stored as the words: a type with `ALL`
+/// and `as_str`.
 macro_rules! stored_as_word {
     ($($type:ty),+) => {$(
         impl $crate::sql::ToValue for $type {

@@ -46,13 +46,13 @@ pub(crate) struct Connection(rusqlite::Connection);
 
 /// The columns of a table.
 pub(crate) struct TableColumns {
-    /// Those that name a row, in the order of the key.
+    /// The columns that name a row, in the order of the key.
     pub(crate) key: Vec<String>,
     /// All of them.
     pub(crate) columns: Vec<String>,
 }
 
-/// How far a checkpoint goes.
+/// The extent of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checkpoint {
     /// Moves what no read is in the way of.

@@ -376,7 +376,7 @@ impl TreeSink for Sink {
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    /// What is in a template stands below it, and is hidden with it.
+    /// Returns the element itself: the content of a template stands below it, hidden with it.
     fn get_template_contents(&self, target: &NodeId) -> NodeId {
         *target
     }

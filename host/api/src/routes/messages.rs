@@ -61,7 +61,7 @@ pub(super) struct NewMessage {
     labels: BTreeMap<String, String>,
 }
 
-/// What became of a message. Once it is accepted it is durable: it will be dealt with even if the
+/// The outcome of a message. Once it is accepted it is durable: it will be dealt with even if the
 /// host fails. All but the first and the second come with `wait_s` alone.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Accepted)]

@@ -35,12 +35,12 @@ pub(crate) struct AuditLine {
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
-    /// What was decided, requested, admitted or read.
+    /// The decision, request, admission or reading.
     #[serde(flatten)]
     entry: AuditEntry,
 }
 
-/// What a line of the ledger is about.
+/// The subject of a line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum AuditEntry {
@@ -158,7 +158,7 @@ pub(crate) struct AuditedCall {
     grant: Option<ContentDigest>,
 }
 
-/// What lines are filtered by.
+/// The subject by which lines are filtered.
 #[derive(Debug, Default)]
 pub(crate) struct AuditSubject {
     pub(crate) definition: Option<String>,

@@ -66,9 +66,9 @@ pub(crate) struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub(crate) enum EventContent {
-    /// What it says.
+    /// The whole data.
     Whole(Box<EventData>),
-    /// What it said was erased.
+    /// The data was erased.
     Erased {
         /// Its CloudEvents type, such as `run.stepped.v1`.
         r#type: String,

@@ -52,7 +52,7 @@ pub(crate) enum LogFrame<'a> {
     },
 }
 
-/// What an ephemeral frame is about: shown while something happens, never stored, never repeated.
+/// The subject of an ephemeral frame: shown while something happens, never stored, never repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Ephemeral<'a> {
     /// True.

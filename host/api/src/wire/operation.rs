@@ -4,7 +4,7 @@ use super::values::Time;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Draft, Message, MessageId};
 use domain::operation::{Attempt, Operation, Performer, ReplyTo, Settlement};
-use domain::step::{Audience, Failure, OperationOutcome};
+use domain::step::{Audience, Failure, ModelRequest, OperationOutcome};
 use domain::tool::ClientAction;
 use serde::Serialize;
 use serde_json::Value;
@@ -281,26 +281,8 @@ pub(crate) fn operation(operation: &Operation) -> OperationView {
 
 /// Returns what depends on the performer of an operation.
 fn performed(operation: &Operation) -> OperationView {
-    let kind = |kind| OperationView {
-        kind,
-        ..OperationView::default()
-    };
-    let handed_over = |agent: &AgentId, session: &SessionId, input: &InputId| {
-        Some(WorkTarget {
-            agent_id: *agent,
-            session_id: *session,
-            input_id: *input,
-        })
-    };
     match &operation.performer {
-        Performer::Model { request, .. } => OperationView {
-            model: Some(request.model.clone()),
-            audience: Some(match request.audience {
-                Audience::User => "user",
-                Audience::Hidden => "hidden",
-            }),
-            ..kind(OperationKind::Model)
-        },
+        Performer::Model { request, .. } => model_call(request),
         Performer::Tool {
             tool, arguments, ..
         } => OperationView {
@@ -359,15 +341,7 @@ fn performed(operation: &Operation) -> OperationView {
             ..kind(OperationKind::Timer)
         },
         Performer::Refused { outcome, .. } => {
-            let outcome = Outcome::of(outcome);
-            OperationView {
-                outcome: Some(outcome.kind),
-                message: outcome.message,
-                value: outcome.value,
-                failure: outcome.failure,
-                cause: outcome.cause,
-                ..kind(OperationKind::Refused)
-            }
+            Outcome::of(outcome).shown_in(kind(OperationKind::Refused))
         }
         Performer::Reply { to, settled } => OperationView {
             reply_to: Some(to.into()),
@@ -375,6 +349,32 @@ fn performed(operation: &Operation) -> OperationView {
             ..kind(OperationKind::Reply)
         },
     }
+}
+
+fn kind(kind: OperationKind) -> OperationView {
+    OperationView {
+        kind,
+        ..OperationView::default()
+    }
+}
+
+fn model_call(request: &ModelRequest) -> OperationView {
+    OperationView {
+        model: Some(request.model.clone()),
+        audience: Some(match request.audience {
+            Audience::User => "user",
+            Audience::Hidden => "hidden",
+        }),
+        ..kind(OperationKind::Model)
+    }
+}
+
+fn handed_over(agent: &AgentId, session: &SessionId, input: &InputId) -> Option<WorkTarget> {
+    Some(WorkTarget {
+        agent_id: *agent,
+        session_id: *session,
+        input_id: *input,
+    })
 }
 
 /// Arguments were validated when the operation was started, so they are JSON; shown as text should
@@ -440,8 +440,22 @@ struct Outcome {
 }
 
 impl Outcome {
+    fn shown_in(self, view: OperationView) -> OperationView {
+        OperationView {
+            outcome: Some(self.kind),
+            message: self.message,
+            value: self.value,
+            failure: self.failure,
+            cause: self.cause,
+            ..view
+        }
+    }
+
     fn of(outcome: &OperationOutcome) -> Self {
-        let (mut message, mut value, mut failure, mut cause) = (None, None, None, None);
+        let mut message = None;
+        let mut value = None;
+        let mut failure = None;
+        let mut cause = None;
         let kind = match outcome {
             OperationOutcome::Message { id } => {
                 message = Some(*id);

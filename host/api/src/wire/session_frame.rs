@@ -316,7 +316,7 @@ pub(crate) enum SessionFrame<'a> {
     },
 }
 
-/// What the frame of a stored event is about.
+/// The subject of the frame of a stored event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Stored<'a> {
     /// The session; none for what is about the agent alone.
@@ -330,7 +330,7 @@ pub(crate) struct Stored<'a> {
     pub(super) spawned: Option<&'a Spawned>,
 }
 
-/// What a frame is about that also comes without its event: the question is repeated, or the
+/// The subject of a frame that also comes without its event: the question is repeated, or the
 /// message comes with the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Repeatable<'a> {
@@ -349,7 +349,7 @@ pub(crate) struct Repeatable<'a> {
     spawned: Option<&'a Spawned>,
 }
 
-/// What a frame is about that is shown while it happens, and is not stored.
+/// The subject of a frame that is shown while it happens, and is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Shown<'a> {
     /// The session.

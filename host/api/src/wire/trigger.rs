@@ -223,7 +223,7 @@ pub(crate) struct TriggerMessageView {
     outcome: MessageOutcome,
 }
 
-/// What became of a message of a trigger.
+/// The outcome of a message of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerMessageOutcome)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

@@ -8,7 +8,7 @@ use super::phase::Phase;
 use super::place::MessagePlace;
 use super::sectioning::Sectioned;
 use super::ticket::StepTicket;
-use super::trouble::Trouble;
+use super::trouble::TroubleStreak;
 use crate::core::{Core, Mailbox, Seat};
 use crate::signal::Signal;
 use domain::id::{OperationId, TurnId};
@@ -38,7 +38,7 @@ pub(crate) struct Driver {
     /// The permit to start, until the first look is over.
     pub(super) starting: Option<OwnedSemaphorePermit>,
     /// The pauses after trouble.
-    pub(super) trouble: Trouble,
+    pub(super) trouble: TroubleStreak,
     /// The ticket of the next step, while it waits for its turn.
     pub(super) ticket: Option<StepTicket>,
     /// The place among the messages that the agent works on, or the turn for it.
@@ -78,7 +78,7 @@ impl Driver {
             mailbox: seat.mailbox,
             inbox: seat.inbox,
             starting: seat.starting,
-            trouble: Trouble::default(),
+            trouble: TroubleStreak::default(),
             ticket: None,
             place: None,
             phase: Phase::Unknown,

@@ -15,12 +15,12 @@ const KEEPING_MS_MAX: u64 = 250;
 
 /// Trouble in a row, and the pause after it.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct TroubleStreak {
     count: u32,
     until: Option<Instant>,
 }
 
-impl Trouble {
+impl TroubleStreak {
     /// Begins a pause. It is empty after the first trouble in a row, if that was a conflict.
     pub(super) fn begin(&mut self, overtaken: bool, now: Instant) {
         self.count = self.count.saturating_add(1);
@@ -62,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn pauses_grow_while_trouble_goes_on_and_begin_anew_after_it() {
         let now = Instant::now();
-        let mut trouble = Trouble::default();
+        let mut trouble = TroubleStreak::default();
         let mut pause = |overtaken: bool, ends: bool| {
             trouble.begin(overtaken, now);
             let pause = trouble
@@ -99,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn who_keeps_a_place_never_pauses_for_long() {
         let now = Instant::now();
-        let mut trouble = Trouble::default();
+        let mut trouble = TroubleStreak::default();
         let pauses = std::array::from_fn::<_, 5, _>(|_| {
             trouble.begin_keeping(now);
             trouble.until().map(|until| (until - now).as_millis())

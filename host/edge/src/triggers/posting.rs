@@ -367,7 +367,10 @@ mod tests {
             ),
             (json!({ "turn": "e2".repeat(32) }), AddressLevel::Thread),
             (json!({ "persona": "home" }), AddressLevel::Persona),
-            (json!({ "smart": { "about": "books" } }), AddressLevel::Smart),
+            (
+                json!({ "smart": { "about": "books" } }),
+                AddressLevel::Smart,
+            ),
         ] {
             let target: TriggerTarget = serde_json::from_value(target).unwrap();
             assert_eq!(address(&target).level(), level, "{target:?}");

@@ -96,25 +96,23 @@ pub(super) fn started(sql: &Sql<'_>, it: &DeliveryStarted, position: u64) -> sql
 /// It is known what became of an attempt.
 pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql::Result<()> {
     let id = it.delivery.0.0;
-    let time = it.time;
+    let updated_at = it.time;
+    let last = position;
     match &it.outcome {
         DeliveryOutcome::Delivered { service_ids } => {
             let mut pieces = needs_pieces(sql, it.delivery)?;
             pieces.take_all(service_ids);
             // A piece of it may have been lost before the last one was taken.
             let lost = pieces.taken.iter().find_map(TakenPiece::lost_for);
-            let state = match lost {
-                Some(_) => "dead",
-                None => "delivered",
-            };
+            let state = if lost.is_some() { "dead" } else { "delivered" };
             sql.execute(
                 "UPDATE deliveries SET state = :state, is_first = 0, service_ids = :service_ids, \
                  reason = :reason, updated_at = :updated_at, last = :last WHERE id = :id",
                 named![
                     id,
                     service_ids = to_json(&pieces.taken)?,
-                    updated_at = time,
-                    last = position,
+                    updated_at,
+                    last,
                     state,
                     reason = lost
                 ],
@@ -130,8 +128,8 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
                 named![
                     id,
                     service_ids = to_json(&pieces.taken)?,
-                    next_try = time,
-                    last = position,
+                    next_try = updated_at,
+                    last,
                     piece = pieces.missing_from(pieces.present.saturating_add(1))
                 ],
             )?
@@ -147,34 +145,37 @@ pub(super) fn settled(sql: &Sql<'_>, it: &DeliverySettled, position: u64) -> sql
                     id,
                     service_ids = to_json(&pieces.taken)?,
                     reason,
-                    updated_at = time,
-                    last = position
+                    updated_at,
+                    last
                 ],
             )?
         }
         DeliveryOutcome::Failed { reason, retry_at } => sql.execute(
             "UPDATE deliveries SET state = 'failed', next_try = :next_try, reason = :reason, \
              updated_at = :updated_at, last = :last WHERE id = :id",
-            named![
-                id,
-                next_try = retry_at,
-                reason,
-                updated_at = time,
-                last = position
-            ],
+            named![id, next_try = retry_at, reason, updated_at, last],
         )?,
-        DeliveryOutcome::Unknown { reason } => sql.execute(
-            "UPDATE deliveries SET state = 'unknown', is_first = 0, reason = :reason, updated_at = \
-             :updated_at, last = :last WHERE id = :id",
-            named![id, reason, updated_at = time, last = position],
-        )?,
-        DeliveryOutcome::Dead { reason } => sql.execute(
-            "UPDATE deliveries SET state = 'dead', is_first = 0, reason = :reason, updated_at = \
-             :updated_at, last = :last WHERE id = :id",
-            named![id, reason, updated_at = time, last = position],
-        )?,
+        DeliveryOutcome::Unknown { reason } => given_up(sql, it, "unknown", reason, position)?,
+        DeliveryOutcome::Dead { reason } => given_up(sql, it, "dead", reason, position)?,
     };
     find_first_around(sql, it.delivery)
+}
+
+/// Ends the tries of a delivery. The next one of its chat takes its place.
+fn given_up(
+    sql: &Sql<'_>,
+    it: &DeliverySettled,
+    state: &str,
+    reason: &str,
+    last: u64,
+) -> sql::Result<usize> {
+    let id = it.delivery.0.0;
+    let updated_at = it.time;
+    sql.execute(
+        "UPDATE deliveries SET state = :state, is_first = 0, reason = :reason, updated_at = \
+         :updated_at, last = :last WHERE id = :id",
+        named![id, state, reason, updated_at, last],
+    )
 }
 
 /// A delivery that had been given up is tried again, at its old place among those of its chat: from

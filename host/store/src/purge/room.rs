@@ -49,8 +49,8 @@ impl Room {
     }
 }
 
-/// Reads rows while there is room, and returns whether they are all that a query finds. `bytes` says
-/// how many bytes each takes. The query's own limit has to be the room's.
+/// Reads rows while there is room, and returns whether they are all that a query finds. `bytes`
+/// says how many bytes each takes. The query's own limit has to be the room's.
 pub(super) fn some_rows<T: FromRow>(
     sql: &Sql<'_>,
     text: &'static str,

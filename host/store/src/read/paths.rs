@@ -26,7 +26,7 @@ pub struct LivingAgent {
 }
 
 row! {
-    /// How much an agent has to do by a time, `:now`.
+    /// The work of an agent at a time, `:now`.
     struct WorkRow {
         open_sessions: u64 = "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
                               sessions.status = 'open')",

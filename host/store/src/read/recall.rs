@@ -214,7 +214,7 @@ fn is_stop_word(word: &str) -> bool {
         .any(|of_language| of_language.split(' ').any(|stop| stop == word))
 }
 
-/// What was found. `is_turn_untrusted` says that of the turn of a message.
+/// Makes a hit. `is_turn_untrusted` is about the turn of a message.
 fn hit(row: HitRow, message: Option<Message>, is_turn_untrusted: bool) -> sql::Result<Hit> {
     let details = row.details;
     let taken_from = details.provenance.and_then(|provenance| provenance.turn);

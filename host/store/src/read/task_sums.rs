@@ -26,7 +26,7 @@ macro_rules! counted {
 }
 
 row! {
-    /// What is counted of a task.
+    /// The counted parts of a task.
     struct StoredSample {
         target: String = "coalesce(t.target, CASE WHEN json_valid(w.agent) THEN \
                           json_extract(w.agent, '$.definition') END, t.kind)",

@@ -164,7 +164,9 @@ impl<'a> Said<'a> {
 
     /// Returns the frame, for a question with whether it waits for its answer.
     pub(super) fn frame(&self, is_open: bool) -> Bytes {
-        let (delivery_id, text, time) = (self.delivery, self.text.to_owned(), Time(self.time));
+        let delivery_id = self.delivery;
+        let text = self.text.to_owned();
+        let time = Time(self.time);
         let said = match self.question() {
             None => VisitorFrame::Message {
                 delivery_id,
@@ -221,7 +223,9 @@ pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
 
 /// Returns the frame of something ephemeral; none if visitors are not shown it.
 pub(super) fn shown(frame: &Frame) -> Option<Bytes> {
-    let (reply_id, attempt, seq) = (frame.operation, frame.attempt, frame.seq);
+    let reply_id = frame.operation;
+    let attempt = frame.attempt;
+    let seq = frame.seq;
     let shown = match &frame.show {
         Show::Text(text) => VisitorFrame::Delta {
             reply_id,

@@ -1,4 +1,4 @@
-//! What is public of the events of an agent's own stream.
+//! The public form of the events of an agent's own stream.
 
 use super::{kept, public};
 use crate::wire::session::{PendingActionView, RememberedSessionView, pending_action, remembered};

@@ -1,4 +1,4 @@
-//! What is public of the events of connectors: what arrived, what is sent, and what became of it.
+//! The public form of the events of connectors: arrivals, what is sent, and its outcome.
 //!
 //! Words that arrive are not shown here: they are in the session that took them, for whoever may
 //! see that. Words that are sent are shown where they are about a session.
@@ -114,7 +114,7 @@ impl From<&Arrival> for ArrivalView {
     }
 }
 
-/// What became of messages that had arrived.
+/// The outcome of messages that had arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ArrivalOutcome)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
@@ -235,7 +235,7 @@ impl From<&DeliveryCause> for CauseView {
     }
 }
 
-/// What became of an attempt to send a message to people outside.
+/// The outcome of an attempt to send a message to people outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeliveryOutcome)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

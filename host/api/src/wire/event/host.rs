@@ -1,5 +1,5 @@
-//! What is public of the events of users' keys and definitions, of the boundary, and of the host as
-//! a whole.
+//! The public form of the events of users' keys and definitions, of the boundary, and of the host
+//! as a whole.
 
 use super::public;
 use crate::wire::values::{ContentDigest, Time};

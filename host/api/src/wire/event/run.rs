@@ -1,4 +1,4 @@
-//! What is public of the events of runs and their operations.
+//! The public form of the events of runs and their operations.
 
 use super::public;
 use crate::wire::message::{MessageView, message};

@@ -1,4 +1,4 @@
-//! What is public of the events of sessions: their inputs, turns, items, files and labels.
+//! The public form of the events of sessions: their inputs, turns, items, files and labels.
 
 use super::ReplyRouteView;
 use super::public;
@@ -198,7 +198,7 @@ pub(crate) enum SourceView {
         #[schema(value_type = Vec<Object>)]
         accounts: Accounts,
     },
-    /// What the agent asked to be reminded of.
+    /// A reminder that the agent asked for.
     Reminder {
         due: Time,
         deadline: Option<Time>,

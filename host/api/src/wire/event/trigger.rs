@@ -1,4 +1,4 @@
-//! What is public of the events of triggers.
+//! The public form of the events of triggers.
 //!
 //! Texts that reach an agent, and what an occasion brought from outside, are not shown here: they
 //! are in the session that took them, for whoever may see that. How much there was is shown.
@@ -185,7 +185,7 @@ impl From<&Occasion> for OccasionView {
     }
 }
 
-/// What an operator should know of a trigger.
+/// A trouble of a trigger, for its operator.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerTrouble)]
 #[serde(tag = "kind", rename_all = "snake_case")]

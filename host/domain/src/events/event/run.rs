@@ -271,7 +271,7 @@ pub struct StepFailed {
 pub enum StepFault {
     /// The host could not do its part.
     Faulted,
-    /// What the agent returned is not acceptable.
+    /// The agent returned something that is not acceptable.
     Refused,
     /// The agent crashed.
     Trapped,

@@ -71,7 +71,7 @@ pub enum SettingError {
 pub struct QueueSettings {
     /// Its treatment while the agent is busy.
     pub mode: Mode,
-    /// The quiet time before it gets its turn, in milliseconds. `steer` and `interrupt` do not wait.
+    /// The quiet time before it gets its turn, in milliseconds; none for `steer` and `interrupt`.
     pub debounce_ms: Debounce,
     /// Number of inputs that the queue holds.
     pub cap: Cap,
