@@ -245,7 +245,7 @@ impl Sessions {
 /// The message, accepted.
 fn input_accepted(session: SessionId) -> InputAccepted {
     InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "api", WORDS)),
         ..InputAccepted::of(session, InputId(Uuid::now_v7()), Source::Api, NOON)
     }

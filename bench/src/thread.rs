@@ -16,7 +16,7 @@ use domain::event::{
 };
 use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Draft, Role};
-use domain::path::AgentConfig;
+use domain::path::{AgentConfig, PathKind};
 use domain::role::AgentRole as UserRole;
 use domain::run::Run;
 use domain::user::UserId;
@@ -53,11 +53,11 @@ impl Conversation {
         };
         let Self { agent, session } = conversation;
         let created = Event::AgentCreated(AgentCreated {
-            agent_type: None,
+            agent_type: "assistant".to_owned(),
             agent,
             definition: DefinitionId("assistant".to_owned()),
-            path: format!("/local/{agent}"),
-            kind: None,
+            path: format!("/local/agent/{agent}").parse()?,
+            kind: PathKind::Agent,
             config: AgentConfig::default(),
             parent: None,
             owner_user_id: UserId::local(),

@@ -138,7 +138,7 @@ impl Conversation {
             session: self.session,
             turn: node.clone(),
             revision: node.depth,
-            untrusted: Some(false),
+            untrusted: false,
             inputs: vec![input],
             compacts: false,
             time: NOON,

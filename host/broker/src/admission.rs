@@ -43,9 +43,8 @@ pub(crate) async fn admit(
         let code = entry.component.digest();
         let described = described(entry)?;
         let before = known.get(&entry.name);
-        let is_same = before.is_some_and(|before| {
-            before.code == code && before.described.is_none_or(|before| before == described)
-        });
+        let is_same =
+            before.is_some_and(|before| before.code == code && before.described == described);
         if is_same && before.is_some_and(|before| before.grant == grant.digest) {
             continue;
         }
@@ -68,7 +67,7 @@ pub(crate) async fn admit(
             code,
             version: entry.component.version().map(str::to_owned),
             grant: grant.digest,
-            described: Some(described),
+            described,
             replaces,
             time,
         };

@@ -79,8 +79,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) settings: Sealed,
     pub(crate) tools: Sealed,
     pub(crate) peers: Sealed,
-    /// The ceiling. None for a run from before ceilings were frozen.
-    pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
+    sealed_ceiling: Sealed,
+    pub(crate) ceiling: Arc<Ceiling>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     /// The operations of `delegate` as tools, for models that are shown those in its place. None
     /// for a run that began with an earlier configuration, before the host was started.
@@ -176,21 +176,27 @@ impl ResolvedConfigs {
 
     /// Returns the resolved configuration of a definition as it is configured.
     pub(crate) fn of(&self, definition: &DefinitionId) -> Option<Arc<ResolvedConfig>> {
-        if let Some(configured) = self.configured.get(definition) {
-            return Some(configured.clone());
+        let definition = self.catalogue.definition(definition)?;
+        Some(self.resolved(definition))
+    }
+
+    /// Returns the resolved configuration of a definition of the catalogue.
+    pub(crate) fn resolved(&self, definition: &Definition) -> Arc<ResolvedConfig> {
+        let id = &definition.agent_id;
+        if let Some(configured) = self.configured.get(id) {
+            return configured.clone();
         }
         let kept = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = kept().get(definition) {
-            return Some(there.clone());
+        if let Some(there) = kept().get(id) {
+            return there.clone();
         }
         let offered = Offered {
             catalogue: &self.catalogue,
             tooling: &self.tooling,
         };
-        let made = self.catalogue.definition(definition)?;
-        let resolved = Arc::new(ResolvedConfig::resolve(made, &offered));
-        kept().keep(definition.clone(), resolved.clone());
-        Some(resolved)
+        let resolved = Arc::new(ResolvedConfig::resolve(definition, &offered));
+        kept().keep(id.clone(), resolved.clone());
+        resolved
     }
 
     /// Forgets the resolved configurations of users' definitions, until they are asked for again.
@@ -201,11 +207,8 @@ impl ResolvedConfigs {
 
     /// Returns the resolved configuration that a run began with, as far as it need not be read.
     pub(crate) fn begun_with(&self, started: &RunStarted) -> Option<Arc<ResolvedConfig>> {
-        let current = self.of(&started.definition);
-        let Some(digests) = started.resolved_config else {
-            return current;
-        };
-        current
+        let digests = started.resolved_config;
+        self.of(&started.definition)
             .filter(|current| current.digests() == digests)
             .or_else(|| {
                 let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,15 +226,9 @@ impl ResolvedConfigs {
         if let Some(there) = self.begun_with(started) {
             return Ok(Some(there));
         }
-        let Some(digests) = started.resolved_config else {
-            return Ok(None);
-        };
+        let digests = started.resolved_config;
         let mut read = Vec::new();
-        for digest in [digests.settings, digests.tools, digests.peers]
-            .into_iter()
-            .chain(digests.ceiling)
-            .chain(digests.skills)
-        {
+        for digest in digests.all() {
             let Some(bytes) = store.blob(digest).await? else {
                 return Ok(None);
             };
@@ -390,7 +387,8 @@ impl ResolvedConfig {
             settings: Sealed::json(&settings_of(definition)),
             tools: Sealed::json(&tool_list),
             peers: Sealed::json(&peer_list),
-            ceiling: Some((Sealed::json(&ceiling), Arc::new(ceiling))),
+            sealed_ceiling: Sealed::json(&ceiling),
+            ceiling: Arc::new(ceiling),
             arguments,
             tool_list: Arc::new(tool_list),
             operations: offered.tooling.operations.clone(),
@@ -407,14 +405,7 @@ impl ResolvedConfig {
         let settings = sealed.next()?;
         let tools = sealed.next()?;
         let peers = sealed.next()?;
-        let ceiling = match digests.ceiling {
-            Some(_) => {
-                let sealed = sealed.next()?;
-                let ceiling = serde_json::from_slice(&sealed.bytes).ok()?;
-                Some((sealed, Arc::new(ceiling)))
-            }
-            None => None,
-        };
+        let sealed_ceiling = sealed.next()?;
         let frozen_skills = match digests.skills {
             Some(_) => Some(sealed.next()?),
             None => None,
@@ -425,11 +416,13 @@ impl ResolvedConfig {
         };
         let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
         let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
+        let ceiling = serde_json::from_slice(&sealed_ceiling.bytes).ok()?;
         Some(Self {
             settings,
             tools,
             peers,
-            ceiling,
+            sealed_ceiling,
+            ceiling: Arc::new(ceiling),
             tool_list: Arc::new(tool_list),
             operations: Arc::default(),
             peer_list,
@@ -478,27 +471,26 @@ impl ResolvedConfig {
 
     /// Returns the digests by which it is known.
     pub(crate) fn digests(&self) -> ResolvedConfigDigests {
-        let ceiling = self.ceiling.as_ref().map(|(sealed, _)| sealed.digest);
         ResolvedConfigDigests {
             settings: self.settings.digest,
             tools: self.tools.digest,
             peers: self.peers.digest,
-            ceiling,
+            ceiling: self.sealed_ceiling.digest,
             skills: self.frozen_skills.as_ref().map(|sealed| sealed.digest),
         }
     }
 
     /// Returns the documents that must be stored for it to be found again.
     pub(crate) fn sealed(&self) -> impl Iterator<Item = Sealed> {
-        let ceiling = self.ceiling.iter().map(|(sealed, _)| sealed.clone());
         [
-            self.settings.clone(),
-            self.tools.clone(),
-            self.peers.clone(),
+            &self.settings,
+            &self.tools,
+            &self.peers,
+            &self.sealed_ceiling,
         ]
         .into_iter()
-        .chain(ceiling)
-        .chain(self.frozen_skills.clone())
+        .chain(&self.frozen_skills)
+        .cloned()
     }
 
     /// Returns the number of bytes of these documents.
@@ -520,9 +512,7 @@ impl ResolvedConfig {
             Toolset::Named(names) => names.iter().any(|named| named == name),
             Toolset::None => false,
         };
-        let ceiling = self.ceiling.as_ref().map(|(_, ceiling)| ceiling);
-        let form = ceiling.map(|ceiling| ceiling.agent.operations);
-        let is_split = match form.unwrap_or_default() {
+        let is_split = match self.ceiling.agent.operations {
             Operations::One => false,
             Operations::ByOperation => true,
             Operations::Auto => of_model == Presentation::ByOperation,

@@ -72,7 +72,7 @@ impl Served {
 
     /// Returns whether a run began under this, whatever users have made since.
     fn is_of(&self, started: &RunStarted) -> bool {
-        started.configuration == Some(self.version)
+        started.configuration == self.version
     }
 
     /// Returns whether a run that started like this began with these configs and this code.
@@ -82,7 +82,7 @@ impl Served {
             && self
                 .resolved_configs
                 .of(&started.definition)
-                .is_some_and(|config| started.resolved_config == Some(config.digests()))
+                .is_some_and(|config| started.resolved_config == config.digests())
     }
 
     /// Returns the bounds of a run: those that it began with, less what its persona does not permit

@@ -251,7 +251,7 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
         copied
             .and_then(|()| inspect(backup, &database))
             .and_then(|(store_id, verification)| {
-                mark_if_older(&database).map_err(|error| OpenError::database(&database, error))?;
+                mark_if_copied(&database).map_err(|error| OpenError::database(&database, error))?;
                 target.mark(&store_id)?;
                 Ok(Restored {
                     store_id,
@@ -265,9 +265,8 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
     restored
 }
 
-/// Marks a store that was made from a backup of a version that marked none: with the time of its
-/// last event.
-fn mark_if_older(database: &Path) -> sql::Result<()> {
+/// Marks a store that was made from a copy that is no backup, with the time of its last event.
+fn mark_if_copied(database: &Path) -> sql::Result<()> {
     let connection = Connection::open(database)?;
     let sql = Sql::new(&connection);
     if mark(&sql)?.is_none() {
@@ -294,13 +293,6 @@ fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), Res
     assert_sqlite()?;
     let connection = connect(database).map_err(unreadable)?;
     quick_check(&connection, backup).map_err(|error| damaged(error.to_string()))?;
-    let version = schema::version(&connection).map_err(unreadable)?;
-    if version > schema::newest() {
-        return Err(damaged(format!(
-            "it has layout {version}, this program knows {}",
-            schema::newest()
-        )));
-    }
     readable(&connection, backup).map_err(|error| damaged(error.to_string()))?;
     let store_id = schema::store_id(&connection)
         .map_err(unreadable)?

@@ -319,28 +319,7 @@ impl RawEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{Unread, decode, encode};
-    use domain::event::Event;
-
-    #[test]
-    fn what_an_older_version_wrote_is_read_as_what_is_written_today() {
-        let session = uuid::Uuid::from_u128(1);
-        let payload = format!(
-            r#"{{"session":"{session}","prompt":"amo","response":"amas","evaluation":null,"time":5}}"#
-        );
-        let Event::ItemRecorded(item) =
-            decode("session.item.recorded.v1", payload.as_bytes()).unwrap()
-        else {
-            panic!("an item")
-        };
-        assert_eq!(
-            (item.item.as_str(), item.sequence, item.prompt.as_str()),
-            ("", 0, Some("amo"))
-        );
-        let (kind, again) = encode(&Event::ItemRecorded(item.clone())).unwrap();
-        assert_eq!(kind, "session.item.recorded.v2");
-        assert_eq!(decode(&kind, &again).unwrap(), Event::ItemRecorded(item));
-    }
+    use super::{Unread, decode};
 
     #[test]
     fn what_cannot_be_read_says_whether_a_newer_version_wrote_it() {
@@ -349,11 +328,7 @@ mod tests {
             matches!(newer, Unread::NotKnown(_)) && newer.to_string().contains("newer version"),
             "{newer}"
         );
-        for kind in ["run.started.v1", "session.item.recorded.v1"] {
-            assert!(
-                matches!(decode(kind, b"{}").unwrap_err(), Unread::Payload { .. }),
-                "{kind}"
-            );
-        }
+        let damaged = decode("run.started.v1", b"{}").unwrap_err();
+        assert!(matches!(damaged, Unread::Payload { .. }), "{damaged}");
     }
 }

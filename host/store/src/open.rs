@@ -91,6 +91,15 @@ pub enum OpenError {
         /// Description of the damage.
         detail: String,
     },
+    /// Its format is one of before the first release, which began anew since.
+    #[error(
+        "the database `{}` is in a format from before the first release, which this program does \
+         not read", path.display()
+    )]
+    Before {
+        /// The database.
+        path: PathBuf,
+    },
     /// A newer version of this program wrote it.
     #[error("the database has layout {found}, this program knows {known}")]
     Newer {
@@ -156,6 +165,11 @@ impl OpenError {
             Self::Corrupt { .. } => {
                 "keep the files as they are, restore the newest backup into an empty directory and \
                  use that"
+            }
+            Self::Before { .. } => {
+                "export its sessions with the program that wrote it (`agent-host session export \
+                 SESSION > FILE`), and import them into a new data directory (`agent-host session \
+                 import FILE --agent AGENT`)"
             }
             Self::Newer { .. } | Self::Demanding { .. } => {
                 "use the version of this program that wrote it, or a newer one"
@@ -232,13 +246,6 @@ pub(crate) fn database(dir: &DataDir, prepared: Prepared) -> Result<Opened, Open
     let failed = |error| OpenError::database(&path, error);
     let connection = Connection::open(&path).map_err(failed)?;
     connection.set_up_writer().map_err(failed)?;
-    let found = schema::version(&connection).map_err(failed)?;
-    if found > schema::newest() {
-        return Err(OpenError::Newer {
-            found,
-            known: schema::newest(),
-        });
-    }
     readable(&connection, &path)?;
     identify(&connection, &path, marker.as_deref())?;
     if bytes <= QUICK_CHECK_BYTES_MAX {
@@ -279,10 +286,22 @@ pub(crate) fn assert_sqlite() -> Result<(), OpenError> {
     }
 }
 
-/// Refuses a database that permits no reader as old as this one.
+/// Refuses a database that is not of this format, or permits no reader as old as this one.
 pub(crate) fn readable(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let demanded =
-        schema::oldest_reader(connection).map_err(|error| OpenError::database(path, error))?;
+    let failed = |error| OpenError::database(path, error);
+    if !schema::has_baseline(connection).map_err(failed)? {
+        return Err(OpenError::Before {
+            path: path.to_owned(),
+        });
+    }
+    let (found, known) = (
+        schema::version(connection).map_err(failed)?,
+        schema::newest(),
+    );
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    let demanded = schema::oldest_reader(connection).map_err(failed)?;
     if demanded > READER {
         return Err(OpenError::Demanding {
             demanded,

@@ -347,9 +347,7 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
 
 /// Erases what a user said of a definition, in the transaction that records its removal.
 fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> sql::Result<()> {
-    let Some(position) = removed.position else {
-        return Ok(());
-    };
+    let position = removed.position;
     let made = "SELECT 1 FROM events WHERE position = ?1 AND stream = 'host' AND kind = \
                 'user.definition.made.v1' AND json_extract(CAST(payload AS TEXT), '$.definition') \
                 = ?2";

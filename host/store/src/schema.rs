@@ -10,29 +10,20 @@ use domain::event::READER;
 /// The name under which a database says which is the oldest reader that it permits.
 const OLDEST_READER: &str = "oldest_reader";
 
+/// The name under which a database says which baseline it began with.
+const BASELINE: &str = "baseline";
+/// The layout that each database begins with.
+pub(crate) const FIRST: &str = include_str!("schema/0001.sql");
+
 /// Each brings a database from the version that is its index to the next; `user_version` counts
 /// those that are done. A released one never changes.
-pub(crate) const MIGRATIONS: &[&str] = &[
-    include_str!("schema/0001.sql"),
-    include_str!("schema/0002.sql"),
-    include_str!("schema/0003.sql"),
-    include_str!("schema/0004.sql"),
-    include_str!("schema/0005.sql"),
-    include_str!("schema/0006.sql"),
-    include_str!("schema/0007.sql"),
-    include_str!("schema/0008.sql"),
-    include_str!("schema/0009.sql"),
-    include_str!("schema/0010.sql"),
-    include_str!("schema/0011.sql"),
-    include_str!("schema/0012.sql"),
-    include_str!("schema/0013.sql"),
-    include_str!("schema/0014.sql"),
-    include_str!("schema/0015.sql"),
-    include_str!("schema/0016.sql"),
-    include_str!("schema/0017.sql"),
-    include_str!("schema/0018.sql"),
-    include_str!("schema/0019.sql"),
-];
+const MIGRATIONS: &[&str] = &[FIRST];
+
+/// The digest of the layout that each database begins with. Until the first release that may be
+/// overwritten; a database that began with another one is not read.
+pub(crate) fn baseline() -> Digest {
+    Digest::of(FIRST.as_bytes())
+}
 
 /// The version that this program writes.
 pub(crate) fn newest() -> usize {
@@ -59,18 +50,30 @@ fn set_version(connection: &Connection, version: usize) -> sql::Result<()> {
 /// `store_id`; one that holds events has its projections folded again with the last, for tables
 /// that were not there when the events were stored.
 pub(crate) fn migrate(connection: &Connection, store_id: &str) -> sql::Result<()> {
+    migrate_by(MIGRATIONS, connection, store_id)
+}
+
+/// Does what [`migrate`] does, by these migrations.
+pub(crate) fn migrate_by(
+    migrations: &[&str],
+    connection: &Connection,
+    store_id: &str,
+) -> sql::Result<()> {
     let done = version(connection)?;
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+    for (index, migration) in migrations.iter().enumerate().skip(done) {
         connection.transact(|connection| {
             connection.execute_batch(migration)?;
             if index == 0 {
-                connection.execute("INSERT INTO meta VALUES ('store_id', ?1)", [store_id])?;
                 connection.execute(
-                    "INSERT INTO blobs VALUES (?1, ?2)",
+                    "INSERT INTO meta (name, value) VALUES ('store_id', ?1), (?2, ?3)",
+                    args![store_id, BASELINE, baseline().to_string()],
+                )?;
+                connection.execute(
+                    "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2)",
                     args![Digest::of(EMPTY_STATE), EMPTY_STATE],
                 )?;
             }
-            if done > 0 && index + 1 == newest() {
+            if done > 0 && index + 1 == migrations.len() {
                 fold::fold(&Sql::new(connection))?;
             }
             set_version(connection, index + 1)?;
@@ -79,6 +82,15 @@ pub(crate) fn migrate(connection: &Connection, store_id: &str) -> sql::Result<()
         })?;
     }
     permit(connection)
+}
+
+/// Returns whether a database is new, or began with the layout that new ones begin with.
+pub(crate) fn has_baseline(connection: &Connection) -> sql::Result<bool> {
+    if version(connection)? == 0 {
+        return Ok(true);
+    }
+    let text = "SELECT 1 FROM meta WHERE name = ?1 AND value = ?2";
+    Sql::new(connection).exists(text, args![BASELINE, baseline().to_string()])
 }
 
 /// The oldest reader that a database permits; 0 when it names none.

@@ -221,7 +221,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
         answers: None,
     };
     let accepted = InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(message),
         ..InputAccepted::of(
             session,

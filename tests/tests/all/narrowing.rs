@@ -211,7 +211,7 @@ async fn notes(world: &World) -> Vec<(String, bool)> {
 }
 
 /// Returns for each turn that was committed whether its thread is marked.
-async fn turns(world: &World) -> Vec<Option<bool>> {
+async fn turns(world: &World) -> Vec<bool> {
     let turns = events(world)
         .await
         .into_iter()
@@ -236,7 +236,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     world.play(json!([remember("plainnote")])).await;
     assert_eq!(
         (notes(&world).await, turns(&world).await),
-        (vec![("plainnote".to_owned(), false)], vec![Some(false)])
+        (vec![("plainnote".to_owned(), false)], vec![false])
     );
 
     // A tool's result → the worker's reply → the caller's result → its note.
@@ -249,7 +249,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     assert_eq!(notes(&world).await[1..], [("derivednote".to_owned(), true)]);
     assert_eq!(
         turns(&world).await[1..],
-        [Some(true), Some(true)],
+        [true, true],
         "the worker's turn, and the caller's"
     );
 
@@ -307,7 +307,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     // The worker's turn and the caller's, and one of the reminder's own unless it came while the
     // caller's was open.
     assert!(
-        later.len() >= before + 2 && later[before..].iter().all(|mark| *mark == Some(true)),
+        later.len() >= before + 2 && later[before..].iter().all(|mark| *mark),
         "{later:?}"
     );
 }
@@ -396,7 +396,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     let world = world.restart(|_| {}).await;
     world.play(json!([remember("later")])).await;
     assert_eq!(notes(&world).await[2..], [("later".to_owned(), true)]);
-    assert_eq!(turns(&world).await.last(), Some(&Some(true)));
+    assert_eq!(turns(&world).await.last(), Some(&true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -422,5 +422,5 @@ async fn a_preference_that_words_from_outside_ask_for_is_not_kept() {
         "the second is refused: a step cannot ask its user"
     );
     world.play(json!([{ "reply": "hello" }])).await;
-    assert_eq!(turns(&world).await, [Some(false), Some(true), Some(false)]);
+    assert_eq!(turns(&world).await, [false, true, false]);
 }

@@ -325,6 +325,23 @@ async fn a_command_finds_the_host_of_the_data_folder_that_it_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_of_before_ends_the_start_with_the_way_out() {
+    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
+    folder.warm(&["puppet", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    assert!(host.stop().await.success(), "{}", folder.log());
+    rusqlite::Connection::open(folder.data().join("store.db"))
+        .unwrap()
+        .execute_batch("DELETE FROM meta WHERE name = 'baseline'; PRAGMA user_version = 19")
+        .unwrap();
+    let ended = folder.start(None).await.unwrap_err();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
+    for words in ["before the first release", "agent-host session export"] {
+        assert!(ended.said.contains(words), "{words}: {}", ended.said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host() {
     let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
     folder.warm(&["puppet", "files"]).await;

@@ -55,9 +55,9 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         .await;
     let world = world.restart(|_| ()).await;
     let [worker] = workers(&world).await.try_into().unwrap();
-    assert_eq!(worker.path, "/local/agent/puppet/sub/0");
+    assert_eq!(worker.path.as_str(), "/local/agent/puppet/sub/0");
     let me = UserId::local();
-    let by_path = Target::Path(worker.path.clone());
+    let by_path = Target::Path(worker.path.to_string());
     let found = world.broker.agent(&me, &by_path).await.unwrap();
     assert!(
         found.row.active && found.row.agent.id == worker.agent,
@@ -121,7 +121,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     let paths: Vec<String> = workers(&world)
         .await
         .into_iter()
-        .map(|worker| worker.path)
+        .map(|worker| worker.path.into())
         .collect();
     assert_eq!(
         paths,
@@ -162,7 +162,7 @@ async fn workers_spawn_workers_three_deep_and_every_run_and_path_says_how_deep()
     let paths: Vec<String> = workers(&world)
         .await
         .into_iter()
-        .map(|worker| worker.path)
+        .map(|worker| worker.path.into())
         .collect();
     let expected = ["/sub/0", "/sub/0/sub/0", "/sub/0/sub/0/sub/0"]
         .map(|below| format!("/local/agent/puppet{below}"));

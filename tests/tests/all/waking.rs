@@ -85,7 +85,7 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
         answers: None,
     };
     let accepted = InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(message),
         ..InputAccepted::of(session, InputId(uuid::Uuid::now_v7()), source, time)
     };

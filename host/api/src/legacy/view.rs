@@ -198,11 +198,6 @@ fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else {
         return None;
     };
-    let id = if it.item.is_empty() {
-        recorded.id.to_string()
-    } else {
-        it.item.clone()
-    };
     // What another system asked and nobody answered has no answer; what was recorded here has one,
     // with a time of its own or not.
     let answered = it.answered_at.or((!it.imported).then_some(it.time));
@@ -227,7 +222,7 @@ fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
         validation_errors: Vec::new(),
     });
     Some(LegacyItem {
-        id,
+        id: it.item.clone(),
         sequence,
         agent_prompt: asked,
         client_action: action,

@@ -188,7 +188,7 @@ pub(super) async fn list(
     };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.
-    let may_see = |view: &AgentView| broker.may_see(&caller.user, &view.row.agent.path);
+    let may_see = |view: &AgentView| broker.may_see(&caller.user, view.row.agent.path.as_str());
     let is_visible = |view: &AgentView| {
         page.all
             || broker

@@ -37,7 +37,7 @@ impl Viewer {
             role: Some(found.role),
             is_operator: false,
             broker: broker.clone(),
-            path: found.row.agent.path.clone(),
+            path: found.row.agent.path.to_string(),
             theirs: HashMap::new(),
         }
     }

@@ -12,7 +12,7 @@ use domain::event::{
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::operation::{ReplyTo, Settlement};
-use domain::path::AgentConfig;
+use domain::path::{AgentConfig, PathKind};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -311,11 +311,13 @@ impl Host {
         let agent = AgentId(Uuid::new_v4());
         let session = SessionId(Uuid::new_v4());
         let created = Event::AgentCreated(AgentCreated {
-            agent_type: None,
+            agent_type: "gone".to_owned(),
             agent,
             definition: DefinitionId("gone".to_owned()),
-            path: format!("/local/agent/{}", agent.0.simple()),
-            kind: None,
+            path: format!("/local/agent/{}", agent.0.simple())
+                .parse()
+                .unwrap(),
+            kind: PathKind::Agent,
             config: AgentConfig::default(),
             parent: None,
             owner_user_id: user.clone(),
@@ -375,11 +377,11 @@ impl Host {
         let session = SessionId(Uuid::new_v4());
         let run = RunId(Uuid::now_v7());
         let created = Event::AgentCreated(AgentCreated {
-            agent_type: None,
+            agent_type: "gone".to_owned(),
             agent,
             definition: DefinitionId("gone".to_owned()),
-            path: path.to_owned(),
-            kind: None,
+            path: path.parse().unwrap(),
+            kind: PathKind::Sub,
             config: AgentConfig::default(),
             parent: Some(parent),
             owner_user_id: UserId::local(),

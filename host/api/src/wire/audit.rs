@@ -89,11 +89,11 @@ pub(crate) enum AuditEntry {
         /// Bytes that it sent.
         bytes_out: u64,
     },
-    /// Decisions of a call, or hops of its requests, that have no line because there were too many.
+    /// Decisions of a call that have no line because there were too many.
     LeftOut {
         #[serde(flatten)]
         call: AuditedCall,
-        /// `decision` or `request`.
+        /// Always `decision`.
         of: &'static str,
         /// Their number.
         left_out: u64,
@@ -280,13 +280,6 @@ fn decisions(it: &BoundaryDecided) -> Vec<AuditEntry> {
         version: it.version.clone(),
         grant: it.grant.map(ContentDigest),
     };
-    let left_out = |count: u64, of| {
-        (count > 0).then(|| AuditEntry::LeftOut {
-            call: call.clone(),
-            of,
-            left_out: count,
-        })
-    };
     let decided = it.decisions.iter().map(|decision| {
         let folder = used_folder(decision, &it.folders);
         AuditEntry::Decision {
@@ -301,9 +294,11 @@ fn decisions(it: &BoundaryDecided) -> Vec<AuditEntry> {
         }
     });
     let requests = it.egress.hops.iter().map(|hop| request(&call, hop));
-    let more = left_out(it.left_out, "decision")
-        .into_iter()
-        .chain(left_out(it.egress.left_out, "request"));
+    let more = (it.left_out > 0).then(|| AuditEntry::LeftOut {
+        call: call.clone(),
+        of: "decision",
+        left_out: it.left_out,
+    });
     decided.chain(requests).chain(more).collect()
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn agent_sessions(group: &AgentSessions) -> AgentSessionsView {
     let look = group.definition.as_ref();
     AgentSessionsView {
         agent_id: agent.id,
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         label: label(agent),
         definition: agent.definition.clone(),
         icon: look.and_then(|look| look.icon.clone()),

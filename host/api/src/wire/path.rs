@@ -68,7 +68,7 @@ pub(crate) fn path(entry: &broker::PathEntry) -> PathView {
     let row = &living.row;
     let agent = &row.agent;
     PathView {
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         kind: row.kind,
         model_role: row.kind.model_role(),
         label: label(agent),

@@ -157,8 +157,8 @@ pub(crate) struct SnapshotMessageView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionItem)]
 pub(crate) struct ItemView {
-    /// Its id; none for one from before items had any.
-    pub(crate) id: Option<String>,
+    /// Its id.
+    pub(crate) id: String,
     /// Its place on the record, from 1.
     pub(crate) sequence: u64,
     /// The time of the question, ISO 8601; none when no client action was named with it.
@@ -412,7 +412,7 @@ pub(crate) fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
     };
     let answered_in = it.asked_at.zip(it.answered_at);
     Some(ItemView {
-        id: Some(it.item.clone()).filter(|item| !item.is_empty()),
+        id: it.item.clone(),
         sequence,
         started_at: it.asked_at.map(Time),
         client_action: it

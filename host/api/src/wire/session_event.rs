@@ -47,7 +47,7 @@ pub(crate) fn message_accepted<'a>(
         input_id: it.input,
         message: draft(it.message.as_ref()?),
         source: InputSource::of(&it.source),
-        user_id: it.user_id.as_ref(),
+        user_id: &it.user_id,
         waits_for: waits_for(&it.waits_for()),
         of,
     })

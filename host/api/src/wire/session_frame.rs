@@ -101,7 +101,7 @@ pub(crate) enum SessionFrame<'a> {
         /// `reminder`.
         source: InputSource,
         /// The user who wrote it, or for whom the sending agent works.
-        user_id: Option<&'a UserId>,
+        user_id: &'a UserId,
         /// The point that it waits for while a turn is in progress: `steer`, `interrupt`,
         /// `followup`, `collect` or `own_turn`.
         waits_for: WaitsFor,

@@ -13,8 +13,8 @@ pub(crate) struct Spawned {
     pub(crate) by_session_id: SessionId,
     /// Depth below the followed session: 1 for sessions that it began itself.
     pub(crate) depth: u64,
-    /// The task for which it was begun, as `GET /api/tasks/{task_id}` shows it. Left out for a
-    /// session that was begun before tasks were recorded.
+    /// The task for which it was begun, as `GET /api/tasks/{task_id}` shows it. Left out where
+    /// the run that handed it over was purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task_id: Option<OperationId>,
 }

@@ -251,9 +251,8 @@ pub(crate) struct DeadLetterView {
     pub(crate) session_id: SessionId,
     /// The agent of the session; none when that was erased.
     pub(crate) agent_id: Option<AgentId>,
-    /// The user who sent it, or for whom the sending agent worked; none in records from before this
-    /// was recorded.
-    pub(crate) user_id: Option<UserId>,
+    /// The user who sent it, or for whom the sending agent worked.
+    pub(crate) user_id: UserId,
     /// The last run that had taken it in and begun to deal with it. If none had begun, the last
     /// that had taken it in; none when no run was stored for it.
     pub(crate) run_id: Option<RunId>,
@@ -364,7 +363,7 @@ pub(crate) fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
         id: agent.id,
         definition: agent.definition.clone(),
         definition_name: view.definition_name.clone(),
-        path: agent.path.clone(),
+        path: agent.path.to_string(),
         kind: row.kind,
         model_role: row.kind.model_role(),
         label: label(agent),
@@ -423,14 +422,9 @@ fn preferences(agent: &Agent, user: &UserId, sees_all: bool) -> Map<String, Valu
     own.cloned().unwrap_or_default()
 }
 
-/// Returns the label shown to people for an agent. An agent whose address is from before addresses
-/// had their present form is labelled with its name.
+/// Returns the label shown to people for an agent.
 pub(super) fn label(agent: &Agent) -> String {
-    let path = agent.path.parse::<AgentPath>();
-    path.map_or_else(
-        |_| agent.name.clone(),
-        |path| agent.described().label(&path),
-    )
+    agent.described().label(&agent.path)
 }
 
 fn assignment(assignment: &Assignment) -> AssignmentView {

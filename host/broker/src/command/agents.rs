@@ -51,7 +51,7 @@ impl Whom {
     pub(super) fn kind(&self) -> PathKind {
         match self {
             Self::There(row, _) => row.kind,
-            Self::New(created) => created.kind.unwrap_or(PathKind::Agent),
+            Self::New(created) => created.kind,
         }
     }
 }
@@ -90,25 +90,15 @@ impl Broker {
             Template::Definition(id) => (Some(&id.0), None),
             Template::Type(agent_type) => (None, Some(agent_type)),
         };
-        let mut asked = json!({
+        let below = command.below.as_ref();
+        let asked = json!({
             "create": { "definition": definition, "agent_type": agent_type },
             "id": command.id,
             "name": command.name,
             "path": command.path,
+            "config": command.config,
+            "below": below.map(|below| (below.parent.named(), below.kind)),
         });
-        // Later parts of a command are left out where they are not used. So a request from before
-        // they existed is still the same request.
-        if let Some(asked) = asked.as_object_mut() {
-            let config =
-                (!command.config.is_empty()).then(|| ("config".to_owned(), json!(command.config)));
-            let below = command.below.as_ref().map(|below| {
-                (
-                    "below".to_owned(),
-                    json!([below.parent.named(), below.kind]),
-                )
-            });
-            asked.extend(config.into_iter().chain(below));
-        }
         let request = Request::of(by, &asked)?;
         let act = self.make(&command, request.as_ref());
         match self.once(request.as_ref(), act).await? {
@@ -166,7 +156,7 @@ impl Broker {
                 path.clone(),
             ),
             Target::Definition(id) => match self.own_agent(user, id).await? {
-                Own::Agent(row) if self.may_see(user, &row.agent.path) => {
+                Own::Agent(row) if self.may_see(user, row.agent.path.as_str()) => {
                     return Ok((*row, AgentRole::Primary));
                 }
                 Own::Agent(_) | Own::None { .. } => (None, id.to_string()),
@@ -186,7 +176,7 @@ impl Broker {
         // Another user's agent looks absent, and so does one that the operator's rules hide: 404,
         // never 403.
         found
-            .filter(|(row, _)| self.may_see(user, &row.agent.path))
+            .filter(|(row, _)| self.may_see(user, row.agent.path.as_str()))
             .ok_or_else(|| agent_not_found(&named).into())
     }
 
@@ -219,7 +209,7 @@ impl Broker {
     ) -> Result<(AgentRow, AgentRole), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
-        self.may_command(user, &row.agent.path)?;
+        self.may_command(user, row.agent.path.as_str())?;
         if !row.active {
             row.agent.is_active()?;
             return Err(agent_archived(row.agent.id).into());
@@ -274,7 +264,7 @@ impl Broker {
         let numbered = (2..=NUMBERED_MAX).map(|number| format!("{path}.{number}"));
         let free = std::iter::once(path.clone())
             .chain(numbered)
-            .find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
+            .find(|path| !there.iter().any(|(row, _)| row.agent.path.as_str() == path));
         let path = free.ok_or_else(|| {
             conflict(
                 "PATH_TAKEN",
@@ -318,7 +308,7 @@ impl Broker {
                 return Err(spawned(row.agent.id).into());
             }
             role.permits(right)?;
-            self.may_command(user, &row.agent.path)?;
+            self.may_command(user, row.agent.path.as_str())?;
             if !row.active && !row.agent.is_archived() {
                 return Err(agent_archived(row.agent.id).into());
             }
@@ -495,7 +485,7 @@ fn is_set_up(event: &Event) -> bool {
 /// Returns the commit that makes an agent, if no active agent lives at its path.
 pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
     let id = created.agent;
-    let path = created.path.clone();
+    let path = created.path.to_string();
     let context = Context::by(by, created.created_at).about(id, None, None);
     let made = vec![context.event(Event::AgentCreated(created))];
     Commit::new()

@@ -90,7 +90,7 @@ impl Broker {
             return Err(spawned(row.agent.id).into());
         }
         role.permits(Right::Archive)?;
-        self.may_command(user, &row.agent.path)?;
+        self.may_command(user, row.agent.path.as_str())?;
         let now = self.core.now();
         let id = row.agent.id;
         let archived = row.agent.archive(reason.to_owned(), now)?;
@@ -98,9 +98,9 @@ impl Broker {
         let fresh = AgentCreated {
             agent: fresh::agent(),
             definition: definition.agent_id.clone(),
-            agent_type: Some(self.core.served().catalogue.agent_type(&definition)),
+            agent_type: self.core.served().catalogue.agent_type(&definition),
             path: row.agent.path.clone(),
-            kind: Some(row.kind),
+            kind: row.kind,
             config: AgentConfig {
                 name: row.agent.config.name.clone(),
                 ..AgentConfig::default()

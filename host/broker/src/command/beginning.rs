@@ -20,7 +20,6 @@ use domain::agent::Agent;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::text_of;
-use domain::path::PathKind;
 use domain::persona::PersonaId;
 use domain::queue::{Arriving, Condition, Overflow, Queue, QueueOverride, WaitKind};
 use domain::refusal::RefusalKind;
@@ -87,7 +86,7 @@ impl First {
     ) -> Event {
         match self {
             Self::Words(input, kind) => Event::InputAccepted(InputAccepted {
-                user_id: Some(command.user.clone()),
+                user_id: command.user.clone(),
                 message: Some(arriving::draft(
                     arriving,
                     &command.user,
@@ -124,7 +123,7 @@ impl Broker {
             Some(created) => Some((Agent::created(created), created.kind)),
             None => {
                 let row = self.store().agent(beginning.agent).await?;
-                row.map(|row| (row.agent, Some(row.kind)))
+                row.map(|row| (row.agent, row.kind))
             }
         };
         let Some((agent, kind)) = there else {
@@ -132,7 +131,7 @@ impl Broker {
         };
         let turns = Turns {
             agent: &agent,
-            kind: kind.unwrap_or(PathKind::Agent),
+            kind,
             persona: beginning.persona.as_ref(),
             user: &command.user,
         };

@@ -93,7 +93,7 @@ impl Broker {
         let event = Event::InputRequeued(InputRequeued {
             input,
             session,
-            requeued_by: Some(user.clone()),
+            requeued_by: user.clone(),
             repeat: begun,
             time: now,
         });

@@ -185,7 +185,12 @@ impl Broker {
     ) -> Result<(), Error> {
         let _replacing = self.core.replacing.lock().await;
         let made = self.store().made_definition(id).await?;
-        let Some(made) = made.filter(|made| as_operator || made.user_id == *by) else {
+        let made = made.filter(|made| as_operator || made.user_id == *by);
+        let position = match &made {
+            Some(made) => self.store().made_at(made).await?,
+            None => None,
+        };
+        let (Some(made), Some(position)) = (made, position) else {
             // Refuses one that is not there for this user.
             self.definition_for(by, id)?;
             let message = format!(
@@ -193,7 +198,6 @@ impl Broker {
             );
             return Err(conflict("DEFINITION_CONFIGURED", message).into());
         };
-        let position = self.store().made_at(&made).await?;
         let user = made.user_id;
         let removed = DefinitionRemoved {
             definition: id.clone(),

@@ -237,7 +237,7 @@ impl Broker {
         // The agent may be archived: work that is still under way must not be out of everybody's
         // reach.
         role.permits(Right::Interact)?;
-        self.may_command(user, &agent.agent.path)?;
+        self.may_command(user, agent.agent.path.as_str())?;
         let keyed = Commit {
             key: request.map(|request| request.answered(&true)),
             ..Commit::new()

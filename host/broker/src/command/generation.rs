@@ -39,7 +39,7 @@ impl Turns<'_> {
             .map(|persona| persona.permissions())
             .unwrap_or_default()
             .both(&self.agent.permissions)
-            .both(&paths.permissions(self.user, &self.agent.path, self.kind, definition));
+            .both(&paths.permissions(self.user, self.agent.path.as_str(), self.kind, definition));
         let caller = Caller {
             agent: definition,
             denies: &self.agent.denies,
@@ -138,8 +138,7 @@ impl Broker {
                     let create = CreateAgent::of(template, user.clone());
                     // One that path rules keep from the user is not made.
                     if let Ok(created) = self.created(&create, self.core.now()) {
-                        let kind = created.kind.unwrap_or(PathKind::Agent);
-                        agents.push((Agent::created(&created), kind));
+                        agents.push((Agent::created(&created), created.kind));
                     }
                 }
             }

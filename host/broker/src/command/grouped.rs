@@ -84,7 +84,7 @@ impl Broker {
             return Ok(*there);
         }
         let row = self.store().agent(agent).await?;
-        let row = row.filter(|row| self.may_see(user, &row.agent.path));
+        let row = row.filter(|row| self.may_see(user, row.agent.path.as_str()));
         let place = row.map(|agent| {
             let served = self.core.served();
             let definition = served.catalogue.definition(&agent.agent.definition);

@@ -291,7 +291,7 @@ fn import_commit(
     let change = agent_event(session, &row.agent, going, now)?;
     if going.is_some() {
         events.push(Event::InputAccepted(InputAccepted {
-            user_id: Some(session.user_id.clone()),
+            user_id: session.user_id.clone(),
             ..InputAccepted::of(id, fresh::input(), Source::Opening, now)
         }));
     }
@@ -316,7 +316,7 @@ fn recorded(session: &OldSession, sequence: u32, item: &OldItem) -> Event {
     Event::ItemRecorded(ItemRecorded {
         session: session.session_id,
         item: item.id.clone(),
-        sequence,
+        sequence: Some(sequence),
         prompt: item.prompt.clone(),
         response: answered
             .map(|answered| answered.response.clone())

@@ -83,7 +83,7 @@ impl Broker {
         note: NoteId,
     ) -> Result<(Commit, ()), Error> {
         let (row, role) = self.find(user, target).await?;
-        self.may_command(user, &row.agent.path)?;
+        self.may_command(user, row.agent.path.as_str())?;
         if !row.active {
             row.agent.is_active()?;
             return Err(agent_archived(row.agent.id).into());

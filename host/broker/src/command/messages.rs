@@ -451,7 +451,7 @@ impl Accepting<'_> {
     /// Returns the event of the acceptance.
     fn event(&self, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
         Event::InputAccepted(InputAccepted {
-            user_id: Some(self.command.user.clone()),
+            user_id: self.command.user.clone(),
             message: Some(arriving::draft(self.arriving, &self.command.user, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
@@ -503,9 +503,6 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
 }
 
 /// Adds the message's own queue settings, priority and labels to the description of a request.
-///
-/// Settings that it does not have are left out, so that requests from before these settings existed
-/// are the same still.
 pub(super) fn with_wishes(
     mut asked: Value,
     queue: QueueOverride,
@@ -513,13 +510,9 @@ pub(super) fn with_wishes(
     labels: &MessageLabels,
 ) -> Value {
     if let Some(asked) = asked.as_object_mut() {
-        if queue != QueueOverride::default() {
-            asked.insert("queue".to_owned(), json!(queue));
-        }
-        asked.extend(priority.map(|priority| ("priority".to_owned(), json!(priority))));
-        if !labels.is_empty() {
-            asked.insert("labels".to_owned(), json!(labels));
-        }
+        asked.insert("queue".to_owned(), json!(queue));
+        asked.insert("priority".to_owned(), json!(priority));
+        asked.insert("labels".to_owned(), json!(labels));
     }
     asked
 }

@@ -229,27 +229,16 @@ impl Broker {
 fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
     // The target stands as it was named: a definition may stand for another agent of the user's
     // since.
-    let mut asked = serde_json::json!({
+    let asked = serde_json::json!({
         "open": command.target.named(),
         "session_type": command.session_type,
         "name": command.name,
         "model": command.model,
         "config": command.config,
         "time_limit_s": command.time_limit_s,
+        "session_id": command.ids.session,
+        "conversation_id": command.ids.conversation,
     });
-    // Left out where they are not given, so that a request from before they existed is still the
-    // same request.
-    if let Some(asked) = asked.as_object_mut() {
-        let ids = [
-            ("session_id", command.ids.session.map(|id| id.to_string())),
-            (
-                "conversation_id",
-                command.ids.conversation.map(|id| id.to_string()),
-            ),
-        ];
-        let given = ids.into_iter().filter_map(|(name, id)| Some((name, id?)));
-        asked.extend(given.map(|(name, id)| (name.to_owned(), id.into())));
-    }
     let by = By::new(&command.user, command.idempotency_key.as_ref());
     Request::of(by, &asked)
 }
@@ -321,7 +310,7 @@ impl PlannedSession<'_> {
     /// Returns the input with which a structured session begins.
     fn first_input(&self) -> InputAccepted {
         InputAccepted {
-            user_id: Some(self.command.user.clone()),
+            user_id: self.command.user.clone(),
             ..InputAccepted::of(self.session, fresh::input(), Source::Opening, self.now)
         }
     }

@@ -10,9 +10,7 @@ use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::refusals::{conflict, not_found};
 use domain::id::SessionId;
-use domain::path::{
-    AgentPath, FetchStrategy, PathError, PathKind, ReplyTarget, Subtree, SubtreeError,
-};
+use domain::path::{AgentPath, FetchStrategy, PathKind, ReplyTarget, Subtree, SubtreeError};
 use domain::residency::{Residency, residency};
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
@@ -82,13 +80,13 @@ impl Broker {
             let mut rest = found.into_iter();
             while entries.len() < limit {
                 let Some(living) = rest.next() else { break };
-                after.clone_from(&living.row.agent.path);
+                living.row.agent.path.as_str().clone_into(&mut after);
                 let fits = filter.kind.is_none_or(|kind| living.row.kind == kind)
                     && filter.depth.is_none_or(|depth| {
-                        depth_of(&living.row.agent.path).saturating_sub(base) <= depth
+                        living.row.agent.path.depth().saturating_sub(base) <= depth
                     });
                 entries.extend(
-                    (fits && self.may_see(user, &living.row.agent.path))
+                    (fits && self.may_see(user, living.row.agent.path.as_str()))
                         .then(|| self.entry(living)),
                 );
             }
@@ -116,10 +114,10 @@ impl Broker {
             .agents_by_last_use(user, FETCHED_MAX, self.core.now())
             .await?;
         let fits = |living: &LivingAgent| {
-            let path = living.row.agent.path.parse::<AgentPath>();
-            path.is_ok_and(|path| strategy.matches(&path))
+            let path = &living.row.agent.path;
+            strategy.matches(path)
                 && living.role.may(Right::Interact)
-                && self.may_command(user, &living.row.agent.path).is_ok()
+                && self.may_command(user, path.as_str()).is_ok()
         };
         let fetched = found
             .into_iter()
@@ -146,11 +144,7 @@ impl Broker {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
         let none = |message: String| Error::from(conflict("NO_REPLY_TARGET", message));
-        let path: AgentPath = row
-            .agent
-            .path
-            .parse()
-            .map_err(|error: PathError| none(error.to_string()))?;
+        let path = &row.agent.path;
         let keys = match path.user() {
             Some(owner) => {
                 self.store()
@@ -160,7 +154,7 @@ impl Broker {
             None => Vec::new(),
         };
         let keys: Vec<_> = keys.into_iter().map(|row| row.key).collect();
-        ReplyTarget::resolve(&path, &keys).map_err(|error| none(error.to_string()))
+        ReplyTarget::resolve(path, &keys).map_err(|error| none(error.to_string()))
     }
 
     /// Stops the open turns of an agent in the sessions that the user sees. Returns their number.
@@ -193,7 +187,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<u64, Error> {
         let (row, role) = self.find(user, target).await?;
-        self.may_command(user, &row.agent.path)?;
+        self.may_command(user, row.agent.path.as_str())?;
         role.permits(Right::Interact)?;
         let reason = checked_reason(reason, "User cancelled")?;
         // All of them: a limit here would count the turns of other users against this one's.
@@ -250,8 +244,7 @@ impl PathEntry {
 /// Checks a path of an agent, or a place where agents live.
 fn checked_place(text: &str) -> Result<&str, Error> {
     let place = text.strip_suffix('/').unwrap_or(text);
-    // A path from before paths had their form is taken all the same: where no agent lives, none is
-    // found.
+    // Where no agent lives, none is found.
     let subtree: Result<Subtree, SubtreeError> = format!("{place}/**").parse();
     match subtree {
         Ok(_) => Ok(place),
@@ -259,8 +252,7 @@ fn checked_place(text: &str) -> Result<&str, Error> {
     }
 }
 
-/// Returns the number of agents above an agent, by its path.
-fn depth_of(path: &str) -> usize {
-    path.parse::<AgentPath>()
-        .map_or_else(|_| path.matches("/sub/").count(), |path| path.depth())
+/// Returns the number of agents above what is at a path, or at a place where agents live.
+fn depth_of(place: &str) -> usize {
+    place.parse::<AgentPath>().map_or(0, |path| path.depth())
 }

@@ -57,9 +57,9 @@ impl Made {
         AgentCreated {
             agent: self.id,
             definition: self.definition,
-            agent_type: Some(self.agent_type),
-            kind: Some(path.kind()),
-            path: path.into(),
+            agent_type: self.agent_type,
+            kind: path.kind(),
+            path,
             config: self.config,
             parent: None,
             owner_user_id: owner.clone(),
@@ -85,7 +85,7 @@ impl Broker {
                 Some(below) => self.created_below(command, below, now).await?,
             };
             let id = created.agent;
-            let path = created.path.clone();
+            let path = created.path.to_string();
             let mut commit = making(&command.user, created);
             commit.guards.extend(guards);
             commit.guards.extend(self.may_store(&command.user));
@@ -166,12 +166,7 @@ impl Broker {
         let (row, _) = self
             .find_for(&command.user, &below.parent, Right::Configure)
             .await?;
-        let parent: AgentPath = row
-            .agent
-            .path
-            .parse()
-            .map_err(|error: PathError| invalid(error.to_string(), "/parent"))?;
-        let path = path_below(&parent, below.kind, row.sub_count)?;
+        let path = path_below(&row.agent.path, below.kind, row.sub_count)?;
         self.may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/parent"))?;
         let served = self.core.served();

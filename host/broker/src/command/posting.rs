@@ -64,7 +64,7 @@ impl Broker {
             let agent = living.row.agent;
             let is_meant = living.row.kind.is_foreground()
                 && living.role.may(Right::Interact)
-                && self.may_command(&command.user, &agent.path).is_ok();
+                && self.may_command(&command.user, agent.path.as_str()).is_ok();
             if !is_meant {
                 continue;
             }
@@ -92,7 +92,7 @@ impl Broker {
             };
             posted.push(PostedTo {
                 agent: agent.id,
-                path: agent.path,
+                path: agent.path.into(),
                 result,
             });
         }

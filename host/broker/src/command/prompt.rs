@@ -13,7 +13,6 @@ use domain::compaction::text_tokens;
 use domain::definition::Definition;
 use domain::id::SessionId;
 use domain::panels::PanelInventory;
-use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::role::{AgentRole, Right};
 use domain::sections::SystemBlocks;
@@ -148,7 +147,7 @@ impl Broker {
             persona,
         };
         let own = asked.session.and_then(|row| row.model.as_deref());
-        let kind = agent.kind.unwrap_or(PathKind::Agent);
+        let kind = agent.kind;
         let prompting = Prompting {
             core: &self.core,
             served: &served,

@@ -393,7 +393,7 @@ impl Broker {
         let (agent, role) = self.find(user, target).await?;
         let (row, _) = self.session_of(user, target, session).await?;
         role.permits(Right::Interact)?;
-        self.may_command(user, &agent.agent.path)?;
+        self.may_command(user, agent.agent.path.as_str())?;
         Ok(row)
     }
 }

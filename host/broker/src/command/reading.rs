@@ -62,7 +62,7 @@ impl Broker {
             return Ok(None);
         };
         if self
-            .is_seen(reading.by, row.agent.id, &row.agent.path)
+            .is_seen(reading.by, row.agent.id, row.agent.path.as_str())
             .await?
         {
             return Ok(None);
@@ -97,7 +97,7 @@ impl Broker {
         let mut others = Vec::new();
         for agent in agents {
             let path = self.store().agent(agent).await?;
-            let path = path.map(|row| row.agent.path).unwrap_or_default();
+            let path = path.map_or_else(String::new, |row| row.agent.path.into());
             if !self.is_seen(reading.by, agent, &path).await? {
                 others.push(agent);
             }

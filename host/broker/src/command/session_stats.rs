@@ -6,7 +6,6 @@ use crate::driver::{DriverError, load_run};
 use domain::agent::Agent;
 use domain::compaction::Mark;
 use domain::id::{RunId, SessionId};
-use domain::path::PathKind;
 use domain::run::Run;
 use domain::usage::{Day, UsageSum};
 use domain::user::UserId;
@@ -108,7 +107,7 @@ impl Broker {
         let Some(definition) = served.catalogue.definition(&run.started.definition) else {
             return Ok(None);
         };
-        let kind = agent.kind.unwrap_or(PathKind::Agent);
+        let kind = agent.kind;
         let of_session = || {
             let model = row.model.as_deref();
             model.or_else(|| served.settings.paths.model_of(kind, definition))

@@ -281,7 +281,7 @@ impl Broker {
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
         role.permits(Right::Interact)?;
-        self.may_command(user, &agent.agent.path)?;
+        self.may_command(user, agent.agent.path.as_str())?;
         if !agent.active {
             return Err(agent_archived(agent.agent.id).into());
         }

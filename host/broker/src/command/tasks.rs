@@ -149,7 +149,7 @@ impl Broker {
         visible(session, row.agent, user, role, row.session)
             .map_err(|refusal| hidden(refusal.into(), row.id))?;
         role.permits(Right::Interact)?;
-        Ok(self.may_command(user, &agent.agent.path)?)
+        Ok(self.may_command(user, agent.agent.path.as_str())?)
     }
 
     /// Settles the operation that waits for a task. The session that does the work finds that

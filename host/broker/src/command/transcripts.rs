@@ -103,7 +103,7 @@ impl Broker {
         let header = Header {
             session,
             name: row.name,
-            agent_path: agent.path,
+            agent_path: agent.path.into(),
             definition: agent.definition.to_string(),
             created: row.created_at,
             head: row.head,
@@ -348,7 +348,7 @@ impl Carrying<'_> {
 /// Reads the file of a session that an agent is to have.
 async fn read_file(file: Vec<u8>, agent: &Agent) -> Result<(Dialect, Reading), Error> {
     let adoption = Adoption {
-        agent_path: agent.path.clone(),
+        agent_path: agent.path.to_string(),
         definition: agent.definition.to_string(),
         salt: fresh::salt(),
     };

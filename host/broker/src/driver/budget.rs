@@ -146,12 +146,6 @@ pub(crate) async fn drawn_by_work(
     let Performer::Agent { input, .. } = operation.performer else {
         return Ok(None);
     };
-    let handed = store.input(input).await?;
-    if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
-    {
-        // Work from before there were accounts: its draw was not counted.
-        return Ok(None);
-    }
     let nothing = Available {
         tokens: 0,
         calls: 0,

@@ -146,7 +146,12 @@ impl SessionContext {
             .both(&begun.permissions);
         let user_id = begun.user_id.unwrap_or_else(|| session.user_id.clone());
         let paths = &self.served.settings.paths;
-        let by_path = paths.permissions(&user_id, &agent.agent.path, agent.kind, led.definition);
+        let by_path = paths.permissions(
+            &user_id,
+            agent.agent.path.as_str(),
+            agent.kind,
+            led.definition,
+        );
         let permissions = permissions.both(&by_path);
         let hints = claim.hints;
         Ok(RunStarted {
@@ -185,12 +190,8 @@ impl SessionContext {
         let definition = led.definition;
         Ok(RunStarted {
             session_type: session.session_type.clone(),
-            resolved_config: self
-                .served
-                .resolved_configs
-                .of(&definition.agent_id)
-                .map(|resolved| resolved.digests()),
-            configuration: Some(self.served.version),
+            resolved_config: self.served.resolved_configs.resolved(definition).digests(),
+            configuration: self.served.version,
             persona: session.persona.clone(),
             base: session.head,
             base_message: session.head_message,
@@ -394,7 +395,7 @@ impl Begun {
                 .unwrap_or_default(),
             denies,
             permissions,
-            user_id: inputs.first().and_then(|input| input.user_id.clone()),
+            user_id: inputs.first().map(|input| input.user_id.clone()),
             model: inputs.iter().rev().find_map(|input| input.model.clone()),
         }
     }

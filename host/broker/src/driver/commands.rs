@@ -11,7 +11,6 @@ use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
-use domain::authority::Caller;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::Event;
 use domain::id::OperationId;
@@ -216,15 +215,8 @@ impl SessionContext {
             return Ok(scope.deny_tool(name, &denied));
         }
         // What was allowed since the turn began is not allowed to the turn.
-        let config = scope.config;
-        if let Some((_, ceiling)) = &config.ceiling {
-            let caller = Caller {
-                agent: &ceiling.agent,
-                ..scope.caller()
-            };
-            if let Err(denied) = caller.may_call(tool) {
-                return Ok(scope.deny_tool(name, &denied));
-            }
+        if let Err(denied) = scope.caller_then().may_call(tool) {
+            return Ok(scope.deny_tool(name, &denied));
         }
         let parsed: Value = match domain::json::parse(&wanted.wanted.arguments) {
             Ok(parsed) => parsed,

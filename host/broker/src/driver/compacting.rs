@@ -236,7 +236,7 @@ impl SessionContext {
             .both(&agent.agent.permissions)
             .both(&settings.paths.permissions(
                 &session.user_id,
-                &agent.agent.path,
+                agent.agent.path.as_str(),
                 agent.kind,
                 definition,
             ));

@@ -167,7 +167,7 @@ impl SessionContext {
         let user = &run.started.user_id;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
-            path: agent.path.clone(),
+            path: agent.path.to_string(),
             session_type: run.started.session_type.clone(),
             user: user.clone(),
         };

@@ -20,11 +20,11 @@ use domain::id::{AgentId, InputId, SessionId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
-use domain::path::{AgentConfig, AgentPath, PathKind};
+use domain::path::{AgentConfig, INDEX_MAX, PathError, PathKind};
 use domain::ruling::AGENT_CALL;
 use domain::run::decide::Resolved;
 use domain::step::Failure;
-use domain::talk::Messaged;
+use domain::talk::{AGENT_SESSION_ERROR, Messaged};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use std::sync::Arc;
@@ -277,7 +277,10 @@ impl SessionContext {
             return Ok(refused);
         }
         let waits = handover.waits;
-        let mut begun = self.begin(scope, handover.to, waits.waits());
+        let mut begun = match self.begin(scope, handover.to, waits.waits()) {
+            Ok(begun) => begun,
+            Err(error) => return Ok(failed(AGENT_SESSION_ERROR, error.to_string())),
+        };
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.deadline());
         let piece = Piece {
@@ -348,7 +351,10 @@ impl SessionContext {
     }
 
     /// Begins work at the place that it goes to, where the caller `waits` for it or not.
-    fn begin(&self, scope: &mut Scope<'_>, to: To, waits: bool) -> Begun {
+    ///
+    /// # Errors
+    /// No path below the caller's fits.
+    fn begin(&self, scope: &mut Scope<'_>, to: To, waits: bool) -> Result<Begun, PathError> {
         match to {
             To::Worker(target) => {
                 let agent_type = self.served.catalogue.agent_type(&target);
@@ -358,7 +364,7 @@ impl SessionContext {
                 let agent_type = self.served.catalogue.agent_type(&target);
                 scope.worker(&target, agent_type, PathKind::Search)
             }
-            To::There(place) => scope.place(*place, waits),
+            To::There(place) => Ok(scope.place(*place, waits)),
         }
     }
 
@@ -380,7 +386,7 @@ impl SessionContext {
                 Some(row) => self.store().agent(row.agent).await?,
                 None => None,
             };
-            names.push(agent.map_or_else(|| session.to_string(), |row| row.agent.path));
+            names.push(agent.map_or_else(|| session.to_string(), |row| row.agent.path.into()));
         }
         Ok(Some(describe_circle(&names)))
     }
@@ -410,7 +416,7 @@ impl Scope<'_> {
                 operation: self.operation,
                 attached: piece.attached,
             }),
-            from: caller.path.clone(),
+            from: caller.path.to_string(),
             deadline: piece.deadline,
             depth: piece.depth.call,
             hops: self.intake.hops,
@@ -433,7 +439,7 @@ impl Scope<'_> {
             answers: None,
         });
         let accepted = InputAccepted {
-            user_id: Some(started.user_id.clone()),
+            user_id: started.user_id.clone(),
             message,
             ..InputAccepted::of(session, input, source, self.now)
         };
@@ -452,13 +458,22 @@ impl Scope<'_> {
     }
 
     /// Makes a new agent below this one, with a session.
-    fn worker(&mut self, target: &Definition, agent_type: String, kind: PathKind) -> Begun {
-        self.grant(AGENT_CALL, &target.agent_id.0);
+    fn worker(
+        &mut self,
+        target: &Definition,
+        agent_type: String,
+        kind: PathKind,
+    ) -> Result<Begun, PathError> {
         let caller = &self.agent.agent;
         let now = self.now;
         let agent = fresh::agent();
         let session = fresh::session();
         let count = self.agent.sub_count + self.workers;
+        let index = u32::try_from(count).unwrap_or(INDEX_MAX);
+        let path = match kind {
+            PathKind::Search => caller.path.search(index)?,
+            _ => caller.path.sub(index)?,
+        };
         // The first worker of a step guards the count for all of them.
         let guards = if self.workers == 0 {
             vec![Guard::Agent(AgentGuard::SubCount {
@@ -471,11 +486,11 @@ impl Scope<'_> {
         let created = AgentCreated {
             agent,
             definition: target.agent_id.clone(),
-            path: below(&caller.path, kind, count),
-            kind: Some(kind),
+            path,
+            kind,
             config: AgentConfig::default(),
             parent: Some(caller.id),
-            agent_type: Some(agent_type),
+            agent_type,
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
             denies: self.bounds.denies.and_of(self.definition),
@@ -483,17 +498,18 @@ impl Scope<'_> {
             created_at: now,
         };
         let opened = self.opened(agent, session);
+        self.grant(AGENT_CALL, &target.agent_id.0);
         self.workers += 1;
         let events = vec![
             (Stream::Agent(agent), Event::AgentCreated(created)),
             (Stream::Session(session), Event::SessionOpened(opened)),
         ];
-        Begun {
+        Ok(Begun {
             agent,
             session,
             guards,
             events,
-        }
+        })
     }
 
     /// Takes a session of an agent that exists, or of one that is made for this.
@@ -508,7 +524,7 @@ impl Scope<'_> {
         match place.made {
             Some(made) => {
                 self.making.push(made.path.clone());
-                guards.push(Guard::Agent(AgentGuard::PathFree(made.path.clone())));
+                guards.push(Guard::Agent(AgentGuard::PathFree(made.path.to_string())));
                 events.push((Stream::Agent(agent.id), Event::AgentCreated(made)));
             }
             // Rights are checked again in the commit: they may be taken away meanwhile.
@@ -559,26 +575,10 @@ impl Scope<'_> {
     }
 }
 
-/// Returns the path of an agent below another one.
-///
-/// Below a path from before paths had their form it is put together as text. Agents do not call
-/// each other so deep that such a path could be too long.
-fn below(parent: &str, kind: PathKind, index: u64) -> String {
-    let built = parent
-        .parse::<AgentPath>()
-        .ok()
-        .zip(u32::try_from(index).ok())
-        .and_then(|(parent, index)| match kind {
-            PathKind::Search => parent.search(index).ok(),
-            _ => parent.sub(index).ok(),
-        });
-    built.map_or_else(|| format!("{parent}/{kind}/{index}"), String::from)
-}
-
 /// Returns the refusal that too many inputs wait in a session. That passes.
 pub(super) fn full() -> Resolved {
     failed(
-        domain::talk::AGENT_SESSION_ERROR,
+        AGENT_SESSION_ERROR,
         format!("{WAITING_INPUTS_MAX} inputs of that session wait already; try again later"),
     )
 }

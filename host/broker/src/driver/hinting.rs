@@ -74,11 +74,7 @@ impl SessionContext {
             session, inputs, ..
         } = to_hint;
         let user = &session.user_id;
-        if inputs
-            .iter()
-            .filter_map(|input| input.user_id.as_ref())
-            .any(|by| by != user)
-        {
+        if inputs.iter().any(|input| input.user_id != *user) {
             return Ok(Vec::new());
         }
         let words: Vec<String> = inputs

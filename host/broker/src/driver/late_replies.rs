@@ -142,7 +142,7 @@ impl Late<'_> {
             deadline: to.deadline,
         };
         let accepted = InputAccepted {
-            user_id: Some(from.user_id.clone()),
+            user_id: from.user_id.clone(),
             message,
             ..InputAccepted::of(to.session, input, source, time)
         };

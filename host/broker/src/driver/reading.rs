@@ -324,20 +324,14 @@ impl SessionContext {
         before: Option<&ReadingRow>,
     ) -> Result<Option<Reader>, DriverError> {
         let ToRead { agent, .. } = to_read;
-        let Some(path) = agent
-            .path
-            .parse::<AgentPath>()
-            .ok()
-            .and_then(|path| path.memory().ok())
-        else {
+        let Ok(path) = agent.path.memory() else {
             tracing::warn!(
                 path = %agent.path,
                 "a session is not read: no path below its agent's fits"
             );
             return Ok(None);
         };
-        let path = String::from(path);
-        let there: Option<AgentRow> = self.store().agent_at(&path).await?;
+        let there: Option<AgentRow> = self.store().agent_at(path.as_str()).await?;
         let there = there.map(|row| row.agent.id);
         if let (Some(before), Some(there)) = (before, there)
             && let Some(row) = self.store().session(before.reader).await?
@@ -364,7 +358,7 @@ impl SessionContext {
             None => {
                 let agent_type = self.served.catalogue.agent_type(to_read.memory);
                 let made = to_read.made(path.clone(), agent_type);
-                (Some(made), Guard::Agent(AgentGuard::PathFree(path)))
+                (Some(made), Guard::Agent(AgentGuard::PathFree(path.into())))
             }
         };
         let reader = there
@@ -395,15 +389,15 @@ struct Handed {
 
 impl ToRead<'_> {
     /// Returns the event that makes the memory agent.
-    fn made(&self, path: String, agent_type: String) -> AgentCreated {
+    fn made(&self, path: AgentPath, agent_type: String) -> AgentCreated {
         AgentCreated {
             agent: fresh::agent(),
             definition: self.memory.agent_id.clone(),
             path,
-            kind: Some(PathKind::Memory),
+            kind: PathKind::Memory,
             config: AgentConfig::default(),
             parent: Some(self.agent.id),
-            agent_type: Some(agent_type),
+            agent_type,
             owner_user_id: self.agent.owner_user_id.clone(),
             name: self.memory.display_name.clone(),
             denies: self.agent.denies.and_of(self.definition),
@@ -427,14 +421,14 @@ impl ToRead<'_> {
 
     fn accepted(&self, reader: SessionId, input: InputId, handed: &Handed) -> InputAccepted {
         InputAccepted {
-            user_id: Some(self.session.user_id.clone()),
+            user_id: self.session.user_id.clone(),
             message: Some(handed.draft.clone()),
             ..InputAccepted::of(
                 reader,
                 input,
                 Source::Dispatch {
                     reply_to: None,
-                    from: self.agent.path.clone(),
+                    from: self.agent.path.to_string(),
                     deadline: None,
                     depth: 0,
                     hops: 0,

@@ -357,7 +357,12 @@ impl SessionContext {
             .filter(is_chosen)
             .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));
         let agent = &scope.agent.agent;
-        let by_path = paths.permissions(&started.user_id, &agent.path, kind, scope.definition);
+        let by_path = paths.permissions(
+            &started.user_id,
+            agent.path.as_str(),
+            kind,
+            scope.definition,
+        );
         scope.may_be_answered_by(model, &by_path)
     }
 

@@ -12,6 +12,7 @@ use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
 use domain::operation::Performer;
+use domain::path::AgentPath;
 use domain::persona::Bounds;
 use domain::ruling::Rule;
 use domain::run::decide::Resolved;
@@ -67,7 +68,7 @@ pub(super) struct Scope<'a> {
     pub(super) delegations_to_come: u64,
     pub(super) workers: u64,
     /// The paths of agents that the step makes and that are no workers.
-    pub(super) making: Vec<String>,
+    pub(super) making: Vec<AgentPath>,
     /// True if the step has replied to its caller.
     pub(super) replied: bool,
     /// The grant of the agent's component.
@@ -90,31 +91,25 @@ impl Scope<'_> {
         }
     }
 
-    /// Returns the calling agent as it was when the run began, with the grant of its component
-    /// then. None for a run from before they were frozen.
-    fn began_with(&self) -> Option<(Caller<'_>, &Grant)> {
-        let (_, ceiling) = self.config.ceiling.as_ref()?;
-        let caller = Caller {
-            agent: &ceiling.agent,
+    /// Returns the calling agent as it was when the run began.
+    pub(super) fn caller_then(&self) -> Caller<'_> {
+        Caller {
+            agent: &self.config.ceiling.agent,
             ..self.caller()
-        };
-        Some((caller, ceiling.own_grant()?))
+        }
     }
 
     /// Returns whether a definition is there for the run. One that was added since the run began is
     /// not.
     pub(super) fn knows(&self, definition: &Definition) -> bool {
-        let ceiling = self.config.ceiling.as_ref();
-        ceiling.is_none_or(|(_, ceiling)| ceiling.knew(definition))
+        self.config.ceiling.knew(definition)
     }
 
     /// Checks whether the agent may have another work for it: now, and when the run began.
     pub(super) fn may_hand_over(&self, other: &Definition) -> Result<(), Denied> {
         self.caller().may_hand_over(other, &self.own)?;
-        match self.began_with() {
-            Some((caller, granted)) => caller.may_hand_over(other, granted),
-            None => Ok(()),
-        }
+        let granted = self.config.ceiling.own_grant();
+        self.caller_then().may_hand_over(other, &granted)
     }
 
     /// Checks whether the agent may be answered by a model: now, by what its path permits now, and
@@ -130,19 +125,14 @@ impl Scope<'_> {
             ..self.caller()
         };
         caller.may_be_answered_by(model)?;
-        match self.began_with() {
-            Some((caller, _)) => caller.may_be_answered_by(model),
-            None => Ok(()),
-        }
+        self.caller_then().may_be_answered_by(model)
     }
 
     /// Checks whether the agent may reach another that it names: now, and when the run began.
     pub(super) fn may_reach(&self, other: &Definition) -> Result<(), Denied> {
         self.caller().may_reach(other, &self.own)?;
         self.may_hand_over(other)?;
-        let Some((caller, _)) = self.began_with() else {
-            return Ok(());
-        };
+        let caller = self.caller_then();
         let id = &other.agent_id;
         // Its peers are all others that it could reach then.
         let was_visible = if *id == caller.agent.agent_id {

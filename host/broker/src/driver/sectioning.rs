@@ -34,9 +34,9 @@ pub(super) struct BegunWith {
 /// The sections of an opening.
 pub(super) struct Sectioned {
     inputs: Vec<InputId>,
-    config: Option<ResolvedConfigDigests>,
+    config: ResolvedConfigDigests,
     /// The configuration as a whole, by which its persona's lists follow.
-    configuration: Option<Digest>,
+    configuration: Digest,
     panels: Option<PanelInventory>,
     model: Option<String>,
     made: Made,

@@ -425,7 +425,7 @@ impl SessionContext {
             ))));
         };
         if !scope.knows(&definition) {
-            return Ok(Err(Box::new(unknown(scope, tool, &agent.path))));
+            return Ok(Err(Box::new(unknown(scope, tool, agent.path.as_str()))));
         }
         let may = if self.is_below(agent.id, own).await? {
             scope.may_hand_over(&definition)

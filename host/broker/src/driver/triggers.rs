@@ -95,7 +95,7 @@ impl SessionContext {
     pub(super) fn is_narrower_than_path(&self, scope: &Scope<'_>) -> bool {
         let started = &scope.driving.run.started;
         let agent = scope.agent;
-        let path = &agent.agent.path;
+        let path = agent.agent.path.as_str();
         let paths = &self.served.settings.paths;
         let of_path = paths.permissions(&started.user_id, path, agent.kind, scope.definition);
         !started.permissions.beyond(&of_path).are_all()

@@ -145,7 +145,7 @@ impl Performed {
             }
             CameTo::Ask { action, state } => {
                 let until = asking_until();
-                let since = Some(now);
+                let since = now;
                 (
                     Pause::Asking {
                         action,

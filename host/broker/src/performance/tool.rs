@@ -254,26 +254,17 @@ impl Tool<'_> {
                 );
                 Failure::passing("unavailable", "what this turn may do could not be read")
             })?;
-        let ceiling = resolved
-            .ok_or_else(gone)?
-            .ceiling
-            .as_ref()
-            .map(|(_, ceiling)| ceiling.clone());
+        let ceiling = resolved.ok_or_else(gone)?.ceiling.clone();
         let now = caller
             .may_call(definition)
             .and_then(|_| caller.bound(asked, &entry.grant));
-        let bound = now.and_then(|now| match ceiling {
-            None => Ok(now),
-            Some(ceiling) => {
-                let grant = ceiling.grants.get(&entry.name).cloned().unwrap_or_default();
-                Ok(now.within(
-                    &Caller {
-                        agent: &ceiling.agent,
-                        ..caller
-                    }
-                    .bound(asked, &grant)?,
-                ))
-            }
+        let bound = now.and_then(|now| {
+            let caller_then = Caller {
+                agent: &ceiling.agent,
+                ..caller
+            };
+            let granted_then = ceiling.grants.get(&entry.name).cloned().unwrap_or_default();
+            Ok(now.within(&caller_then.bound(asked, &granted_then)?))
         });
         // An approved call has the most careful class, but a tool that only reads is bound to
         // reading all the same.

@@ -152,7 +152,7 @@ impl Offered<'_> {
             agent: definition.clone(),
             grants,
             code: self.tooling.code.clone(),
-            agents: Some(known.collect()),
+            agents: known.collect(),
         }
     }
 

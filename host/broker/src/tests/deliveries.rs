@@ -356,7 +356,7 @@ async fn hand_over(host: &Host, session: SessionId, reply_to: ReplyTo) {
         "kind": "dispatch", "reply_to": reply_to, "from": "puppet", "deadline": null, "depth": 1,
     });
     let accepted = InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "agent:puppet", "do it")),
         ..InputAccepted::of(
             session,
@@ -452,7 +452,7 @@ async fn a_reply_into_a_chat_that_is_full_is_given_up_where_an_operator_sees_it(
 fn of_messages_that_are_put_aside_each_chat_hears_once() {
     let time = Timestamp(1);
     let input = |chat: &str| InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "connector:telegram", "hi")),
         ..InputAccepted::of(SessionId(Uuid::nil()), fresh::input(), from(chat), time)
     };

@@ -293,7 +293,7 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
     let Some(Event::InputRequeued(requeued)) = &recorded[0].event else {
         panic!("{recorded:?}")
     };
-    assert_eq!(requeued.requeued_by, Some(ada));
+    assert_eq!(requeued.requeued_by, ada);
     assert_eq!(requeued.repeat, Some(ended.run));
 }
 

@@ -11,6 +11,7 @@ use domain::definition::DefinitionId;
 use domain::delegate::{self, CacheScope, Hit};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, OperationId, Stream};
+use domain::path::PathKind;
 use domain::user::UserId;
 use futures::FutureExt;
 use serde_json::json;
@@ -32,9 +33,9 @@ async fn team(host: &Host, workers: usize) -> AgentId {
         let created = AgentCreated {
             agent,
             definition: DefinitionId("puppet".to_owned()),
-            agent_type: None,
-            path: format!("/local/{agent}"),
-            kind: None,
+            agent_type: "puppet".to_owned(),
+            path: format!("/local/agent/{agent}").parse().unwrap(),
+            kind: PathKind::Agent,
             config: Default::default(),
             parent,
             owner_user_id: UserId::local(),

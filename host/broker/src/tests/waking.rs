@@ -16,7 +16,7 @@ use store::{Commit, Expected};
 async fn remind(host: &Host, session: SessionId, in_ms: u64) {
     let time = host.broker.core.now();
     let accepted = InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         message: Some(Draft::text(Role::User, "reminder", "now")),
         ..InputAccepted::of(
             session,

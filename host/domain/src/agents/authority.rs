@@ -128,14 +128,12 @@ pub struct Ceiling {
     /// Its definition, with the lists.
     pub agent: Definition,
     /// The grants of all components that offer tools and of the agent's own, by the operator's
-    /// names. That of its own is missing in ceilings from before the agents were recorded.
+    /// names.
     pub grants: BTreeMap<String, Grant>,
-    /// The code of the components that offer tools. Empty in ceilings from before it was recorded.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// The code of the components that offer tools.
     pub code: BTreeMap<String, Digest>,
-    /// The definitions that there were for it. None in ceilings from before they were recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents: Option<BTreeSet<DefinitionId>>,
+    /// The definitions that there were for it.
+    pub agents: BTreeSet<DefinitionId>,
 }
 
 impl Ceiling {
@@ -143,15 +141,14 @@ impl Ceiling {
     /// knows of.
     #[must_use]
     pub fn knew(&self, other: &Definition) -> bool {
-        let known = self.agents.as_ref();
-        known.is_none_or(|known| known.contains(&other.agent_id)) || !other.is_known_to(&self.agent)
+        self.agents.contains(&other.agent_id) || !other.is_known_to(&self.agent)
     }
 
-    /// Returns the grant of the agent's own component. None in ceilings from before it was
-    /// recorded.
+    /// Returns the grant of the agent's own component.
     #[must_use]
-    pub fn own_grant(&self) -> Option<&Grant> {
-        self.grants.get(&self.agent.component)
+    pub fn own_grant(&self) -> Grant {
+        let own = self.grants.get(&self.agent.component);
+        own.cloned().unwrap_or_default()
     }
 }
 

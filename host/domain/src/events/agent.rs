@@ -24,7 +24,7 @@ pub mod visibility;
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
-use crate::agents::path::{self, AgentConfig};
+use crate::agents::path::{AgentConfig, AgentPath, PathKind};
 use crate::agents::role::AgentRole;
 use crate::agents::session::{ActiveSession, EndStatus, HISTORY_MAX, PastSession, Phase};
 use crate::events::event::{AgentCreated, Event};
@@ -45,10 +45,9 @@ pub struct Agent {
     /// The agent's type, such as `tutor`.
     pub agent_type: String,
     /// Its address.
-    pub path: String,
-    /// The kind of that address; none if it was not recorded when the agent was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<path::PathKind>,
+    pub path: AgentPath,
+    /// The kind of that address.
+    pub kind: PathKind,
     /// Configuration of the agent beside its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
@@ -141,10 +140,7 @@ impl Agent {
         Self {
             id: created.agent,
             definition: created.definition.clone(),
-            agent_type: created
-                .agent_type
-                .clone()
-                .unwrap_or_else(|| created.definition.0.clone()),
+            agent_type: created.agent_type.clone(),
             path: created.path.clone(),
             kind: created.kind,
             config: created.config.clone(),

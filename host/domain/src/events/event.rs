@@ -183,7 +183,7 @@ pub enum Event {
     #[serde(rename = "session.memory.read.v1")]
     MemoryRead(MemoryRead),
     /// A structured session's item went on record.
-    #[serde(rename = "session.item.recorded.v2")]
+    #[serde(rename = "session.item.recorded.v1")]
     ItemRecorded(ItemRecorded),
     /// A client kept what is filled in so far in the widget of an open question.
     #[serde(rename = "session.ui.saved.v1")]

@@ -94,7 +94,6 @@ pub struct Run {
     /// Every key that was ever used.
     pub keys: BTreeSet<String>,
     /// Questions to the client by the guest's key, for the record of a structured session.
-    #[serde(default)]
     pub asked: BTreeMap<String, Asked>,
     /// Outcomes that are recorded and not yet reported to the agent.
     pub untold: Vec<(Operation, Settlement)>,
@@ -127,7 +126,6 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub segments_bytes: u64,
     /// The part of its limits that is spent.
-    #[serde(rename = "used")]
     pub spending: Spending,
     /// Its first calls, for a caller that waits for its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +134,6 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub own_calls: u32,
     /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
-    #[serde(default)]
     pub replied: bool,
     /// True if it has heard or was shown something that rests on content from outside: see
     /// [`Run::is_untrusted`].
@@ -144,10 +141,8 @@ pub struct Run {
     pub untrusted: bool,
     /// True if others spend from its accounts, or may. It has handed work over, or set itself a
     /// reminder.
-    #[serde(default)]
     pub shares: bool,
     /// The newest call of a model that was shown the whole thread.
-    #[serde(default)]
     pub newest_call: Option<NewestCall>,
     /// The newest cut of its prompts for each model that it asks for; under no name for the host's
     /// own.

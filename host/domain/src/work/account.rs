@@ -16,8 +16,7 @@
 //!   reserved for it is spent.
 //! - The rest is **available**: the limit without what is spent or reserved.
 //!
-//! Names that are stored or sent are older: `drawn` is spent or reserved, `left` is available,
-//! `used` and `handed` are what a run and its delegates have spent.
+//! Names that are stored or sent are others: `drawn` is spent or reserved, `left` is available.
 
 use crate::thread::model::Usage;
 use crate::values::id::{AccountId, InputId, RunId};
@@ -85,7 +84,7 @@ impl Accounts {
     }
 
     /// Returns whether there are no accounts. So it is with the event of a run that a message
-    /// began, and with events from before accounts existed.
+    /// began.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -75,14 +75,33 @@ pub struct ResolvedConfigDigests {
     pub tools: Digest,
     /// The peers.
     pub peers: Digest,
-    /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling). None in events
-    /// from before it was frozen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<Digest>,
+    /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling).
+    pub ceiling: Digest,
     /// The skills with all their files: a [`SkillSet`](crate::agents::skill::SkillSet) that is
     /// frozen. None where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Digest>,
+}
+
+impl ResolvedConfigDigests {
+    /// Returns the view of an agent to which nothing is shown: each blob is the same.
+    #[must_use]
+    pub fn all_of(blob: Digest) -> Self {
+        Self {
+            settings: blob,
+            tools: blob,
+            peers: blob,
+            ceiling: blob,
+            skills: None,
+        }
+    }
+
+    /// Returns the digests of all its blobs, in the order of its fields.
+    pub fn all(self) -> impl Iterator<Item = Digest> {
+        [self.settings, self.tools, self.peers, self.ceiling]
+            .into_iter()
+            .chain(self.skills)
+    }
 }
 
 impl Basis {
@@ -103,7 +122,6 @@ pub struct Scene {
     /// The session's type.
     pub session_type: String,
     /// The user whom the run is for.
-    #[serde(default = "UserId::local")]
     pub user: UserId,
 }
 

@@ -286,8 +286,7 @@ pub enum Pause {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
         /// Time of the question.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        since: Option<Timestamp>,
+        since: Timestamp,
     },
     /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
     /// first segment only.
@@ -393,13 +392,12 @@ pub struct Settlement {
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Amount>,
-    /// The end of the task, where the operation is one of another agent's. None in outcomes from
-    /// before it was recorded.
+    /// The end of the task, where the operation is one of another agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskState>,
     /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
     /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
-    /// clock where the work was done; 0 in outcomes from before it was.
+    /// clock where the work was done.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
     /// Time at which it ended.
@@ -497,8 +495,7 @@ pub struct Answer {
     #[serde(flatten)]
     pub kept: Kept,
     /// Time of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<Timestamp>,
+    pub time: Timestamp,
 }
 
 /// An answer as an event keeps it.

@@ -395,7 +395,6 @@ pub enum OperationOutcome {
     /// It is unknown whether it happened. It was cut off while it ran.
     Unknown {
         /// The reason why it was cut off.
-        #[serde(default = "Failure::interrupted")]
         cause: Failure,
     },
 }

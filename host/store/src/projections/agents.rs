@@ -30,17 +30,17 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
         named![
             id,
             agent = to_json(&without_users(agent))?,
-            path = created.path,
+            path = created.path.as_str(),
             parent = created.parent,
             created_at = created.created_at,
             agent_type,
-            kind = created.kind.map(PathKind::as_str)
+            kind = created.kind.as_str()
         ],
     )?;
     match created.parent {
         Some(parent) => {
             // The counter is that of `sub` and `search`: a memory agent has no index.
-            let counts = created.kind != Some(PathKind::Memory);
+            let counts = created.kind != PathKind::Memory;
             sql.execute(
                 "UPDATE agents SET sub_count = sub_count + ?2 WHERE id = ?1",
                 args![parent, counts],

@@ -149,17 +149,7 @@ impl Named {
         self.kept.extend(started.overrides);
         self.kept
             .extend(started.sections.map(|sections| sections.digest));
-        self.kept
-            .extend(started.resolved_config.iter().flat_map(|resolved_config| {
-                [
-                    resolved_config.settings,
-                    resolved_config.tools,
-                    resolved_config.peers,
-                ]
-                .into_iter()
-                .chain(resolved_config.ceiling)
-                .chain(resolved_config.skills)
-            }));
+        self.kept.extend(started.resolved_config.all());
     }
 
     fn step(&mut self, stepped: &RunStepped) {

@@ -5,8 +5,7 @@ use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
 
-/// Records that an input was accepted and waits. An input without a sender belongs to its session's
-/// user.
+/// Records that an input was accepted and waits.
 pub(super) fn accepted(
     sql: &Sql<'_>,
     accepted: &InputAccepted,
@@ -18,8 +17,7 @@ pub(super) fn accepted(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
          priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (:input, :id, \
          (SELECT number FROM sessions WHERE id = :id), :position, 'waiting', :may_join, :due, \
-         :waits_for, :priority, :time, coalesce(:user_id, (SELECT user_id FROM sessions WHERE id = \
-         :id), 'local'), :trigger, :occasion, :connector, :chat)",
+         :waits_for, :priority, :time, :user_id, :trigger, :occasion, :connector, :chat)",
         named![
             input = accepted.input,
             id = accepted.session,

@@ -72,7 +72,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> sql::Result<()> {
     let nobody = Event::AgentCreated(AgentCreated {
         agent: it.agent,
         definition: definition.clone(),
-        agent_type: Some(agent_type.clone()),
+        agent_type: agent_type.clone(),
         path: path.clone(),
         kind: *kind,
         config: AgentConfig::default(),
@@ -85,7 +85,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> sql::Result<()> {
     });
     let archived = Event::AgentArchived(AgentArchived {
         agent: it.agent,
-        path: None,
+        path: path.clone(),
         reason: String::new(),
         archived_at: it.time,
     });
@@ -105,7 +105,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> sql::Result<()> {
         agents {
             id,
             agent: to_json(&without_users(left))?,
-            path,
+            path: path.as_str(),
             parent,
             version: 0,
             created_at,
@@ -114,7 +114,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> sql::Result<()> {
             sub_count: 0,
             agent_type,
             root,
-            kind,
+            kind: kind.as_str(),
             purged: true
         }
     )

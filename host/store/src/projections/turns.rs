@@ -6,15 +6,15 @@ use domain::time::Timestamp;
 use domain::turn::TurnNode;
 
 /// Imported content counts as content from outside, whatever the file says of it.
-pub(super) const IMPORTED_IS_UNTRUSTED: Option<bool> = Some(true);
+pub(super) const IMPORTED_IS_UNTRUSTED: bool = true;
 
 /// A turn joined the tree: in which session, whether its event says that it rests on content from
-/// outside, and when it was committed. An event from before it said so leaves that to its messages.
+/// outside, and when it was committed.
 pub(super) fn committed(
     sql: &Sql<'_>,
     turn: &TurnNode,
     session: SessionId,
-    untrusted: Option<bool>,
+    untrusted: bool,
     time: Timestamp,
 ) -> sql::Result<()> {
     sql.write(
@@ -22,9 +22,8 @@ pub(super) fn committed(
          last_message, session_state, node, root, session, time, untrusted) VALUES (:id, :parent, \
          :jump, (SELECT last_message FROM turns WHERE id = :jump), :depth, :run, :first_message, \
          :last_message, :session_state, :turn, CASE WHEN :parent IS NULL THEN :id ELSE (SELECT \
-         root FROM turns WHERE id = :parent) END, :session, :time, coalesce(:untrusted, EXISTS \
-         (SELECT 1 FROM messages WHERE run = :run AND json_extract(message, '$.untrusted'))) OR \
-         coalesce((SELECT untrusted FROM turns WHERE id = :parent), 0))",
+         root FROM turns WHERE id = :parent) END, :session, :time, :untrusted OR coalesce((SELECT \
+         untrusted FROM turns WHERE id = :parent), 0))",
         named![
             id = turn.id,
             parent = turn.parent,

@@ -5,8 +5,8 @@ use domain::event::Recorded;
 use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 
-/// A statement that adds the sums `?1` to `?11`, on the day `?12` with the model `?13`, to the row
-/// of an owner: the session, the user and the agent that are read there.
+/// A statement that adds a share's sums, on its day with its model, to the row of an owner: the
+/// session, the user and the agent that are read there.
 macro_rules! add_to_row_of {
     ($owner:literal, $there:literal) => {
         concat!(

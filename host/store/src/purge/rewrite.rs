@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// Name of the mark in the store's metadata that the log is to be emptied.
 const DUE: &str = "rewrite";
-/// Name of the mark that the file has remnants of a version that did not overwrite what it deleted.
-const LEAVINGS: &str = "leavings";
 /// Maximum number of tries to empty the log: a read may still be using the earlier state.
 const TRIES_MAX: u32 = 50;
 /// Time that commits wait for reads at each try, in milliseconds, and the pause between two tries.
@@ -28,8 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub enum Rewritten {
     /// Nothing that was deleted is left.
     Yes,
-    /// Something may be left: the log could not be emptied, or the file has remnants of an older
-    /// version.
+    /// Something may be left: the log could not be emptied.
     NotYet {
         /// The reason, with its causes.
         reason: String,
@@ -70,12 +67,6 @@ impl Store {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        if self.in_writer(|sql| is_noted(sql, LEAVINGS)).await? {
-            return not_yet(
-                "an older version wrote the file and may have left copies in unused parts of it: \
-                 `agent-host vacuum` writes it anew",
-            );
-        }
         Ok(Rewritten::Yes)
     }
 
@@ -103,7 +94,6 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
         .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
         .map_err(described)?;
     drop(connection);
-    meta::remove(sql, LEAVINGS).map_err(described)?;
     empty_log(sql, database)
 }
 

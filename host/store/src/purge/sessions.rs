@@ -213,14 +213,10 @@ fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> sql::Result<
 }
 
 /// Forgets requests that are remembered under a key, with what was answered; how many, of which
-/// there are more when they are as many as one transaction forgets. Those of versions that did not
-/// say what they are about, by what was answered: there are none a week after those.
+/// there are more when they are as many as one transaction forgets.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> sql::Result<u64> {
     let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
                 idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply), \
                 brought_with";
-    let forgotten = user_storage::erases_replies(sql, text, args![about, REQUESTS_PER_COMMIT_MAX])?;
-    let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 \
-                RETURNING source, length(reply), brought_with";
-    Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
+    user_storage::erases_replies(sql, text, args![about, REQUESTS_PER_COMMIT_MAX])
 }

@@ -21,8 +21,7 @@ use std::collections::BTreeMap;
 
 /// Prefix of the names of marks, in the store's metadata, of streams that have lost events. They
 /// outlive a crash between two transactions. The value of a mark names the purges that erased the
-/// events: a stream that cannot be read keeps only those open. `due`, which older versions wrote,
-/// stands for all purges.
+/// events: a stream that cannot be read keeps only those open.
 const DUE: &str = "fold/";
 /// References to blobs that are read at a time.
 const REFERENCES_READ: usize = 4_096;
@@ -36,7 +35,7 @@ pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> sql::Resu
             value: purge.to_string()
         },
         "ON CONFLICT (name) DO UPDATE SET value = meta.value || ' ' || excluded.value WHERE \
-         meta.value <> 'due' AND instr(meta.value, excluded.value) = 0"
+         instr(meta.value, excluded.value) = 0"
     )
 }
 
@@ -46,8 +45,8 @@ fn mark(stream: &str) -> String {
 
 /// Returns the next stream that has lost events in a purge.
 fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<String>> {
-    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND (value = 'due' \
-                OR instr(value, ?1) > 0) ORDER BY name LIMIT 1";
+    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND instr(value, \
+                ?1) > 0 ORDER BY name LIMIT 1";
     let name = sql.one::<String>(text, [purge.to_string()])?;
     let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
     Ok(stream.map(str::to_owned))

@@ -6,7 +6,7 @@ use crate::store::Store;
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::id::AgentId;
-use domain::path::{AgentPath, PathKind};
+use domain::path::PathKind;
 use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -63,17 +63,14 @@ impl AgentRow {
 impl FromRow for AgentRow {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         let Json(agent): Json<Agent> = cells.next("agent")?;
-        let parent: Option<AgentId> = cells.next("parent")?;
         Ok(Self {
-            parent,
+            parent: cells.next("parent")?,
             version: cells.next("version")?,
             created_at: cells.next("created_at")?,
             updated_at: cells.next("updated_at")?,
             active: cells.next("active")?,
             sub_count: cells.next("sub_count")?,
-            kind: cells
-                .next::<Option<PathKind>>("kind")?
-                .unwrap_or_else(|| unsaid_kind(&agent.path, parent.is_some())),
+            kind: cells.next("kind")?,
             parent_path: cells.next("parent_path")?,
             purged: cells.next("purged")?,
             agent,
@@ -260,17 +257,4 @@ fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> sql::Result<()> {
         .map(|(user, Json(keys))| (user, keys));
     agent.user_preferences = remembered.collect();
     Ok(())
-}
-
-/// The kind of an agent from before it was said: what its path says, where that has the form of
-/// today.
-fn unsaid_kind(path: &str, is_spawned: bool) -> PathKind {
-    path.parse::<AgentPath>().map_or(
-        if is_spawned {
-            PathKind::Sub
-        } else {
-            PathKind::Agent
-        },
-        |path| path.kind(),
-    )
 }

@@ -98,26 +98,20 @@ row! {
         id: InputId,
         arrived: Timestamp,
         priority: String,
-        waits_for: Option<WaitKind> as json_opt,
-        words: bool,
+        waits_for: WaitKind as json,
         user_id: UserId,
     }
 }
 
 impl WaitingRow {
     fn read(self) -> sql::Result<WaitingInput<InputId>> {
-        let otherwise = match self.words {
-            true => WaitKind::Steer,
-            false => WaitKind::OwnTurn,
-        };
         Ok(WaitingInput {
             id: self.id,
             arrived: self.arrived,
             priority: serde_json::from_value(self.priority.into())
                 .map_err(|error| unreadable("priority", error))?,
             user: self.user_id,
-            // An input from before there were queues waits for what its source says.
-            kind: self.waits_for.unwrap_or(otherwise),
+            kind: self.waits_for,
         })
     }
 }

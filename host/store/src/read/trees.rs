@@ -279,21 +279,12 @@ impl Seen {
     }
 }
 
-/// Reads the inputs that a run claimed, from its last event. A run from before they were recorded
-/// there has those of its beginning. An imported turn has no run.
+/// Reads the inputs that a run claimed, from the event of its end. An imported turn has no run.
 fn inputs(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<InputId>> {
-    const FIRST: &str =
-        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version LIMIT 1";
-    const LAST: &str =
-        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
-    let stream = Stream::Run(run).to_string();
-    if let Some(Event::RunEnded(ended)) = event(sql, LAST, [&stream])?
-        && !ended.inputs.is_empty()
-    {
-        return Ok(ended.inputs);
-    }
-    Ok(match event(sql, FIRST, [&stream])? {
-        Some(Event::RunStarted(started)) => started.claimed.clone(),
+    let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'run.ended.v1' ORDER \
+                BY version DESC LIMIT 1";
+    Ok(match event(sql, text, [Stream::Run(run).to_string()])? {
+        Some(Event::RunEnded(ended)) => ended.inputs,
         Some(_) | None => Vec::new(),
     })
 }

@@ -183,9 +183,8 @@ async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
     assert_eq!(store.backup_mark().await.unwrap().unwrap().position, 4);
 }
 
-/// A backup that is put in place by hand or is from before there were marks is known too.
 #[tokio::test]
-async fn a_backup_put_in_place_by_hand_or_from_before_marks_is_known_too() {
+async fn a_backup_put_in_place_or_copied_by_hand_is_known_too() {
     let sample = Sample::new();
     begin(&sample).await;
     let files = tempfile::tempdir().unwrap();
@@ -200,8 +199,8 @@ async fn a_backup_put_in_place_by_hand_or_from_before_marks_is_known_too() {
         .unwrap()
         .execute("DELETE FROM meta WHERE name = 'backup'", [])
         .unwrap();
-    let older = files.path().join("older");
-    restore(&backup, &older).unwrap();
-    let mark = open(&older).backup_mark().await.unwrap().unwrap();
+    let copied = files.path().join("copied");
+    restore(&backup, &copied).unwrap();
+    let mark = open(&copied).backup_mark().await.unwrap().unwrap();
     assert_eq!((mark.made_at, mark.position), (NOON, 2));
 }

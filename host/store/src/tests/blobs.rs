@@ -5,8 +5,6 @@ use super::sample::{
     run_started, session, stepped, turn_after, turn_committed,
 };
 use crate::projections::blobs_named;
-use crate::schema::MIGRATIONS;
-use crate::sql::Connection;
 use crate::{EMPTY_STATE, Expected, Store};
 use domain::basis::ResolvedConfigDigests;
 use domain::digest::Digest;
@@ -149,62 +147,19 @@ async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
     );
 }
 
-#[tokio::test]
-async fn a_database_of_the_first_layout_has_every_table_folded_when_it_is_opened() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let turn = showing(&sample.store, 1, None, 1, b"old").await;
-    sample.store.close().await;
-    let path = sample.dir.path().join("old.db");
-    let old = Connection::open(&path).unwrap();
-    old.execute_batch(MIGRATIONS[0]).unwrap();
-    old.execute("ATTACH ?1 AS new", [sample.database().to_str().unwrap()])
-        .unwrap();
-    old.execute_batch(
-        "DELETE FROM head; INSERT INTO head SELECT * FROM new.head; INSERT INTO meta SELECT * FROM \
-         new.meta; \
-         INSERT INTO events SELECT position, stream, version, id, kind, agent, session, run, \
-         actor, causation, correlation, time, salt, payload, payload_digest, hash FROM new.events; \
-         INSERT INTO blobs SELECT digest, bytes FROM new.blobs; PRAGMA user_version = 1",
-    )
-    .unwrap();
-    drop(old);
-    std::fs::rename(&path, sample.database()).unwrap();
-    let sample = sample.reopen().await;
-    assert_eq!(
-        sample
-            .store
-            .session(session(1))
-            .await
-            .unwrap()
-            .unwrap()
-            .head,
-        Some(turn.id)
-    );
-    assert!(
-        sample
-            .store
-            .mentions(turn.id, Digest::of(b"old"))
-            .await
-            .unwrap()
-    );
-    assert!(sample.store.unnamed_blobs(10).await.unwrap().is_empty());
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
-}
-
 #[test]
 fn a_start_names_all_that_its_agent_is_shown_and_its_skills() {
     let Event::RunStarted(mut started) = run_started(run(1), 1, None, Vec::new()) else {
         panic!("it is a start")
     };
     let digest = |of: &str| Digest::of(of.as_bytes());
-    started.resolved_config = Some(ResolvedConfigDigests {
+    started.resolved_config = ResolvedConfigDigests {
         settings: digest("settings"),
         tools: digest("tools"),
         peers: digest("peers"),
-        ceiling: Some(digest("ceiling")),
+        ceiling: digest("ceiling"),
         skills: Some(digest("skills")),
-    });
+    };
     let named = blobs_named(&Event::RunStarted(started));
     for of in ["settings", "tools", "peers", "ceiling", "skills"] {
         assert!(named.contains(&(digest(of), false)), "{of}: {named:?}");

@@ -14,7 +14,7 @@ fn admitted(component: &str, code: &[u8]) -> Event {
         code: Digest::of(code),
         version: None,
         grant: Digest::of(b"grant"),
-        described: None,
+        described: Digest::of(b"description"),
         replaces: None,
         time: NOON,
     })

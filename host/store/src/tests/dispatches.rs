@@ -1,7 +1,7 @@
 //! Work that agents handed to each other: the runs that it counts against, and for how long.
 
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started,
+    NOON, Sample, accepted, ada, agent, begin, created, input, opened, run, run_ended, run_started,
     session, stepped, timer, turn_after,
 };
 use crate::{AgentGuard, Clash, Commit, CommitError, Guard, SessionGuard};
@@ -127,7 +127,7 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     let requeued = InputRequeued {
         input: input(2),
         session: session(3),
-        requeued_by: None,
+        requeued_by: ada(),
         repeat: None,
         time: NOON,
     };

@@ -177,7 +177,7 @@ async fn words_to_what_has_ended_are_refused_at_once() {
     ));
     let archived = AgentArchived {
         agent: agent(1),
-        path: None,
+        path: "/ada/assistant".parse().unwrap(),
         reason: "done".to_owned(),
         archived_at: NOON,
     };
@@ -399,7 +399,7 @@ async fn the_door_opens_for_an_open_session_of_an_active_agent_and_a_user_with_a
     let Event::AgentCreated(mut agent_created) = created(1, "/ada/assistant", None) else {
         unreachable!("the sample creates an agent");
     };
-    agent_created.kind = Some(domain::path::PathKind::Agent);
+    agent_created.kind = domain::path::PathKind::Agent;
     sample
         .append(
             Stream::Agent(agent(1)),

@@ -169,7 +169,7 @@ async fn a_persona_has_no_chat_once_its_agent_is_archived() {
     );
     let archived = AgentArchived {
         agent: agent(1),
-        path: None,
+        path: "/ada/assistant".parse().unwrap(),
         reason: "done".to_owned(),
         archived_at: NOON,
     };

@@ -184,6 +184,42 @@ async fn a_database_of_another_store_or_of_a_newer_program_is_refused() {
     ));
 }
 
+/// So is a data folder of before the formats began anew: it is left as it is, and the advice says
+/// how to take its sessions along.
+#[tokio::test]
+async fn a_data_folder_of_before_is_refused_with_the_way_to_take_its_sessions_along() {
+    for statement in [
+        "DELETE FROM meta WHERE name = 'baseline'; PRAGMA user_version = 19",
+        "UPDATE meta SET value = 'another' WHERE name = 'baseline'",
+    ] {
+        let sample = ten_commits().await;
+        let backup = sample.dir.path().join("backup");
+        let connection = Connection::open(sample.database()).unwrap();
+        connection.execute_batch(statement).unwrap();
+        sample.store.backup(&backup).await.unwrap();
+        sample.store.close().await;
+        drop(connection);
+        let before = fs::read(sample.database()).unwrap();
+        let error = refused(sample.dir.path());
+        assert!(matches!(error, OpenError::Before { .. }), "{error}");
+        assert!(
+            error.to_string().contains("before the first release"),
+            "{error}"
+        );
+        for command in ["agent-host session export", "agent-host session import"] {
+            assert!(error.advice().contains(command), "{}", error.advice());
+        }
+        assert!(matches!(
+            crate::kept_at_rest(sample.dir.path()),
+            Err(OpenError::Before { .. })
+        ));
+        let restored = crate::restore(&backup, &sample.dir.path().join("restored")).unwrap_err();
+        let told = restored.to_string();
+        assert!(told.contains("before the first release"), "{told}");
+        assert!(fs::read(sample.database()).unwrap() == before, "it changed");
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
     let sample = ten_commits().await;

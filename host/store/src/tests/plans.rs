@@ -132,13 +132,6 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "the index is partial: it has those that are there, of which there is a limit",
     },
     LookedThrough {
-        statement: "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) \
-                    > 0 RETURNING source, length(reply), brought_with",
-        scans: &["SCAN idempotency USING INDEX idempotency_about_unknown"],
-        _reason: "the index is partial: it has requests of versions that did not say what they are \
-                  about",
-    },
-    LookedThrough {
         statement: "SELECT digest FROM blobs_to_look_at LIMIT ?1",
         scans: &["SCAN blobs_to_look_at"],
         _reason: "the scan ends after so many rows",

@@ -75,7 +75,7 @@ async fn ended_after(thread: Option<bool>, completes: bool) -> Sample {
             panic!("a turn")
         };
         let committed = TurnCommitted {
-            untrusted: Some(marked),
+            untrusted: marked,
             ..committed
         };
         sample
@@ -563,7 +563,7 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
             vec![Event::InputRequeued(InputRequeued {
                 input: input(1),
                 session: session(1),
-                requeued_by: None,
+                requeued_by: ada(),
                 repeat: None,
                 time: NOON,
             })],
@@ -604,7 +604,7 @@ async fn requeues(sample: &Sample, begun: Option<RunId>) -> bool {
     let again = InputRequeued {
         input: input(1),
         session: session(1),
-        requeued_by: None,
+        requeued_by: ada(),
         repeat: begun,
         time: NOON,
     };
@@ -715,7 +715,7 @@ async fn dead_letters_are_read_page_by_page_whatever_becomes_of_those_before() {
     let again = InputRequeued {
         input: input(4),
         session: session(1),
-        requeued_by: None,
+        requeued_by: ada(),
         repeat: None,
         time: NOON,
     };
@@ -1072,7 +1072,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     let item = ItemRecorded {
         session: session(1),
         item: "i".to_owned(),
-        sequence: 0,
+        sequence: None,
         prompt: json!("1 + 1?"),
         response: json!(2),
         imported: false,

@@ -13,7 +13,7 @@ use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Draft, Message, Role};
 use domain::operation::{CallUsage, Operation, Performer};
-use domain::path::AgentConfig;
+use domain::path::{AgentConfig, AgentPath};
 use domain::step::Decision;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
@@ -142,11 +142,11 @@ pub(super) fn expecting(stream: Stream, expected: Expected, events: Vec<Event>) 
 
 pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
     Event::AgentCreated(AgentCreated {
-        agent_type: None,
+        agent_type: "assistant".to_owned(),
         agent: agent(n),
         definition: DefinitionId("assistant".to_owned()),
-        path: path.to_owned(),
-        kind: None,
+        path: path.parse().unwrap(),
+        kind: path.parse::<AgentPath>().unwrap().kind(),
         config: AgentConfig::default(),
         parent,
         owner_user_id: ada(),
@@ -328,7 +328,7 @@ pub(super) fn turn_committed(in_session: u128, turn: &TurnNode) -> Event {
         session: session(in_session),
         turn: turn.clone(),
         revision: turn.depth,
-        untrusted: None,
+        untrusted: false,
         inputs: Vec::new(),
         compacts: false,
         time: NOON.plus_ms(20),

@@ -103,7 +103,7 @@ async fn family() -> Sample {
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
     spawn(&sample, 4, 3, "/ada/1/sub/0/sub/0", "ada").await;
     spawn(&sample, 5, 2, "/ada/2/sub/0", "ada").await;
-    spawn(&sample, 6, 1, "/bob/sub", "bob").await;
+    spawn(&sample, 6, 1, "/bob/other", "bob").await;
     sample
 }
 
@@ -240,7 +240,7 @@ async fn the_events_of_a_session_and_those_below_it_can_be_read_on_from_any_of_t
 async fn a_page_of_agents_is_full_of_their_owners() {
     let sample = Sample::new();
     for n in 1..=9 {
-        let Event::AgentCreated(made) = created(n, &format!("/{n}"), None) else {
+        let Event::AgentCreated(made) = created(n, &format!("/ada/{n}"), None) else {
             panic!("an agent")
         };
         let owner = if n % 3 == 0 { "ada" } else { "bob" };

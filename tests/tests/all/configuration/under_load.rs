@@ -178,7 +178,7 @@ fn under(events: &[Event]) -> BTreeMap<String, Under> {
 }
 
 fn of_inputs(started: &RunStarted, shown: String) -> Vec<(String, Under)> {
-    let configuration = started.configuration.expect("the configuration");
+    let configuration = started.configuration;
     let under = (configuration, started.limits.steps_max, shown);
     let inputs = started.claimed.iter();
     inputs

@@ -178,11 +178,7 @@ impl Session<'_> {
         } else {
             Condition::Free
         };
-        let from = it
-            .user_id
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let from = it.user_id.to_string();
         let letter = Letter {
             settings,
             priority,

@@ -54,7 +54,7 @@ fn reminder(session: SessionId) -> Event {
         deadline: None,
     };
     Event::InputAccepted(InputAccepted {
-        user_id: Some(UserId::local()),
+        user_id: UserId::local(),
         ..InputAccepted::of(session, InputId(Uuid::now_v7()), source, Timestamp(1))
     })
 }

@@ -115,8 +115,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Returns the agent that it names. A path from before paths had their present form is accepted
-    /// too.
+    /// Returns the agent that it names.
     fn target(self, field: &str) -> Result<Target, Problem> {
         let at = |name: &str| format!("{field}/{name}");
         match (self.agent_id, self.path) {

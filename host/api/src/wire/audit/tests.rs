@@ -117,10 +117,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         ],
         left_out: 2,
         folders: Vec::new(),
-        egress: Traffic {
-            hops: vec![hop],
-            left_out: 0,
-        },
+        egress: Traffic { hops: vec![hop] },
         time: Timestamp(1_700_000_000_000),
     };
     let lines: Vec<Value> = audit(&recorded(Event::BoundaryDecided(Box::new(decided))))
@@ -141,7 +138,7 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
         code: Digest([1; 32]),
         version: Some("0.2.0".to_owned()),
         grant: Digest([2; 32]),
-        described: Some(Digest([3; 32])),
+        described: Digest([3; 32]),
         replaces: Some(Digest([4; 32])),
         time: Timestamp(1_700_000_000_000),
     };

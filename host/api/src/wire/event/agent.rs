@@ -16,15 +16,15 @@ public! {
     AgentCreated(it: event::AgentCreated) {
         agent_id: AgentId = it.agent,
         definition: DefinitionId,
-        path: String,
+        path: String = it.path.to_string(),
         parent_id: Option<AgentId> = it.parent,
         owner_user_id: UserId,
-        agent_type: Option<String>,
+        agent_type: String,
         name: String,
         created_at: Time = Time(it.created_at),
     }
     AgentArchived(it: event::AgentArchived) {
-        path: Option<String>,
+        path: String = it.path.to_string(),
         reason: String,
         archived_at: Time = Time(it.archived_at),
     }

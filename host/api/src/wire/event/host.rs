@@ -45,8 +45,7 @@ public! {
         component: String,
         code: ContentDigest = ContentDigest(it.code),
         grant: ContentDigest = ContentDigest(it.grant),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        described: Option<ContentDigest> = it.described.map(ContentDigest),
+        described: ContentDigest = ContentDigest(it.described),
         #[serde(skip_serializing_if = "Option::is_none")]
         replaces: Option<ContentDigest> = it.replaces.map(ContentDigest),
     }

@@ -55,7 +55,7 @@ public! {
         overflow: Option<OverflowNotice>,
         #[schema(value_type = Option<Object>)]
         compacts: Option<Box<Compaction>>,
-        configuration: Option<ContentDigest> = it.configuration.map(ContentDigest),
+        configuration: ContentDigest = ContentDigest(it.configuration),
         #[schema(value_type = Option<String>)]
         persona: Option<PersonaId>,
         #[schema(value_type = Object)]

@@ -58,7 +58,7 @@ public! {
         source: SourceView = (&it.source).into(),
         message: Option<MessageView> = it.message.as_ref().map(draft),
         model: Option<String>,
-        user_id: Option<UserId>,
+        user_id: UserId,
         waits_for: WaitsFor = waits_for(&it.waits_for()),
         priority: Priority = it.priority(),
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -80,7 +80,7 @@ public! {
     }
     InputRequeued(it: event::InputRequeued) {
         input_id: InputId = it.input,
-        requeued_by: Option<UserId>,
+        requeued_by: UserId,
         repeat: Option<RunId>,
     }
     TurnCommitted(it: event::TurnCommitted) {
@@ -112,10 +112,9 @@ public! {
         #[schema(value_type = String)]
         because: domain::memory::Occasion,
     }
-    // Fields that an older version did not record are null.
     ItemRecorded(it: event::ItemRecorded) {
-        item_id: Option<String> = Some(it.item.clone()).filter(|item| !item.is_empty()),
-        sequence: Option<u32> = Some(it.sequence).filter(|sequence| *sequence > 0),
+        item_id: String = it.item.clone(),
+        sequence: Option<u32>,
         prompt: Value,
         response: Value,
         evaluation: Option<Value>,

@@ -114,10 +114,6 @@ impl Hop {
 pub struct Traffic {
     /// The first [`HOPS_RECORDED_MAX`] one by one, then one entry for all that are alike.
     pub hops: Vec<Hop>,
-    /// Number of further hops. It is other than 0 only in records from before hops were put
-    /// together.
-    #[serde(default)]
-    pub left_out: u64,
 }
 
 impl Traffic {
@@ -150,7 +146,7 @@ impl Traffic {
     /// Returns whether nothing was sent or tried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.hops.is_empty() && self.left_out == 0
+        self.hops.is_empty()
     }
 }
 

@@ -112,8 +112,7 @@ impl PathRules {
         self.allows_text(access, path.as_str())
     }
 
-    /// The same with the agent at a path as it is stored: one from before paths had this form is
-    /// judged by its text.
+    /// The same of the agent at a path as text.
     #[must_use]
     pub fn allows_text(&self, access: PathAccess, path: &str) -> PathVerdict<'_> {
         let (denying, allowing): (Vec<_>, Vec<_>) = self

@@ -84,7 +84,7 @@ impl Subtree {
         self.is_over_text(path.as_str())
     }
 
-    /// The same of a path as it is stored, which may be from before paths had this form.
+    /// The same of a path as text.
     pub(super) fn covers_text(&self, path: &str) -> bool {
         match self.reach {
             Reach::Alone => self.base == path,

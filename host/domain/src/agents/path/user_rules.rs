@@ -86,7 +86,7 @@ impl UserRules {
         self.rules_for(user).rules().is_empty()
     }
 
-    /// Decides whether a user may have this access to the agent at a path, as the path is stored.
+    /// Decides whether a user may have this access to the agent at a path.
     #[must_use]
     pub fn allows(&self, user: &UserId, access: PathAccess, path: &str) -> PathVerdict<'_> {
         self.rules_for(user).allows_text(access, path)
@@ -140,9 +140,7 @@ mod tests {
             ("carol", Read, "/alice/agent/diary", true),
             ("carol", Write, "/alice/agent/diary", false),
             ("carol", Read, "/system/heartbeat", false),
-            // From before paths had their form.
-            ("bob", Read, "/alice/agent/diary/odd", false),
-            ("dave", Write, "/alice/x/y", true),
+            ("dave", Write, "/alice/agent/x", true),
         ] {
             let verdict = rules.allows(&user.parse().unwrap(), access, path);
             assert_eq!(

@@ -73,7 +73,7 @@ impl Agent {
         }
         Ok(Event::AgentArchived(AgentArchived {
             agent: self.id,
-            path: Some(self.path.clone()),
+            path: self.path.clone(),
             reason,
             archived_at: now,
         }))

@@ -4,7 +4,7 @@
 use super::start_session::Beginning;
 use super::*;
 use crate::access::tool::ClientAction;
-use crate::agents::path::AgentConfig;
+use crate::agents::path::{AgentConfig, PathKind};
 use crate::agents::role::AgentRole;
 use crate::agents::session::{Execution, PendingAction, Phase, Withdrawal};
 use crate::values::digest::Digest;
@@ -32,9 +32,9 @@ fn created() -> Event {
     Event::AgentCreated(AgentCreated {
         agent: AgentId(Uuid::from_u128(1)),
         definition: DefinitionId("tutor".into()),
-        agent_type: Some("tutor".into()),
-        path: "/alice/agent/tutor".into(),
-        kind: None,
+        agent_type: "tutor".into(),
+        path: "/alice/agent/tutor".parse().unwrap(),
+        kind: PathKind::Agent,
         config: AgentConfig::default(),
         parent: None,
         owner_user_id: user("alice"),

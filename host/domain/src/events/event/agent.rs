@@ -3,7 +3,7 @@
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
-use crate::agents::path::{self, AgentConfig};
+use crate::agents::path::{AgentConfig, AgentPath, PathKind};
 use crate::agents::role::AgentRole;
 use crate::agents::session::Withdrawal;
 use crate::agents::session::{Execution, PastSession, PendingAction};
@@ -12,7 +12,6 @@ use crate::values::time::Timestamp;
 use crate::work::operation::Kept;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 /// See [`super::Event::AgentCreated`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,15 +20,12 @@ pub struct AgentCreated {
     pub agent: AgentId,
     /// The template it was made from.
     pub definition: DefinitionId,
-    /// The agent's type. In events written before it was recorded, the template's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_type: Option<String>,
+    /// The agent's type.
+    pub agent_type: String,
     /// Its address, unique among active agents.
-    pub path: String,
-    /// The kind of address, as it was when the agent was made. In events written before it was
-    /// recorded, the address itself tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<path::PathKind>,
+    pub path: AgentPath,
+    /// The kind of address, as it was when the agent was made.
+    pub kind: PathKind,
     /// Configuration of the agent beside its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
@@ -63,8 +59,7 @@ pub struct PreferencesUpdated {
     /// True if it was learned in a turn that rests on content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// Time of the update; 0 in events written before it was recorded.
-    #[serde(default)]
+    /// Time of the update.
     pub updated_at: Timestamp,
 }
 
@@ -91,9 +86,8 @@ pub struct PreferencesCarried {
 pub struct AgentArchived {
     /// The agent.
     pub agent: AgentId,
-    /// Its address, which is free from now on. None in events from before it was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    /// Its address, which is free from now on.
+    pub path: AgentPath,
     /// The reason for archiving it.
     pub reason: String,
     /// Time of archiving.
@@ -194,13 +188,11 @@ pub struct SlotTaken {
     pub agent: AgentId,
     /// The session.
     pub session_id: SessionId,
-    /// The conversation that it is a part of; nil in events from before there were any.
-    #[serde(default = "no_conversation")]
+    /// The conversation that it is a part of.
     pub conversation_id: ConversationId,
     /// Its type.
     pub session_type: String,
     /// The user who began the session.
-    #[serde(default = "UserId::local")]
     pub started_by: UserId,
     /// Time at which the session started.
     pub started_at: Timestamp,
@@ -211,11 +203,6 @@ pub struct SlotTaken {
     /// its limit of items.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
-}
-
-/// The conversation of what was stored before there were any.
-pub(super) fn no_conversation() -> ConversationId {
-    ConversationId(Uuid::nil())
 }
 
 /// See [`super::Event::ExecutionSuspended`].
@@ -289,7 +276,6 @@ pub struct ActionWithdrawn {
     /// The reason for the withdrawal.
     pub reason: Withdrawal,
     /// True if another question still waits.
-    #[serde(default)]
     pub still_waiting: bool,
     /// Time of the withdrawal.
     pub withdrawn_at: Timestamp,

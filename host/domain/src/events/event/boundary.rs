@@ -8,7 +8,7 @@ use crate::agents::definition::DefinitionId;
 use crate::values::digest::Digest;
 use crate::values::id::{OperationId, RunId};
 use crate::values::time::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// Decisions of one call that are put on record one by one. The others are counted.
 pub const DECISIONS_RECORDED_MAX: usize = 64;
@@ -52,22 +52,17 @@ pub struct BoundaryDecision {
 pub struct BoundaryDecided {
     /// The run. None for a call that none asked for: a firing of a trigger, a poll of a connector,
     /// a message that comes of no turn.
-    #[serde(
-        default,
-        deserialize_with = "run_unless_nil",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The operation that was performed; none for a step of the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
     /// The segment of it, counted from 0.
-    #[serde(default)]
     pub segment: u32,
     /// The agent that called, by its definition; for calls that are no agent's, `trigger:` or
     /// `connector:` and the name of whoever called.
     pub definition: DefinitionId,
-    /// The user for whom the turn acts; none in events from before it was recorded.
+    /// The user for whom it acts; none for a call that no user's turn or trigger makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// The tool, or what else was asked for.
@@ -79,8 +74,7 @@ pub struct BoundaryDecided {
     /// Its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Digest>,
-    /// The version of that code, by its manifest. None without one, and in events from before it
-    /// was recorded.
+    /// The version of that code, by its manifest; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
@@ -90,7 +84,7 @@ pub struct BoundaryDecided {
     /// have their own.
     pub decisions: Vec<BoundaryDecision>,
     /// Number of further decisions that are not listed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out: u64,
     /// The folders that the call had as its user's, its agent's or its session's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,12 +96,6 @@ pub struct BoundaryDecided {
     pub time: Timestamp,
 }
 
-/// Reads the run of an entry. The id of zeros, which entries without a run once had, is none.
-fn run_unless_nil<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RunId>, D::Error> {
-    let run = Option::<RunId>::deserialize(deserializer)?;
-    Ok(run.filter(|run| !run.0.is_nil()))
-}
-
 /// See [`super::Event::ComponentAdmitted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComponentAdmitted {
@@ -115,15 +103,13 @@ pub struct ComponentAdmitted {
     pub component: String,
     /// Its code.
     pub code: Digest,
-    /// The version of that code, by its manifest. None without one, and in events from before it
-    /// was recorded.
+    /// The version of that code, by its manifest; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The component's grant: a blob of JSON.
     pub grant: Digest,
-    /// Digest of the component's description of itself. Missing in events of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub described: Option<Digest>,
+    /// Digest of the component's description of itself.
+    pub described: Digest,
     /// The code that was admitted under this name before. It is there if that is other code or
     /// describes itself otherwise, and no digest in the configuration says that the new code is
     /// meant.
@@ -131,38 +117,4 @@ pub struct ComponentAdmitted {
     pub replaces: Option<Digest>,
     /// Time of the admission.
     pub time: Timestamp,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::BoundaryDecided;
-    use serde_json::{Value, json};
-
-    fn entry(run: &Value) -> Value {
-        json!({
-            "run": run, "segment": 0, "definition": "trigger:morning", "decisions": [],
-            "left_out": 0, "time": 0,
-        })
-    }
-
-    #[test]
-    fn an_entry_that_was_stored_with_a_run_of_zeros_has_none() {
-        let nil = entry(&json!("00000000-0000-0000-0000-000000000000"));
-        let mut none = entry(&Value::Null);
-        let read: BoundaryDecided = serde_json::from_value(nil).unwrap();
-        assert_eq!(read.run, None);
-        let again: BoundaryDecided = serde_json::from_value(none.clone()).unwrap();
-        assert_eq!(again, read);
-        if let Some(fields) = none.as_object_mut() {
-            fields.remove("run");
-        }
-        assert_eq!(serde_json::to_value(&read).unwrap(), none);
-    }
-
-    #[test]
-    fn an_entry_of_a_run_names_it() {
-        let run = json!("018bcfe5-6800-7000-8000-0000000000c1");
-        let read: BoundaryDecided = serde_json::from_value(entry(&run)).unwrap();
-        assert_eq!(serde_json::to_value(&read).unwrap()["run"], run);
-    }
 }

@@ -30,10 +30,8 @@ pub struct DefinitionRemoved {
     pub user_id: UserId,
     /// The user who removed it.
     pub removed_by: UserId,
-    /// The position of the event that made it, whose words are erased with this. None in events
-    /// from before that was so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub position: Option<u64>,
+    /// The position of the event that made it, whose words are erased with this.
+    pub position: u64,
     /// Time of the removal.
     pub time: Timestamp,
 }

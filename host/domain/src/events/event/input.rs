@@ -56,10 +56,8 @@ pub enum Source {
         depth: u32,
         /// Number of hops that the calling run had
         /// ([`crate::work::dispatch::DispatchLimits::hops_max`]).
-        #[serde(default)]
         hops: u32,
         /// Priority of the work.
-        #[serde(default)]
         priority: Priority,
         /// Depth in spawns.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -73,8 +71,7 @@ pub enum Source {
         /// Permissions of all turns that hand it over, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message. None in events written before
-        /// accounts existed.
+        /// Accounts shared by all work that came of the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
     },
@@ -83,10 +80,8 @@ pub enum Source {
         /// The replying agent's path.
         from: String,
         /// Depth in calls of the run that handed over the work.
-        #[serde(default)]
         depth: u32,
         /// One hop more than the work had that it replies to.
-        #[serde(default)]
         hops: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -97,8 +92,7 @@ pub enum Source {
         /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message. None in events written before
-        /// accounts existed.
+        /// Accounts shared by all work that came of the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
         /// Time by which the work is to be done that this reply comes of.
@@ -110,7 +104,6 @@ pub enum Source {
         /// Time at which the reminder is due.
         due: Timestamp,
         /// Depth in calls of the run that set it.
-        #[serde(default)]
         depth: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -124,8 +117,7 @@ pub enum Source {
         /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message. None in events written before
-        /// accounts existed.
+        /// Accounts shared by all work that came of the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
         /// Time by which the work is to be done that this reminder comes of.
@@ -300,16 +292,14 @@ pub struct InputAccepted {
     pub session: SessionId,
     /// Source of the input.
     pub source: Source,
-    /// The user who sent it, or for whom the sending agent works. In events written before it was
-    /// recorded, the agent's owner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<UserId>,
+    /// The user who sent it, or for whom the sending agent works.
+    pub user_id: UserId,
     /// The message, without a place in the thread yet; none for an opening.
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
-    /// The kind of wait that the queue's rules chose on arrival. In events written before there
-    /// were rules, it is that of [`Source::waits_for`].
+    /// The kind of wait that the queue's rules chose on arrival; none for that of the source
+    /// ([`Source::waits_for`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<queue::WaitKind>,
     /// Priority that the sender asks for; none to use that of the source.
@@ -323,14 +313,14 @@ pub struct InputAccepted {
 }
 
 impl InputAccepted {
-    /// Returns an input without a message, from nobody in particular.
+    /// Returns an input without a message, of the user `local`.
     #[must_use]
     pub fn of(session: SessionId, input: InputId, source: Source, time: Timestamp) -> Self {
         Self {
             input,
             session,
             source,
-            user_id: None,
+            user_id: UserId::local(),
             message: None,
             model: None,
             waits_for: None,
@@ -409,11 +399,10 @@ pub struct InputRequeued {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// The user who requeued it; none in events written before that was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requeued_by: Option<UserId>,
+    /// The user who requeued it.
+    pub requeued_by: UserId,
     /// The run whose turn had begun with it, and which that user permits to repeat; none when no
-    /// turn had begun, and in events written before that was recorded.
+    /// turn had begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RunId>,
     /// Time at which it was requeued.

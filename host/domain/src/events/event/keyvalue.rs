@@ -14,7 +14,6 @@ pub struct KeyValueWritten {
     /// The call that wrote.
     pub operation: OperationId,
     /// The segment of it, counted from 0.
-    #[serde(default)]
     pub segment: u32,
     /// The bucket.
     pub place: BucketPlace,

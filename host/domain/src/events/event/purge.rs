@@ -3,7 +3,7 @@
 
 use crate::access::user::UserId;
 use crate::agents::definition::DefinitionId;
-use crate::agents::path;
+use crate::agents::path::{AgentPath, PathKind};
 use crate::values::id::{AgentId, ConversationId, SessionId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::usage::UsageShare;
@@ -50,10 +50,9 @@ pub enum Remains {
         /// The agent's type.
         agent_type: String,
         /// Its address.
-        path: String,
+        path: AgentPath,
         /// Kind of that address.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        kind: Option<path::PathKind>,
+        kind: PathKind,
         /// The agent that spawned it.
         parent: Option<AgentId>,
         /// The topmost agent above it; itself when none is.

@@ -5,18 +5,16 @@
 /// of the newest program that opened it. An older one is refused, because it would read past fields
 /// that it does not know, and do what they forbid.
 ///
-/// It is raised whenever a field, or a new meaning of its absence, narrows what an agent or a user
-/// may do: a deny, a limit, a mark, an end. A field that only adds information needs no new number.
-/// Neither does a new kind of event, which an older program refuses to read. A test pins the fields
-/// of what carries authority, so that none is added without a look at this.
+/// From the first release on it is raised whenever a field, or a new meaning of its absence,
+/// narrows what an agent or a user may do: a deny, a limit, a mark, an end. A field that only adds
+/// information needs no new number. Neither does a new kind of event, which an older program
+/// refuses to read. A test pins the fields of what carries authority, so that none is added without
+/// a look at this.
 ///
 /// | reader | what an older one would not have seen |
 /// |---|---|
-/// | 1 | nothing: the first that is named, with layout 12 of the database, which older programs refuse |
-/// | 2 | the mark of a step that was shown the end of a session that rests on content from outside |
-/// | 3 | the definitions that there were when a run began: it reaches agents of no others |
-/// | 4 | the models that a definition, a persona or a path permits |
-pub const READER: u64 = 4;
+/// | 1 | nothing: it is the first |
+pub const READER: u64 = 1;
 
 #[cfg(test)]
 mod tests;

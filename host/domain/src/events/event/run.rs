@@ -45,14 +45,10 @@ pub struct RunStarted {
     pub session_type: String,
     /// The component that it began with.
     pub component: Digest,
-    /// The agent's view of the host, frozen at the start. None in events from before it was frozen:
-    /// then the current configuration applies.
-    #[serde(rename = "outfit", default, skip_serializing_if = "Option::is_none")]
-    pub resolved_config: Option<ResolvedConfigDigests>,
-    /// The configuration of the host under which it began, as a whole. None in events from before
-    /// it was noted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<Digest>,
+    /// The agent's view of the host, frozen at the start.
+    pub resolved_config: ResolvedConfigDigests,
+    /// The configuration of the host under which it began, as a whole.
+    pub configuration: Digest,
     /// The persona as which its session is led, if any. By it the turn loses what its persona is
     /// denied while it is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +72,7 @@ pub struct RunStarted {
     /// The limits of the run.
     pub limits: TurnLimits,
     /// The accounts it shares with all work that came of the same message. None when a message
-    /// began it, and in events written before accounts existed ([`RunStarted::accounts`]).
+    /// began it ([`RunStarted::accounts`]).
     #[serde(default, skip_serializing_if = "Accounts::is_empty")]
     pub accounts: Accounts,
     /// Time at which it ends as timed out, whatever it waits for.
@@ -89,11 +85,9 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub spawn_depth: u32,
     /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
-    #[serde(default)]
     pub hops: u32,
     /// Priority of the run. Its steps and model calls go before those of the same user's less
     /// urgent runs.
-    #[serde(default)]
     pub priority: Priority,
     /// Denials of the agents above its own.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
@@ -115,7 +109,6 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<FrozenSections>,
     /// The user for whom it works: from whom its first input is.
-    #[serde(default = "UserId::local")]
     pub user_id: UserId,
     /// The configuration with which its session was opened, a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,8 +156,8 @@ impl RunStarted {
             definition,
             session_type: CHAT.to_owned(),
             component,
-            resolved_config: None,
-            configuration: None,
+            resolved_config: ResolvedConfigDigests::all_of(Digest::of(EMPTY_STATE)),
+            configuration: Digest::of(EMPTY_STATE),
             persona: None,
             base: None,
             base_message: 0,
@@ -225,7 +218,6 @@ pub struct RunStepped {
     /// The news that the guest was given.
     pub news: Vec<News>,
     /// The most hops of what it claimed, and of the run before it.
-    #[serde(default)]
     pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
@@ -392,7 +384,7 @@ pub struct RunEnded {
     pub stopped: Vec<Settlement>,
     /// Messages that entered the thread when the run was ended from outside.
     pub said: Vec<Message>,
-    /// The inputs that it claimed, in order. Empty in events written before they were recorded.
+    /// The inputs that it claimed, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputId>,
     /// True if the run was the host's own, to compact the thread.

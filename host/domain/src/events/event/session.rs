@@ -21,8 +21,7 @@ pub struct SessionOpened {
     pub agent: AgentId,
     /// `chat`, or a structured type.
     pub session_type: String,
-    /// The conversation that it is a part of; nil in events from before there were any.
-    #[serde(default = "super::agent::no_conversation")]
+    /// The conversation that it is a part of.
     pub conversation: ConversationId,
     /// A label for people.
     pub name: Option<String>,
@@ -36,7 +35,6 @@ pub struct SessionOpened {
     /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
     /// The user whom it is for: who began it, or for whom the agent worked that did.
-    #[serde(default = "UserId::local")]
     pub user_id: UserId,
     /// The configuration with which it was opened, a blob of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,13 +79,10 @@ pub struct TurnCommitted {
     pub turn: TurnNode,
     /// The session's revision after it.
     pub revision: u64,
-    /// True if anything that its thread shows rests on content from outside. None in events written
-    /// before that was recorded: then it follows from the session's messages and the turns before
-    /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub untrusted: Option<bool>,
-    /// The inputs that the turn answers, in the order in which its run claimed them. Empty in
-    /// events written before they were recorded.
+    /// True if anything that its thread shows rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// The inputs that the turn answers, in the order in which its run claimed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputId>,
     /// True if the turn is the host's own: a compaction of the thread, which answers no input.
@@ -167,10 +162,12 @@ pub struct FileUploaded {
 pub struct ItemRecorded {
     /// The session.
     pub session: SessionId,
-    /// Its name, unique in its session; empty when it was recorded before items had names.
+    /// Its name, unique in its session.
     pub item: String,
-    /// Its place among the session's items, counted from 1; 0 when it is not known.
-    pub sequence: u32,
+    /// Its place among the session's items, counted from 1, of an imported one; none of others,
+    /// which come after all that were recorded before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u32>,
     /// The question.
     pub prompt: Value,
     /// The answer. Null if there is none, as in a session of another system that was imported with

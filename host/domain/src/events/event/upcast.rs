@@ -6,22 +6,22 @@
 //! no newer event has.
 
 use super::kinds;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-/// One version on.
-struct Step {
-    from: &'static str,
-    to: &'static str,
-    change: fn(&mut Map<String, Value>),
+/// A retired kind, and the way to the one that took its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// The retired kind.
+    pub from: &'static str,
+    /// The kind one version on.
+    pub to: &'static str,
+    /// Brings a payload to the form of that kind.
+    pub change: fn(&mut Map<String, Value>),
 }
 
-/// Every retired kind, oldest versions first. The list only grows: a kind that was ever stored can
-/// be read for ever.
-const STEPS: &[Step] = &[Step {
-    from: "session.item.recorded.v1",
-    to: "session.item.recorded.v2",
-    change: items_have_names_and_places,
-}];
+/// Every kind that was retired since the first release, oldest versions first. The list only grows:
+/// a kind that a release stored can be read for ever.
+const STEPS: &[Step] = &[];
 
 /// Reason why a stored payload cannot be brought to the current form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub fn retired() -> impl Iterator<Item = &'static str> {
 /// Returns whether a kind was written once and is not any more.
 #[must_use]
 pub fn is_retired(kind: &str) -> bool {
-    STEPS.iter().any(|step| step.from == kind)
+    retired().any(|from| from == kind)
 }
 
 /// Returns the newest kind for a stored payload, with the payload in its form. The payload may have
@@ -56,35 +56,37 @@ pub fn is_retired(kind: &str) -> bool {
 ///
 /// # Errors
 /// The kind is not known, or the payload is nothing that was ever stored under it.
-pub fn upcast(kind: &str, mut payload: Value) -> Result<(&'static str, Value), NotKnown> {
+pub fn upcast(kind: &str, payload: Value) -> Result<(&'static str, Value), NotKnown> {
+    upcast_by(STEPS, kinds(), kind, payload)
+}
+
+/// Does what [`upcast`] does, by these steps to one of these kinds.
+fn upcast_by(
+    steps: &[Step],
+    newest: &[&'static str],
+    kind: &str,
+    mut payload: Value,
+) -> Result<(&'static str, Value), NotKnown> {
     let mut at = kind;
-    while let Some(step) = STEPS.iter().find(|step| step.from == at) {
+    while let Some(step) = steps.iter().find(|step| step.from == at) {
         let object = payload.as_object_mut().ok_or_else(|| NotKnown::Payload {
             kind: kind.to_owned(),
         })?;
         (step.change)(object);
         at = step.to;
     }
-    let newest = kinds()
-        .iter()
-        .find(|known| **known == at)
+    let known = newest.iter().find(|known| **known == at);
+    known
+        .map(|known| (*known, payload))
         .ok_or_else(|| NotKnown::Kind {
             kind: kind.to_owned(),
-        })?;
-    Ok((newest, payload))
-}
-
-/// Upgrades items from before they had a name, a place, a client action and times. The name is
-/// empty, and the place 0, where others count from 1. Nothing is known of the question to the
-/// client.
-fn items_have_names_and_places(item: &mut Map<String, Value>) {
-    item.insert("item".to_owned(), json!(""));
-    item.insert("sequence".to_owned(), json!(0));
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn every_retired_kind_leads_to_one_that_is_written_today() {
@@ -95,17 +97,39 @@ mod tests {
         }
     }
 
+    /// Made-up next versions of an event that exists: two that were retired one after the other.
     #[test]
-    fn an_older_item_has_no_name_and_no_place() {
-        let (kind, item) = upcast(
-            "session.item.recorded.v1",
-            json!({ "prompt": "x", "evaluation": null }),
-        )
-        .unwrap();
-        assert_eq!(kind, "session.item.recorded.v2");
+    fn a_retired_kind_is_brought_on_version_by_version() {
+        let named: fn(&mut Map<String, Value>) = |it| {
+            it.insert("mood".to_owned(), json!("not known"));
+        };
+        let renamed: fn(&mut Map<String, Value>) = |it| {
+            let mood = it.remove("mood").unwrap_or_default();
+            it.insert("spirits".to_owned(), mood);
+        };
+        let [first, second, third] = [
+            "session.pinned.v1",
+            "session.pinned.v2",
+            "session.pinned.v3",
+        ];
+        let steps = [(first, second, named), (second, third, renamed)]
+            .map(|(from, to, change)| Step { from, to, change });
+        let upcast = |kind, payload| upcast_by(&steps, &[third], kind, payload);
+        let newest = json!({ "pinned": true, "spirits": "not known" });
         assert_eq!(
-            item,
-            json!({ "prompt": "x", "evaluation": null, "item": "", "sequence": 0 })
+            upcast(first, json!({ "pinned": true })),
+            Ok((third, newest.clone()))
+        );
+        assert_eq!(
+            upcast(second, json!({ "pinned": true, "mood": "good" })),
+            Ok((third, json!({ "pinned": true, "spirits": "good" })))
+        );
+        assert_eq!(upcast(third, newest.clone()), Ok((third, newest)));
+        assert_eq!(
+            upcast(first, json!([])),
+            Err(NotKnown::Payload {
+                kind: first.to_owned()
+            })
         );
     }
 
@@ -128,9 +152,5 @@ mod tests {
                 && error.to_string().contains("written by a newer version"),
             "{error}"
         );
-        assert!(matches!(
-            upcast("session.item.recorded.v1", json!([])),
-            Err(NotKnown::Payload { .. })
-        ));
     }
 }

@@ -96,7 +96,7 @@ impl EffectContext<'_> {
         let item = ItemRecorded {
             session,
             item: ItemRecorded::name(run.started.run, run.step, place),
-            sequence: 0,
+            sequence: None,
             prompt: prompt.clone(),
             response: response.clone(),
             imported: false,
@@ -161,7 +161,7 @@ impl EffectContext<'_> {
             ..Draft::text(Role::User, "reminder", content)
         });
         let accepted = InputAccepted {
-            user_id: Some(user_id.clone()),
+            user_id: user_id.clone(),
             message,
             ..InputAccepted::of(*session, input, source, self.time)
         };

@@ -162,7 +162,7 @@ pub fn events(
         Cause::Aborted { reason } => (Some("aborted".to_owned()), Some(reason.clone())),
     };
     let session = run.started.session;
-    let untrusted = Some(run.is_untrusted() || is_any_marked(&said));
+    let untrusted = run.is_untrusted() || is_any_marked(&said);
     let ended = RunEnded {
         run: run.started.run,
         session,

@@ -360,7 +360,7 @@ pub fn answer(
             Event::OperationAnswered(Answer {
                 operation: open.operation.id,
                 kept: kept.clone(),
-                time: Some(time),
+                time,
             }),
             kept,
             spilled,

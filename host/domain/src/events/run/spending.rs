@@ -20,10 +20,8 @@ pub struct Spending {
     /// the difference of two events' times, between which the host may have been down.
     pub active_ms: u64,
     /// Millionths that its own model calls cost ([`crate::work::price`]).
-    #[serde(default)]
     pub cost_micros: u64,
     /// Amount that others spent for work that it handed over.
-    #[serde(default, rename = "handed")]
     pub delegated: Amount,
 }
 

@@ -63,11 +63,11 @@ fn time_of(event: &Event) -> Option<Timestamp> {
         Event::RunSettled(settled) => settled.settled.iter().map(|it| it.time).max(),
         Event::OperationContinued(continuation) => {
             match (&continuation.pause, &continuation.call) {
-                (Pause::Asking { since, .. }, _) => *since,
+                (Pause::Asking { since, .. }, _) => Some(*since),
                 (_, call) => call.as_ref().map(|call| call.time),
             }
         }
-        Event::OperationAnswered(answer) => answer.time,
+        Event::OperationAnswered(answer) => Some(answer.time),
         Event::ApprovalAnswered(answered) => Some(answered.time),
         _ => None,
     }

@@ -159,7 +159,7 @@ fn a_step_that_fails_and_an_agent_that_goes_are_told_of() {
     assert!(!format!("{events:?}").contains("words of the guest"));
     let archived = Event::AgentArchived(AgentArchived {
         agent: agent(1),
-        path: Some("/ada/agent/old".to_owned()),
+        path: "/ada/agent/old".parse().unwrap(),
         reason: "old".into(),
         archived_at: TIME,
     });

@@ -108,10 +108,7 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
             TelemetryKind::AgentShutdown,
         ]
         .into_iter()
-        .map(|kind| match &archived.path {
-            Some(path) => teller.event(kind).with("path", path.as_str()),
-            None => teller.event(kind),
-        })
+        .map(|kind| teller.event(kind).with("path", archived.path.as_str()))
         .collect(),
         Event::SessionOpened(opened) => vec![
             teller

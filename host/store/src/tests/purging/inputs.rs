@@ -2,7 +2,7 @@
 
 use super::super::blobs::part;
 use super::super::sample::{
-    NOON, Sample, accepted, agent, begin, commit, created, input, opened, run, run_ended,
+    NOON, Sample, accepted, ada, agent, begin, commit, created, input, opened, run, run_ended,
     run_started, session,
 };
 use super::super::spawned::{dispatch, spawn};
@@ -55,7 +55,7 @@ async fn work_of_a_run_that_is_purged_counts_against_whoever_does_it() {
         )
         .await;
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
-    spawn(&sample, 4, 1, "/bob/sub", "bob").await;
+    spawn(&sample, 4, 1, "/bob/other", "bob").await;
     let trees = "SELECT group_concat(tree) FROM (SELECT tree FROM inputs ORDER BY position)";
     let tree_of = |n| agent(n).to_string();
     assert_eq!(
@@ -182,7 +182,7 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
     let again = InputRequeued {
         input: input(62),
         session: session(2),
-        requeued_by: None,
+        requeued_by: ada(),
         repeat: None,
         time: NOON,
     };

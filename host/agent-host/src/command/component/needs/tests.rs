@@ -46,7 +46,7 @@ fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
         hop(Method::Get, Scheme::Https, 443, "/a"),
         hop(Method::Post, Scheme::Http, 8080, "/b"),
     ];
-    assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
+    assert!(needs.take(&first, &Traffic { hops }));
     assert!(!needs.take(
         &[decision("lists.read", BoundaryVerdict::Granted)],
         &Traffic::default()
@@ -81,7 +81,7 @@ fn what_is_granted_already_keeps_its_place_its_scope_and_its_limits() {
             decision("files.read", BoundaryVerdict::Granted),
             decision("lists.read", BoundaryVerdict::Granted),
         ],
-        &Traffic { hops, left_out: 0 },
+        &Traffic { hops },
     );
     let expected = [
         r#"directories = [{ path = "notes", at = "/n", access = "read-only", filesMax = 9 }]"#,
@@ -146,7 +146,7 @@ fn requests_to_an_address_that_is_not_public_name_it() {
     ] {
         let mut needs = Needs::default();
         let hops = vec![hop];
-        needs.take(&[], &Traffic { hops, left_out: 0 });
+        needs.take(&[], &Traffic { hops });
         assert!(needs.lines(&ComponentConfig::default()).is_empty());
         assert_eq!(refused(&needs, ""), [format!("network: {expected}")]);
     }
@@ -166,7 +166,7 @@ fn requests_that_were_only_ever_refused_are_in_no_line_by_path_and_method() {
         refused_hop(Method::Post, "/notice.txt"),
         refused_hop(Method::Get, "/"),
     ];
-    needs.take(&[], &Traffic { hops, left_out: 0 });
+    needs.take(&[], &Traffic { hops });
     let none = ComponentConfig::default();
     let lines = needs.lines(&none);
     assert_eq!(

@@ -66,7 +66,7 @@ const AUTHORITY: &[Pinned] = &[
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
          configuration deadline definition denies depth generation hints hops limits model \
-         outfit overflow overrides permissions persona priority reply_to revision run sections \
+         overflow overrides permissions persona priority reply_to resolved_config revision run sections \
          session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),

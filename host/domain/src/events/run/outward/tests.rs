@@ -309,7 +309,7 @@ fn questions_are_told_under_the_ids_that_answer_them() {
         pause: Pause::Asking {
             action,
             until: None,
-            since: None,
+            since: NOW,
         },
         active_ms: 0,
         call: None,

@@ -13,7 +13,7 @@ fn a_run_counts_all_that_its_calls_leave_between_their_segments() {
         Pause::Asking {
             action: serde_json::from_value(action).unwrap(),
             until: None,
-            since: None,
+            since: NOW,
         },
     ];
     for (operation, pause) in operations.into_iter().zip(pauses) {
