@@ -14,8 +14,8 @@ macro_rules! add_to_row_of {
              unpriced_attempts, input_tokens, output_tokens, cached_tokens, cost_micros, \
              tool_calls, active_ms, reserved_tokens, reserved_cost_micros) SELECT ",
             $owner,
-            ", :day, :share, :calls, :attempts, :unpriced, :input, :output, :cached, :cost, :tools, \
-             :active, :reserved, :reserved_cost ",
+            ", :day, :share, :calls, :attempts, :unpriced, :input, :output, :cached, :cost, \
+             :tools, :active, :reserved, :reserved_cost ",
             $there,
             " ON CONFLICT (day, session, user_id, model) DO UPDATE SET model_calls = \
              usage.model_calls + excluded.model_calls, attempts = usage.attempts + \
