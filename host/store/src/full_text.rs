@@ -9,7 +9,7 @@ use crate::fault;
 use crate::meta;
 use crate::panics::caught;
 use crate::projections::{indexed_body, owner_token};
-use crate::sql::{self, Connection, Failure, Json, Sql, insert, named};
+use crate::sql::{self, Connection, Failure, Sql, insert, named, row, select};
 use domain::id::AgentId;
 use domain::message::Message;
 
@@ -270,16 +270,25 @@ fn clear_notes(sql: &Sql<'_>) -> sql::Result<()> {
     )
 }
 
+row! {
+    struct StoredWords
+        from "recall r LEFT JOIN messages m ON m.run = r.run AND m.id = r.message"
+    {
+        agent: Option<AgentId> = "r.agent",
+        note: Option<String> = "r.note",
+        message: Option<Message> as json_opt = "m.message",
+    }
+}
+
 /// Returns the words of a row; none where the row has no text.
 pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> sql::Result<Option<Words>> {
-    let text = "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = \
-                r.run AND m.id = r.message WHERE r.id = ?1";
-    let found: Option<(Option<AgentId>, Option<String>, Option<Json<Message>>)> =
-        sql.one(text, [id])?;
-    let words = found.and_then(|(agent, note, message)| {
-        let is_note = note.is_some();
-        let text = note.or_else(|| message.map(|Json(message)| message.text()));
-        agent.zip(text).map(|(agent, text)| Words {
+    let found: Option<StoredWords> = sql.one(select!(StoredWords, "WHERE r.id = ?1"), [id])?;
+    let words = found.and_then(|row| {
+        let is_note = row.note.is_some();
+        let text = row
+            .note
+            .or_else(|| row.message.map(|message| message.text()));
+        row.agent.zip(text).map(|(agent, text)| Words {
             agent,
             text,
             is_note,

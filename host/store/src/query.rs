@@ -52,7 +52,7 @@ impl<'q> Query<'q> {
 }
 
 impl Args for &Query<'_> {
-    fn each(&self, put: &mut Put<'_>) -> Result<()> {
+    fn each(self, put: &mut Put<'_>) -> Result<()> {
         let mut parameters = self.parameters.iter().take(self.count);
         parameters.try_for_each(|value| put(None, value.borrowed()))
     }

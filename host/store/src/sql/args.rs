@@ -6,27 +6,27 @@ use super::{Result, ToValue, Value};
 pub(crate) type Put<'p> = dyn FnMut(Option<&'static str>, Value<'_>) -> Result<()> + 'p;
 
 /// The arguments of a statement: an array of one type, or what [`args!`] makes.
-pub(crate) trait Args {
+pub(crate) trait Args: Sized {
     /// Gives each argument in order.
-    fn each(&self, put: &mut Put<'_>) -> Result<()>;
+    fn each(self, put: &mut Put<'_>) -> Result<()>;
 }
 
 impl Args for &[&dyn ToValue] {
-    fn each(&self, put: &mut Put<'_>) -> Result<()> {
+    fn each(self, put: &mut Put<'_>) -> Result<()> {
         self.iter()
             .try_for_each(|value| put(None, value.to_value()))
     }
 }
 
 impl Args for &[(&'static str, &dyn ToValue)] {
-    fn each(&self, put: &mut Put<'_>) -> Result<()> {
+    fn each(self, put: &mut Put<'_>) -> Result<()> {
         self.iter()
             .try_for_each(|(name, value)| put(Some(name), value.to_value()))
     }
 }
 
 impl Args for [&dyn ToValue; 0] {
-    fn each(&self, _: &mut Put<'_>) -> Result<()> {
+    fn each(self, _: &mut Put<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -34,7 +34,7 @@ impl Args for [&dyn ToValue; 0] {
 macro_rules! arrays {
     ($($count:literal)*) => {$(
         impl<T: ToValue> Args for [T; $count] {
-            fn each(&self, put: &mut Put<'_>) -> Result<()> {
+            fn each(self, put: &mut Put<'_>) -> Result<()> {
                 self.iter().try_for_each(|value| put(None, value.to_value()))
             }
         }
