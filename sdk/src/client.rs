@@ -1,12 +1,12 @@
 //! Questions to the user, which a widget of the client shows, and their answers.
 
-pub(crate) mod shapes;
 #[cfg(test)]
 mod tests;
 
 use crate::content::Part;
 use crate::news::{Outcome, Settlement};
 use crate::turn::Turn;
+use agent_host_shapes::widget;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -150,7 +150,7 @@ impl ClientAction {
         let follows = self.has_the_standard_schema();
         let mut skippable = self.with_prop("skippable", true);
         if !follows {
-            skippable.response_schema = skippable.response_schema.map(shapes::or_skipped);
+            skippable.response_schema = skippable.response_schema.map(widget::or_skipped);
         }
         skippable
     }
@@ -176,7 +176,7 @@ impl ClientAction {
     /// # Errors
     /// The first prop at fault, and what it has to be.
     pub fn check(&self) -> Result<(), String> {
-        shapes::check(&self.widget, &self.props).map(|_| ())
+        widget::check(&self.widget, &self.props).map(|_| ())
     }
 
     fn has_the_standard_schema(&self) -> bool {
@@ -187,7 +187,7 @@ impl ClientAction {
 /// The schema of an answer. None when the widget is the client's own, or when its props are not
 /// what it needs, which the host reports.
 fn standard_schema(widget: &str, props: &Value) -> Option<Value> {
-    shapes::check(widget, props).ok().flatten()
+    widget::check(widget, props).ok().flatten()
 }
 
 fn texts(options: &[impl AsRef<str>]) -> Vec<&str> {

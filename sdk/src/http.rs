@@ -18,14 +18,14 @@ pub use self::response::Response;
 #[cfg(target_family = "wasm")]
 pub(crate) use self::url::Scheme;
 
+pub use agent_host_shapes::limits::tool::URL_BYTES_MAX;
+
 use self::url::Url;
 use crate::log;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Bytes of a URL: 8 KiB.
-pub const URL_BYTES_MAX: usize = 8 << 10;
 /// Bytes of an answer's body that are read unless the request says otherwise: 2 MiB, so that it is
 /// within the memory that a component has by default together with what is made of it.
 pub const BODY_BYTES_MAX: usize = 2 << 20;

@@ -6,15 +6,13 @@
 //! [`harness::grant_bucket`](crate::harness::grant_bucket), and
 //! [`harness::Bench`](crate::harness::Bench) keeps the same promise.
 
+pub use agent_host_shapes::limits::tool::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
 use crate::tool::ToolError;
 use crate::wire::keyvalue::Opened;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of a key.
-pub const KEY_BYTES_MAX: usize = 256;
-/// Bytes of a value: 64 KiB.
-pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Keys that [`Bucket::keys`] lists.
 pub const LISTED_KEYS_MAX: usize = 100_000;
 /// Entries that are asked for at a time: as many of the largest come within the 2 MiB that the host

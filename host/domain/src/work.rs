@@ -27,8 +27,8 @@
 //! - sections of a system prompt: `sections.rs`; panels that clients show, and the tools that read
 //!   them: `panels.rs`
 //! - costs of models: `price.rs`; what settled work used, by day and model: `usage.rs`
-//! - widgets: `widget.rs` (`shapes.rs`: what each is shown and answers, `document.rs`: their part
-//!   of `/openapi.json`, `upload.rs`: answers that name files)
+//! - widgets: `widget.rs` (`document.rs`: their part of `/openapi.json`, `upload.rs`: answers
+//!   that name files)
 
 pub mod account;
 pub mod approval;

@@ -191,12 +191,3 @@ impl Reader {
         })
     }
 }
-
-/// Returns true if a name has 1 to 64 characters, all of them lower-case letters, digits or from
-/// `also`.
-pub(crate) fn is_name(name: &str, also: &[char]) -> bool {
-    (1..=64).contains(&name.len())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || also.contains(&c))
-}

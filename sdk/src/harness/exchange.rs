@@ -7,24 +7,12 @@ use crate::connector::{
 };
 use crate::harness::bench::declaring;
 use crate::harness::firings::check_id;
+use agent_host_shapes::limits::connector::{
+    ACKNOWLEDGE_BYTES_MAX, ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX,
+    BATCH_MESSAGES_MAX, BATCH_MOVED_MAX, BATCH_UNDELIVERED_MAX, BUTTON_BYTES_MAX, CURSOR_BYTES_MAX,
+    INCOMING_TEXT_BYTES_MAX, SERVICE_ID_BYTES_MAX,
+};
 use serde_json::{Value, json};
-
-/// Messages of one batch.
-const MESSAGES_MAX: usize = 1_000;
-/// Files of one message.
-const ATTACHMENTS_MAX: usize = 10;
-/// Bytes of an id, a sender, a chat, a group.
-const ID_BYTES_MAX: usize = 256;
-/// Bytes of a message's text.
-const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a cursor, and of an answer to the service.
-const CURSOR_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a file.
-const FILE_BYTES_MAX: usize = 8 << 20;
-/// Bytes of the handle by which a message is acknowledged.
-const HANDLE_BYTES_MAX: usize = 16 << 10;
-/// Bytes of a button's value.
-const VALUE_BYTES_MAX: usize = 64;
 
 /// The exchange of a connector with its service.
 #[derive(Debug)]
@@ -141,8 +129,8 @@ impl<C: Connector> Exchange<C> {
             sent => sent?,
         };
         assert!(
-            is_lossy || (1..=ID_BYTES_MAX).contains(&id.len()),
-            "the service's id of a message has 1 to {ID_BYTES_MAX} bytes, and `{id}` has not"
+            is_lossy || (1..=SERVICE_ID_BYTES_MAX).contains(&id.len()),
+            "the service's id of a message has 1 to {SERVICE_ID_BYTES_MAX} bytes, and `{id}` has not"
         );
         Ok(id)
     }
@@ -157,8 +145,8 @@ impl<C: Connector> Exchange<C> {
     pub fn fetch(&self, handle: &str) -> Result<Vec<u8>, ConnectorError> {
         let bytes = granted(|| self.connector.fetch(&self.configuration, handle))?;
         assert!(
-            bytes.len() <= FILE_BYTES_MAX,
-            "a file has {FILE_BYTES_MAX} bytes at most"
+            bytes.len() as u64 <= ATTACHMENT_BYTES_MAX,
+            "a file has {ATTACHMENT_BYTES_MAX} bytes at most"
         );
         Ok(bytes)
     }
@@ -205,8 +193,8 @@ fn check_body(described: &ConnectorDescription, body: &Body) {
             assert!(
                 choices
                     .iter()
-                    .all(|choice| choice.value.len() <= VALUE_BYTES_MAX),
-                "a button's value has {VALUE_BYTES_MAX} bytes at most"
+                    .all(|choice| choice.value.len() <= BUTTON_BYTES_MAX),
+                "a button's value has {BUTTON_BYTES_MAX} bytes at most"
             );
         }
         Body::Typing => assert!(described.typing, "the description says `typing: false`"),
@@ -224,23 +212,26 @@ fn check_body(described: &ConnectorDescription, body: &Body) {
 
 fn check_batch(batch: &Batch) {
     assert!(
-        batch.messages.len() <= MESSAGES_MAX,
-        "a batch has {MESSAGES_MAX} messages at most, and this one has {}",
+        batch.messages.len() <= BATCH_MESSAGES_MAX,
+        "a batch has {BATCH_MESSAGES_MAX} messages at most, and this one has {}",
         batch.messages.len()
     );
-    for text in batch.cursor.iter().chain(&batch.answer) {
+    for (text, max) in [
+        (&batch.cursor, CURSOR_BYTES_MAX),
+        (&batch.answer, ANSWER_BYTES_MAX),
+    ] {
         assert!(
-            text.len() <= CURSOR_BYTES_MAX,
-            "a cursor or an answer has {CURSOR_BYTES_MAX} bytes at most"
+            text.as_deref().is_none_or(|text| text.len() <= max),
+            "a cursor or an answer has {max} bytes at most"
         );
     }
     assert!(
-        batch.moved.len() <= MESSAGES_MAX,
-        "a batch tells of {MESSAGES_MAX} other ids at most"
+        batch.moved.len() <= BATCH_MOVED_MAX,
+        "a batch tells of {BATCH_MOVED_MAX} other ids at most"
     );
     assert!(
-        batch.undelivered.len() <= MESSAGES_MAX,
-        "a batch tells of {MESSAGES_MAX} messages that were not delivered at most"
+        batch.undelivered.len() <= BATCH_UNDELIVERED_MAX,
+        "a batch tells of {BATCH_UNDELIVERED_MAX} messages that were not delivered at most"
     );
     batch.messages.iter().for_each(check_incoming);
 }
@@ -252,8 +243,8 @@ fn check_incoming(message: &Incoming) {
         .chain(others)
     {
         assert!(
-            (1..=ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control),
-            "ids, senders, groups and chats have 1 to {ID_BYTES_MAX} bytes, and `{id}` has not"
+            (1..=SERVICE_ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control),
+            "ids, senders, groups and chats have 1 to {SERVICE_ID_BYTES_MAX} bytes, and `{id}` has not"
         );
     }
     assert!(
@@ -262,17 +253,17 @@ fn check_incoming(message: &Incoming) {
     );
     assert!(
         message.acknowledge.as_deref().is_none_or(is_handle),
-        "`acknowledge` has 1 to {HANDLE_BYTES_MAX} bytes; the host leaves any other one out"
+        "`acknowledge` has 1 to {ACKNOWLEDGE_BYTES_MAX} bytes; the host leaves any other one out"
     );
     let (Said::Text(said) | Said::Button(said) | Said::Aside(said)) = &message.said;
     assert!(
-        said.len() <= TEXT_BYTES_MAX,
-        "a message has {TEXT_BYTES_MAX} bytes at most"
+        said.len() <= INCOMING_TEXT_BYTES_MAX,
+        "a message has {INCOMING_TEXT_BYTES_MAX} bytes at most"
     );
 }
 
 fn is_handle(handle: &str) -> bool {
-    (1..=HANDLE_BYTES_MAX).contains(&handle.len())
+    (1..=ACKNOWLEDGE_BYTES_MAX).contains(&handle.len())
 }
 
 #[cfg(test)]

@@ -4,18 +4,11 @@
 use crate::trigger::{
     FireContext, Firing, Occasion, Trigger, TriggerDescription, TriggerError, TriggerState,
 };
+use agent_host_shapes::limits::trigger::{
+    KEY_OF_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, MESSAGES_MAX, STATE_BYTES_MAX,
+};
+use agent_host_shapes::{NAME_BYTES_MAX, is_name};
 use serde_json::{Value, json};
-
-/// Messages of one firing.
-const MESSAGES_MAX: usize = 100;
-/// Bytes of one message.
-const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a state.
-const STATE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of an idempotency key.
-const KEY_BYTES_MAX: usize = 128;
-/// Letters of a short name.
-const ID_CHARS_MAX: usize = 64;
 
 /// A trigger whose firings a test looks at.
 #[derive(Debug)]
@@ -118,12 +111,12 @@ impl<T: Trigger> Firings<T> {
         );
         for message in &firing.messages {
             assert!(
-                !message.text.trim().is_empty() && message.text.len() <= TEXT_BYTES_MAX,
-                "a message has 1 to {TEXT_BYTES_MAX} bytes, and not of white space alone"
+                !message.text.trim().is_empty() && message.text.len() <= MESSAGE_BYTES_MAX,
+                "a message has 1 to {MESSAGE_BYTES_MAX} bytes, and not of white space alone"
             );
             assert!(
-                message.idempotency_key.len() <= KEY_BYTES_MAX,
-                "an idempotency key has {KEY_BYTES_MAX} bytes at most"
+                message.idempotency_key.len() <= KEY_OF_MESSAGE_BYTES_MAX,
+                "an idempotency key has {KEY_OF_MESSAGE_BYTES_MAX} bytes at most"
             );
             if let Some(target) = &message.target {
                 assert!(
@@ -161,11 +154,9 @@ fn check_description(described: &TriggerDescription) {
 
 /// Panics when a component's short name is none.
 pub(super) fn check_id(id: &str) {
-    let is_plain =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     assert!(
-        (1..=ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(is_plain),
-        "`id` is 1 to {ID_CHARS_MAX} of a-z, 0-9, `-` and `_`, and `{id}` is not"
+        is_name(id, b"-_"),
+        "`id` is 1 to {NAME_BYTES_MAX} of a-z, 0-9, `-` and `_`, and `{id}` is not"
     );
 }
 

@@ -1,19 +1,16 @@
 //! The host's rules for a step, as far as they can be checked without a host.
 
-use crate::client::shapes;
 use crate::content::{MessageId, Part};
 use crate::operation::{Call, Toolset, Work};
 use crate::step::{Decision, Effect, Step};
 use crate::tool::ToolDefinition;
 use crate::turn::View;
+use agent_host_shapes::limits::step::{
+    EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, OPEN_OPERATIONS, SESSION_STATE_BYTES_MAX,
+};
+use agent_host_shapes::limits::tool::TOOLS_MAX;
+use agent_host_shapes::{is_name, widget};
 use std::collections::BTreeSet;
-
-const KEY_BYTES_MAX: usize = 128;
-const EFFECTS_MAX: usize = 64;
-const MEMO_BYTES_MAX: usize = 64 << 10;
-const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
-const OPEN_OPERATIONS_MAX: usize = 64;
-const TOOLS_MAX: usize = 128;
 
 /// The keys, calls and questions that one turn has used so far.
 #[derive(Debug, Default)]
@@ -58,8 +55,8 @@ pub(super) fn check_step(
                 "a step that starts nothing, with nothing open and without `hear`, waits for ever"
             );
             assert!(
-                open <= OPEN_OPERATIONS_MAX,
-                "at most {OPEN_OPERATIONS_MAX} operations are open at the same time"
+                open <= OPEN_OPERATIONS as usize,
+                "at most {OPEN_OPERATIONS} operations are open at the same time"
             );
             let mut keys = used.keys.clone();
             for operation in &wait.start {
@@ -94,12 +91,7 @@ fn check_effect(effect: &Effect, used: &Used) {
             );
         }
         Effect::Emit { name, data } => {
-            let allowed =
-                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-';
-            assert!(
-                (1..=64).contains(&name.len()) && name.bytes().all(allowed),
-                "`{name}` is not a name for an event"
-            );
+            assert!(is_name(name, b".-"), "`{name}` is not a name for an event");
             assert!(data.is_object(), "an event's payload is a JSON object");
         }
         Effect::RecordItem(item) => {
@@ -151,7 +143,7 @@ fn check_work(work: &Work, view: &dyn View, used: &Used) {
             "a tool's arguments are a JSON object"
         ),
         Work::Client(action) => {
-            if let Err(fault) = shapes::check(&action.widget, &action.props) {
+            if let Err(fault) = widget::check(&action.widget, &action.props) {
                 panic!("the widget `{}` cannot be shown: {fault}", action.widget);
             }
         }
@@ -169,11 +161,7 @@ pub(super) fn check_definitions(definitions: &[ToolDefinition]) {
     let mut names = BTreeSet::new();
     for definition in definitions {
         let name = &definition.name;
-        let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-        assert!(
-            (1..=64).contains(&name.len()) && name.bytes().all(allowed),
-            "`{name}` is not a name for a tool"
-        );
+        assert!(is_name(name, b"_"), "`{name}` is not a name for a tool");
         assert!(
             names.insert(name.clone()),
             "there are two tools named `{name}`"

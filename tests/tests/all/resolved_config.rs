@@ -101,7 +101,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     let Event::RunStarted(started) = &all[0] else {
         panic!("{:?}", all[0])
     };
-    let frozen = started.resolved_config.unwrap();
+    let frozen = started.resolved_config;
     let bases: Vec<_> = all
         .iter()
         .filter_map(|event| {
@@ -172,7 +172,7 @@ async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
     let Event::RunStarted(started) = &all[0] else {
         panic!("{:?}", all[0])
     };
-    let frozen = started.resolved_config.unwrap();
+    let frozen = started.resolved_config;
     for digest in [frozen.settings, frozen.tools, frozen.peers] {
         assert!(world.store().blob(digest).await.unwrap().is_some());
     }

@@ -6,12 +6,25 @@ use toml::Table;
 /// One layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Layer {
-    /// Its folder in `host/`.
+    /// Its folder in `host/`; that of `shapes` is in `sdk/`, because plugins get it along.
     pub folder: &'static str,
     /// The layers that it may know.
     pub knows: &'static [&'static str],
     /// The start of the names of crates that it must not name.
     pub never: &'static [&'static str],
+}
+
+impl Layer {
+    /// The folder from the repository's root.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let parent = if self.folder == "shapes" {
+            "sdk"
+        } else {
+            "host"
+        };
+        format!("{parent}/{}", self.folder)
+    }
 }
 
 /// Every layer, from the one that knows nothing to the one that wires all.
@@ -22,8 +35,13 @@ pub const LAYERS: &[Layer] = &[
         never: &["serde", "regex"],
     },
     Layer {
+        folder: "shapes",
+        knows: &[],
+        never: &["tokio", "wit-bindgen", "wasip2"],
+    },
+    Layer {
         folder: "domain",
-        knows: &["glob"],
+        knows: &["glob", "shapes"],
         never: &[
             "tokio",
             "async-trait",
@@ -71,7 +89,7 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "runtime",
-        knows: &["domain", "store", "egress", "llm"],
+        knows: &["shapes", "domain", "store", "egress", "llm"],
         never: &["axum", "rusqlite"],
     },
     Layer {
@@ -117,8 +135,8 @@ pub fn check(layer: &Layer, manifest: &str) -> Result<Vec<String>, toml::de::Err
         }
         if LAYERS.iter().any(|other| other.folder == name) && !layer.knows.contains(&name) {
             findings.push(format!(
-                "host/{}: it must not know the layer `{name}`",
-                layer.folder
+                "{}: it must not know the layer `{name}`",
+                layer.path()
             ));
         }
         if layer
@@ -126,10 +144,7 @@ pub fn check(layer: &Layer, manifest: &str) -> Result<Vec<String>, toml::de::Err
             .iter()
             .any(|never| name == *never || name.starts_with(&format!("{never}-")))
         {
-            findings.push(format!(
-                "host/{}: it must not depend on `{name}`",
-                layer.folder
-            ));
+            findings.push(format!("{}: it must not depend on `{name}`", layer.path()));
         }
     }
     let inherits = manifest
@@ -138,8 +153,8 @@ pub fn check(layer: &Layer, manifest: &str) -> Result<Vec<String>, toml::de::Err
         .and_then(toml::Value::as_bool);
     if inherits != Some(true) {
         findings.push(format!(
-            "host/{}: it must take the workspace's lints",
-            layer.folder
+            "{}: it must take the workspace's lints",
+            layer.path()
         ));
     }
     Ok(findings)

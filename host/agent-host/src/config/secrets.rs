@@ -7,7 +7,7 @@ use super::finding::{Finding, error, warning};
 use super::locations::text_variable;
 use crate::terminal::quoted;
 use domain::secret::{
-    SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, Secret, SecretError, Secrets, is_secret_name,
+    NAME_BYTES_MAX, SECRET_BYTES_MAX, Secret, SecretError, Secrets, is_secret_name,
 };
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -288,9 +288,7 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
         if !is_secret_name(name) {
             findings.push(error(
                 &key,
-                format!(
-                    "the name of a secret is 1 to {SECRET_NAME_CHARS_MAX} of a-z, 0-9, `-` and `_`"
-                ),
+                format!("the name of a secret is 1 to {NAME_BYTES_MAX} of a-z, 0-9, `-` and `_`"),
             ));
         }
         let problem = match source {

@@ -15,7 +15,7 @@ use domain::agent::assignment::Assignment;
 use domain::definition::DefinitionId;
 use domain::event::Source;
 use domain::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TurnId};
-use domain::path::{AgentConfig, AgentPath, ModelRole, PathKind};
+use domain::path::{AgentConfig, ModelRole, PathKind};
 use domain::role::AgentRole;
 use domain::session::Phase;
 use domain::user::UserId;

@@ -65,7 +65,6 @@ pub struct ImportedSession {
     pub left_out: u64,
     /// The lines of another program's file that cannot be read and were passed over: each with its
     /// number, and what is wrong with it.
-    #[serde(default)]
     pub passed_over: Vec<String>,
 }
 

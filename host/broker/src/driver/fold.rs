@@ -9,7 +9,7 @@ use store::{Snapshot, Store};
 pub(super) const PAGE: usize = 1_000;
 /// The layout of a run's snapshots. A snapshot of another layout is passed over, and the events are
 /// folded.
-const RUN_FORMAT: u32 = 6;
+const RUN_FORMAT: u32 = 1;
 
 /// Returns a run as the fold of its stream, with its version.
 pub(crate) async fn load_run(store: &Store, id: RunId) -> Result<(Run, u64), DriverError> {

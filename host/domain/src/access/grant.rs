@@ -8,8 +8,8 @@ mod placing;
 mod secret;
 
 pub use bucket::{
-    BUCKET_BYTES_MAX, BUCKET_NAME_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace,
-    BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
+    BUCKET_BYTES_MAX, BadBucket, Behalf, BucketGrant, BucketPlace, BucketScope, KEY_BYTES_MAX,
+    VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
 };
 pub use directory::{Barred, DirectoryGrant};
 pub use owned::{

@@ -3,13 +3,13 @@
 //! A configuration and a grant name a secret; its value is only here, in memory, and in the one
 //! slot of a request that it is bound to.
 
+pub use shapes::NAME_BYTES_MAX;
+
 use crate::access::redact::Redactor;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Characters of a secret's name.
-pub const SECRET_NAME_CHARS_MAX: usize = 64;
 /// Least bytes of a secret's value. To replace a shorter one in what comes back would garble text.
 pub const SECRET_BYTES_MIN: usize = 8;
 /// Bytes of a secret's value: 16 KiB.
@@ -79,10 +79,7 @@ impl fmt::Debug for Secret {
 /// Returns whether text can be the name of a secret: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    let fits = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
-    };
-    (1..=SECRET_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(fits)
+    shapes::is_name(name, b"-_")
 }
 
 /// All secrets of a host, by name. Cheap to clone.

@@ -7,10 +7,8 @@ use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::values::text::{serde_as_text, wrapped_text};
 use serde::{Deserialize, Serialize};
+use shapes::NAME_BYTES_MAX;
 use std::str::FromStr;
-
-/// Bytes of a persona's id.
-const ID_BYTES_MAX: usize = 64;
 
 /// A persona's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
 #[derive(
@@ -22,7 +20,7 @@ pub struct PersonaId(String);
 
 /// A text that is no persona's id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no id of a persona: 1 to {ID_BYTES_MAX} of `a-z`, `0-9`, `-` and `_`")]
+#[error("`{given}` is no id of a persona: 1 to {NAME_BYTES_MAX} of `a-z`, `0-9`, `-` and `_`")]
 pub struct NotAPersona {
     given: String,
 }
@@ -32,15 +30,11 @@ impl PersonaId {}
 impl FromStr for PersonaId {
     type Err = NotAPersona;
     fn from_str(text: &str) -> Result<Self, NotAPersona> {
-        let fits = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
-        };
-        let is_id = (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits);
-        if is_id {
+        if shapes::is_name(text, b"-_") {
             Ok(Self(text.to_owned()))
         } else {
             Err(NotAPersona {
-                given: text.chars().take(ID_BYTES_MAX).collect(),
+                given: text.chars().take(NAME_BYTES_MAX).collect(),
             })
         }
     }

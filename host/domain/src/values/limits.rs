@@ -1,5 +1,9 @@
 //! The named limits of a turn and of a guest's step, with their units.
 
+pub use shapes::limits::step::{
+    EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, SESSION_STATE_BYTES_MAX,
+};
+
 use serde::{Deserialize, Serialize};
 
 /// Limits on the use of resources in one turn. The host counts it; a guest cannot spend what is not
@@ -38,7 +42,7 @@ impl Default for TurnLimits {
             tool_calls_max: 100,
             tokens_max: 1_000_000,
             active_ms_max: 600_000,
-            open_operations_max: 64,
+            open_operations_max: shapes::limits::step::OPEN_OPERATIONS,
             cost_micros_max: None,
         }
     }
@@ -54,14 +58,6 @@ pub const ALONE_ENDS_MAX: u32 = 3;
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
 /// Tool calls of one run that are performed at the same time.
 pub const PARALLEL_CALLS_MAX: usize = 8;
-/// Bytes of an operation's key.
-pub const KEY_BYTES_MAX: usize = 128;
-/// Bytes of a memo.
-pub const MEMO_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a session's state.
-pub const SESSION_STATE_BYTES_MAX: usize = 256 << 10;
-/// Effects of one step.
-pub const EFFECTS_MAX: usize = 64;
 /// Bytes of all that one step says, starts and keeps.
 pub const STEP_BYTES_MAX: usize = 4 << 20;
 /// Bytes of text over which a tool's output, a client's answer or another agent's reply is kept as

@@ -4,7 +4,6 @@
 //! A client may have widgets of its own, of which nothing is known here but that they have a name.
 
 pub mod document;
-mod shapes;
 #[cfg(test)]
 mod tests;
 pub mod upload;
@@ -19,7 +18,7 @@ use serde_json::Value;
 /// The first thing at fault and its fix, such as `props.options: 2 to 100 texts are needed, there
 /// is 1`.
 pub fn check(action: &ClientAction) -> Result<Option<Value>, String> {
-    shapes::check(&action.widget, &action.props)
+    shapes::widget::check(&action.widget, &action.props)
 }
 
 /// Returns the fault of an answer that fits its schema and contradicts itself. That is a choice

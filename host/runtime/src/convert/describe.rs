@@ -5,16 +5,16 @@ use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::bindings::connector::exports::agent_host::plugin::connector;
 use crate::bindings::trigger::exports::agent_host::plugin::trigger;
 use crate::component::{AgentDescription, ConnectorDescription, TriggerDescription};
-use crate::convert::{Read, Reader, check_count, check_length, is_name, unacceptable};
+use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use domain::connector::{Abilities, Intake, TEXT_LIMIT_MIN};
 use domain::schema;
 use domain::tool::wording::DESCRIPTIONS_BYTES_MAX;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::Value;
+use shapes::is_name;
+use shapes::limits::tool::TOOLS_MAX;
 use std::collections::HashSet;
 
-/// Tools of one component.
-pub(crate) const TOOLS_MAX: usize = 128;
 /// Characters that are shown of a name that is none.
 const SHOWN_CHARS_MAX: usize = 80;
 /// Names in any of a description's lists.
@@ -36,10 +36,7 @@ pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDe
     check_id(&id)?;
     check_count("session-types", session_types.len(), NAMES_MAX)?;
     check_count("wants", wants.len(), NAMES_MAX)?;
-    if let Some(name) = session_types
-        .iter()
-        .find(|name| !is_name(name, &['-', '_']))
-    {
+    if let Some(name) = session_types.iter().find(|name| !is_name(name, b"-_")) {
         return unacceptable(
             "session-types",
             not_a_name(name, "`a-z`, `0-9`, `-` and `_`"),
@@ -167,7 +164,7 @@ pub(crate) fn connector_description(
 }
 
 fn check_id(id: &str) -> Read<()> {
-    if is_name(id, &['-', '_']) {
+    if is_name(id, b"-_") {
         Ok(())
     } else {
         unacceptable("id", "is not 1 to 64 of `a-z`, `0-9`, `-` and `_`")
@@ -196,16 +193,13 @@ impl Reader {
             destructive,
             time_limit_ms,
         } = tool;
-        if !is_name(&name, &['_']) {
+        if !is_name(&name, b"_") {
             return unacceptable("name", not_a_name(&name, "`a-z`, `0-9` and `_`"));
         }
         let arguments = self.arguments_schema(&format!("{name}.arguments"), &arguments)?;
         let field = format!("{name}.capabilities");
         check_count(&field, capabilities.len(), NAMES_MAX)?;
-        if let Some(capability) = capabilities
-            .iter()
-            .find(|name| !is_name(name, &['.', '_', '-']))
-        {
+        if let Some(capability) = capabilities.iter().find(|name| !is_name(name, b"._-")) {
             let letters = "`a-z`, `0-9`, `.`, `_` and `-`";
             return unacceptable(&field, not_a_name(capability, letters));
         }

@@ -2,9 +2,7 @@
 
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
-use crate::convert::{
-    Read, Reader, check_count, check_length, is_name, milliseconds, unacceptable,
-};
+use crate::convert::{Read, Reader, check_count, check_length, milliseconds, unacceptable};
 use domain::limits::{
     EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX,
 };
@@ -14,6 +12,7 @@ use domain::step::{
     Toolset, Until, Wait, Work,
 };
 use serde_json::Value;
+use shapes::is_name;
 
 /// Bytes of the data of an agent's own event.
 const OWN_EVENT_BYTES_MAX: usize = 64 << 10;
@@ -242,7 +241,7 @@ impl Reader {
 
     fn own_event(&mut self, field: &str, event: agent::OwnEvent) -> Read<Effect> {
         let agent::OwnEvent { name, data } = event;
-        if !is_name(&name, &['.', '-']) {
+        if !is_name(&name, b".-") {
             return unacceptable(
                 &format!("{field}.name"),
                 "is not 1 to 64 of `a-z`, `0-9`, `.` and `-`",

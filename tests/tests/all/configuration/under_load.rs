@@ -159,7 +159,7 @@ fn under(events: &[Event]) -> BTreeMap<String, Under> {
     for event in events {
         match event {
             Event::RunStarted(started) => {
-                let shown = started.resolved_config.expect("what it is shown");
+                let shown = started.resolved_config;
                 tools.insert(started.run, shown.tools);
                 if started.definition.0 == "puppet" {
                     by_input.extend(of_inputs(started, json!(shown).to_string()));

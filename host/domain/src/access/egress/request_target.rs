@@ -7,12 +7,11 @@ use super::host::{Host, HostError};
 use super::path::normalised;
 use crate::values::text::words;
 use schemars::JsonSchema;
+pub use shapes::limits::tool::URL_BYTES_MAX;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::Url;
-
-/// Bytes of a URL.
-pub const URL_BYTES_MAX: usize = 8 << 10;
 
 /// A scheme that a request may have. There is no other.
 #[derive(

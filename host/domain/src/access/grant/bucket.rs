@@ -1,17 +1,14 @@
 //! Buckets: the keys and values that a component may keep with the host.
 
+pub use shapes::limits::tool::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
 use super::Access;
 use crate::values::id::{AgentId, SessionId};
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shapes::NAME_BYTES_MAX;
 
-/// Bytes of a bucket's name.
-pub const BUCKET_NAME_BYTES_MAX: usize = 64;
-/// Bytes of a key.
-pub const KEY_BYTES_MAX: usize = 256;
-/// Bytes of a value: 64 KiB.
-pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Bytes that one call may write, keys included: 1 MiB.
 pub const WRITTEN_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a bucket may hold in one scope: 64 MiB.
@@ -93,7 +90,7 @@ pub struct BucketPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadBucket {
     /// It is no name.
-    #[error("a bucket's name is 1 to {BUCKET_NAME_BYTES_MAX} of a-z, 0-9, - and _")]
+    #[error("a bucket's name is 1 to {NAME_BYTES_MAX} of a-z, 0-9, - and _")]
     Name,
     /// Its capabilities would be those of something else.
     #[error(
@@ -151,8 +148,7 @@ impl BucketGrant {
     /// # Errors
     /// What is wrong with it.
     pub fn check_name(name: &str) -> Result<(), BadBucket> {
-        let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-        if !(1..=BUCKET_NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(plain) {
+        if !shapes::is_name(name, b"-_") {
             return Err(BadBucket::Name);
         }
         if TAKEN.contains(&name) {

@@ -1,35 +1,14 @@
 //! Limits of connectors: how much arrives at once, how much waits to be sent, and for how long.
 
+pub use shapes::limits::connector::*;
+
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
 use crate::values::backoff::Backoff;
 
-/// Bytes of the text of one message that arrives. What is beyond is cut off, and the message says
-/// so.
-pub const INCOMING_TEXT_BYTES_MAX: usize = 64 << 10;
-/// Files that come with one message. Further ones are left out, and the message says so.
-pub const ATTACHMENTS_MAX: usize = 10;
 /// Quotations in one message. Further ones are left out.
 pub const QUOTATIONS_MAX: usize = 10;
-/// Bytes of a file that comes with a message.
-pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of the handle by which a component gets a file.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
-/// Bytes of the handle by which a component acknowledges a message: a question whose buttons are
-/// taken away has room in it.
-pub const ACKNOWLEDGE_BYTES_MAX: usize = 16 << 10;
-/// Messages that one poll or one call of a service brings. Of the services that are known, WhatsApp
-/// puts most into one call: 1,000. A batch with more is taken at no time, not even in part.
-pub const BATCH_MESSAGES_MAX: usize = 1_000;
-/// Ids that changed, in one batch.
-pub const BATCH_MOVED_MAX: usize = 1_000;
-/// Messages that were not delivered after all, which one poll or one call of a service tells of.
-pub const BATCH_UNDELIVERED_MAX: usize = 1_000;
-/// Bytes of the place where the next poll goes on.
-pub const CURSOR_BYTES_MAX: usize = 4 << 10;
-/// Bytes of what a service's call is answered with.
-pub const ANSWER_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a service's id of a message, of a chat or of a group.
-pub const SERVICE_ID_BYTES_MAX: usize = 256;
 /// The beginning of a group's id in its connector key. No sender's id begins with it.
 pub const GROUP_PREFIX: &str = "group:";
 /// Bytes of a service's id of a group.
@@ -62,8 +41,6 @@ pub const OUTGOING_BYTES_MAX: usize = 256 << 10;
 pub const TEXT_LIMIT_MIN: u32 = 200;
 /// Choices of a question that are sent with it.
 pub const CHOICES_MAX: usize = 100;
-/// Bytes of what a service sends back when a button is pressed.
-pub const BUTTON_BYTES_MAX: usize = 64;
 /// UTF-16 code units of a button's label that every service shows.
 pub const BUTTON_LABEL_UNITS_MAX: usize = 20;
 /// Bytes of the call that an approval shows in a chat. A longer one is answered elsewhere.

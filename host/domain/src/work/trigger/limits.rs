@@ -2,6 +2,8 @@
 
 use crate::values::backoff::Backoff;
 
+pub use shapes::limits::trigger::*;
+
 /// Shortest time between two occasions of a schedule: 30 seconds, in milliseconds.
 pub const MIN_INTERVAL_MS: u64 = 30_000;
 /// Longest time between two occasions of an interval: 366 days, in milliseconds.
@@ -22,7 +24,7 @@ pub const CRON_BYTES_MAX: usize = 256;
 pub const ZONE_BYTES_MAX: usize = 64;
 
 /// Bytes of the name of a trigger, and of one of its targets.
-pub const TRIGGER_NAME_BYTES_MAX: usize = 64;
+pub const TRIGGER_NAME_BYTES_MAX: usize = shapes::NAME_BYTES_MAX;
 /// Events of the host that may lead to one which is heard, one after the other: triggers that wake
 /// each other come to rest.
 pub const CHAIN_MAX: u32 = 3;
@@ -41,16 +43,8 @@ pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of a message's template.
 pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;
-/// Bytes of a message with its variables filled in, and of a message that firing makes.
-pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Variables of one template.
 pub const TEMPLATE_VARIABLES_MAX: usize = 256;
-/// Messages of one firing.
-pub const MESSAGES_MAX: usize = 100;
-/// Bytes of what a trigger keeps.
-pub const STATE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of an idempotency key that a component gives a message.
-pub const KEY_OF_MESSAGE_BYTES_MAX: usize = 256;
 /// Bytes of the reason of a failure that are kept.
 pub const REASON_BYTES_MAX: usize = 1_024;
 

@@ -33,7 +33,7 @@ macro_rules! names {
             type Err = NotATriggerName;
 
             fn from_str(text: &str) -> Result<Self, NotATriggerName> {
-                if is_name(text) {
+                if shapes::is_name(text, b"-_") {
                     Ok(Self(text.to_owned()))
                 } else {
                     Err(NotATriggerName {
@@ -79,13 +79,6 @@ impl TriggerName {
     pub fn id(&self) -> TriggerId {
         TriggerId::of_name(&self.0)
     }
-}
-
-fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
-    };
-    (1..=TRIGGER_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::{
     BytesMax, HEADER_NAME_BYTES_MAX, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, SpecFault,
     TOLERANCE_S_DEFAULT, TOLERANCE_S_MAX, check_line, note,
 };
-use crate::access::secret::{SECRET_NAME_CHARS_MAX, is_secret_name};
+use crate::access::secret::{NAME_BYTES_MAX, is_secret_name};
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ impl WebhookAuth {
         };
         if !is_secret_name(self.secret()) {
             let fix = format!(
-                "write the name of an entry of `secrets`: 1 to {SECRET_NAME_CHARS_MAX} of `a-z`, \
+                "write the name of an entry of `secrets`: 1 to {NAME_BYTES_MAX} of `a-z`, \
                  `0-9`, `-` and `_`"
             );
             faults.push(SpecFault::new(

@@ -5,13 +5,13 @@
 //! widest bounds; props are said once more, with the bounds that the check has, and a test compares
 //! what the two take.
 
-use super::shapes::{
+use serde_json::{Map, Value, json};
+use shapes::widget::{
     CODE_CHARS, FREE_TEXT_CHARS, INLINE_BYTES_MAX, LABEL_BYTES_MAX, MEDIA_TYPES, OPTIONS,
     PROMPT_BYTES_MAX, PROPS_BYTES_MAX, RATINGS, TEXT_CHARS_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES,
     approval_answer, choice_answer, code_answer, confirmation_answer, rating_answer,
     selection_answer, skipped, text_answer, upload_answer,
 };
-use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 
 /// The widgets that every client has.

@@ -23,14 +23,6 @@ fn fault(widget: &str, props: Value) -> String {
 }
 
 #[test]
-fn the_sdk_has_the_same_copy_of_the_widgets() {
-    assert_eq!(
-        include_str!("shapes.rs"),
-        include_str!("../../../../../sdk/src/client/shapes.rs")
-    );
-}
-
-#[test]
 fn a_choice_is_the_index_of_an_option() {
     let schema = answer(
         "multiple_choice",
@@ -136,7 +128,7 @@ fn an_upload_names_files_by_digest_or_has_small_ones_as_base64() {
 #[test]
 fn a_file_that_is_handed_over_may_be_as_large_as_one_that_is_asked_for() {
     assert_eq!(
-        super::shapes::UPLOAD_BYTES_MAX.unsigned_abs(),
+        shapes::widget::UPLOAD_BYTES_MAX.unsigned_abs(),
         crate::values::file::FILE_BYTES_MAX as u64
     );
 }

@@ -7,13 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::shapes::{INLINE_BYTES_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES};
 use crate::access::tool::ClientAction;
 use crate::values::digest::Digest;
 use crate::values::file::{self, File};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
+use shapes::widget::{INLINE_BYTES_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES};
 
 /// The widget.
 const WIDGET: &str = "file_upload";

@@ -55,7 +55,7 @@ fn code_that_was_replaced_is_told_before_the_start_and_after_it_until_pinned() {
         code: digest(code),
         version: None,
         grant: digest("grant"),
-        described: None,
+        described: digest("described"),
         replaces: replaces.map(digest),
         time: Timestamp(0),
     };

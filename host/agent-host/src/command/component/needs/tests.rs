@@ -336,7 +336,6 @@ fn many_paths_of_one_host_are_put_together() {
             &[],
             &Traffic {
                 hops: hops.collect(),
-                left_out: 0,
             },
         );
         let lines = needs.lines(&parsed(granted));

@@ -1,40 +1,37 @@
 //! The widgets that every client has: what each is shown, and the JSON Schema of what it answers.
 //!
-//! The host and the SDK have the same copy of this file, so that a test with the SDK finds out what
-//! the host would refuse. A test of the host compares the two. Props that are named nowhere here
-//! are the client's business and pass.
+//! Props that are named nowhere here are the client's business and pass.
 
+use crate::{NAME_BYTES_MAX, is_name};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 
-/// Bytes of a widget's name.
-const NAME_BYTES_MAX: usize = 64;
 /// Bytes of all props together.
-pub(crate) const PROPS_BYTES_MAX: usize = 256 << 10;
+pub const PROPS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of a prompt.
-pub(crate) const PROMPT_BYTES_MAX: usize = 8 << 10;
+pub const PROMPT_BYTES_MAX: usize = 8 << 10;
 /// Bytes of an option, a placeholder or a label.
-pub(crate) const LABEL_BYTES_MAX: usize = 2 << 10;
+pub const LABEL_BYTES_MAX: usize = 2 << 10;
 /// Options to choose from.
-pub(crate) const OPTIONS: RangeInclusive<usize> = 2..=100;
+pub const OPTIONS: RangeInclusive<usize> = 2..=100;
 /// Characters that an answer of text can be allowed at most.
-pub(crate) const TEXT_CHARS_MAX: i64 = 128 << 10;
+pub const TEXT_CHARS_MAX: i64 = 128 << 10;
 /// Characters of free text unless the props say otherwise.
-pub(crate) const FREE_TEXT_CHARS: i64 = 2_000;
+pub const FREE_TEXT_CHARS: i64 = 2_000;
 /// Characters of code unless the props say otherwise.
-pub(crate) const CODE_CHARS: i64 = 64 << 10;
+pub const CODE_CHARS: i64 = 64 << 10;
 /// Most steps from the lowest to the highest rating.
-pub(crate) const RATING_STEPS_MAX: i64 = 100;
+pub const RATING_STEPS_MAX: i64 = 100;
 /// The lowest and the highest rating that there can be.
-pub(crate) const RATINGS: RangeInclusive<i64> = -1_000_000..=1_000_000;
+pub const RATINGS: RangeInclusive<i64> = -1_000_000..=1_000_000;
 /// Media types that an upload may name.
-pub(crate) const MEDIA_TYPES: RangeInclusive<usize> = 1..=32;
+pub const MEDIA_TYPES: RangeInclusive<usize> = 1..=32;
 /// Bytes of an uploaded file.
-pub(crate) const UPLOAD_BYTES_MAX: i64 = 10 << 20;
+pub const UPLOAD_BYTES_MAX: i64 = 10 << 20;
 /// Bytes of a file that stands in the answer itself, as base64: an answer is at most 1 MiB of JSON.
-pub(crate) const INLINE_BYTES_MAX: i64 = 512 << 10;
+pub const INLINE_BYTES_MAX: i64 = 512 << 10;
 /// Files that one answer may be asked for.
-pub(crate) const UPLOAD_FILES: RangeInclusive<i64> = 1..=10;
+pub const UPLOAD_FILES: RangeInclusive<i64> = 1..=10;
 /// Characters of a file's name, and of its media type.
 const FILE_LABEL_CHARS_MAX: i64 = 255;
 
@@ -43,10 +40,8 @@ const FILE_LABEL_CHARS_MAX: i64 = 255;
 ///
 /// # Errors
 /// The widget's name or the first prop at fault, and what it has to be.
-pub(crate) fn check(widget: &str, props: &Value) -> Result<Option<Value>, String> {
-    let allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    if widget.is_empty() || widget.len() > NAME_BYTES_MAX || !widget.bytes().all(allowed) {
+pub fn check(widget: &str, props: &Value) -> Result<Option<Value>, String> {
+    if !is_name(widget, b"_-") {
         let shown: String = widget.chars().take(NAME_BYTES_MAX).collect();
         return Err(format!(
             "widget: 1 to {NAME_BYTES_MAX} of `a-z`, `0-9`, `_` and `-` are needed, this is \
@@ -86,7 +81,7 @@ pub(crate) fn check(widget: &str, props: &Value) -> Result<Option<Value>, String
 }
 
 /// The schema of an answer that may also be `{"skipped": true}`.
-pub(crate) fn or_skipped(mut answer: Value) -> Value {
+pub fn or_skipped(mut answer: Value) -> Value {
     let mut either = Map::new();
     // References within the schema start from its root, which is no longer where it was.
     for name in ["$defs", "definitions"] {
@@ -106,7 +101,7 @@ pub(crate) fn or_skipped(mut answer: Value) -> Value {
 }
 
 /// The schema of the answer that passes on a question.
-pub(crate) fn skipped() -> Value {
+pub fn skipped() -> Value {
     json!({
         "type": "object",
         "properties": { "skipped": { "const": true } },
@@ -121,7 +116,7 @@ fn multiple_choice(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// One of the options, by its index.
-pub(crate) fn choice_answer(last: i64) -> Value {
+pub fn choice_answer(last: i64) -> Value {
     let fields = json!({ "index": { "type": "integer", "minimum": 0, "maximum": last }, "selection": { "type": "string" } });
     object(&fields, &["index"])
 }
@@ -135,7 +130,7 @@ fn multi_select(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// So many of the options, by their indices.
-pub(crate) fn selection_answer(last: i64, count: RangeInclusive<i64>) -> Value {
+pub fn selection_answer(last: i64, count: RangeInclusive<i64>) -> Value {
     let index = json!({ "type": "integer", "minimum": 0, "maximum": last });
     let indices = json!({ "type": "array", "items": index, "uniqueItems": true, "minItems": count.start(), "maxItems": count.end() });
     let selections = json!({ "type": "array", "items": { "type": "string" } });
@@ -157,7 +152,7 @@ fn free_text(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// Words of so many characters.
-pub(crate) fn text_answer(chars: RangeInclusive<i64>) -> Value {
+pub fn text_answer(chars: RangeInclusive<i64>) -> Value {
     object(
         &json!({ "text": { "type": "string", "minLength": chars.start(), "maxLength": chars.end() } }),
         &["text"],
@@ -184,7 +179,7 @@ fn code_editor(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// Code of at most so many characters.
-pub(crate) fn code_answer(chars_max: i64) -> Value {
+pub fn code_answer(chars_max: i64) -> Value {
     let fields = json!({ "code": { "type": "string", "maxLength": chars_max }, "language": { "type": "string" } });
     object(&fields, &["code"])
 }
@@ -235,7 +230,7 @@ fn rating_scale(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// One of these ratings.
-pub(crate) fn rating_answer(ratings: RangeInclusive<i64>) -> Value {
+pub fn rating_answer(ratings: RangeInclusive<i64>) -> Value {
     object(
         &json!({ "rating": { "type": "integer", "minimum": ratings.start(), "maximum": ratings.end() } }),
         &["rating"],
@@ -250,7 +245,7 @@ fn confirmation(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// Yes or no.
-pub(crate) fn confirmation_answer() -> Value {
+pub fn confirmation_answer() -> Value {
     object(
         &json!({ "confirmed": { "type": "boolean" } }),
         &["confirmed"],
@@ -263,7 +258,7 @@ fn approval(props: &Props<'_>) -> Result<Value, String> {
 }
 
 /// The schema of an approval's answer.
-pub(crate) fn approval_answer() -> Value {
+pub fn approval_answer() -> Value {
     let fields = json!({ "approved": { "type": "boolean" }, "comment": { "type": "string", "maxLength": FREE_TEXT_CHARS } });
     object(&fields, &["approved"])
 }
@@ -312,7 +307,7 @@ fn file_upload(props: &Props<'_>) -> Result<Value, String> {
 /// The schema of an answer with files. Each file is one that was handed over before, by its digest,
 /// or a small one that stands in the answer. The host checks the size and the type of the former,
 /// which no schema can.
-pub(crate) fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&str>) -> Value {
+pub fn upload_answer(files_max: i64, bytes_max: i64, patterns: Option<&str>) -> Value {
     let mut media_type =
         json!({ "type": "string", "minLength": 1, "maxLength": FILE_LABEL_CHARS_MAX });
     if let (Some(patterns), Some(media_type)) = (patterns, media_type.as_object_mut()) {
