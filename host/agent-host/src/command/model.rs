@@ -16,7 +16,7 @@ const NAMES_MAX: usize = 10;
 /// Runs the command.
 pub(super) async fn run(client: &Client, what: Model) -> Result<Answer, Failure> {
     Ok(match what {
-        Model::List => listed(client.get("/api/models").await?),
+        Model::List => listed(&client.get("/api/models").await?),
         Model::Check => {
             let models = client.get("/api/models?refresh=true").await?;
             let lines = check_lines(&models);
@@ -32,7 +32,7 @@ pub(super) async fn run(client: &Client, what: Model) -> Result<Answer, Failure>
     })
 }
 
-fn listed(models: Value) -> Answer {
+fn listed(models: &Value) -> Answer {
     let row = |model: &Value| {
         let cells = [
             "{/alias}",
@@ -42,7 +42,7 @@ fn listed(models: Value) -> Answer {
         Row::of(model, &cells, &[])
             .cell(price(model))
             .cell(in_list(model))
-            .cell(state_of(model, &models))
+            .cell(state_of(model, models))
             .notes(model, &["{?/is_default}(default)"])
     };
     let nothing = "there are no models: add one under `models` in the configuration";
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn models_are_told_a_line_each_with_price_list_and_state_of_model_or_provider() {
         assert_eq!(
-            listed(document()).lines,
+            listed(&document()).lines,
             [
                 "main   p/m-1  window 9  price 0.25 in, 0.025 cached, 2 out  listed      \
                  up (call at T)           (default)",

@@ -116,8 +116,9 @@ pub(crate) fn written(id: Option<&str>, frame: &impl Serialize) -> String {
     if let Some(id) = id {
         let _ = writeln!(text, "id: {id}");
     }
-    let name = frame["event"].as_str().unwrap_or_default();
-    let _ = write!(text, "event: {name}\ndata: {}\n\n", frame["data"]);
+    let part = |key: &str| frame.get(key).unwrap_or(&serde_json::Value::Null);
+    let name = part("event").as_str().unwrap_or_default();
+    let _ = write!(text, "event: {name}\ndata: {}\n\n", part("data"));
     text
 }
 

@@ -18,6 +18,10 @@ use serde_json::Value;
 
 /// A frame. Its name on the stream is that of its variant.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a frame is written as it is made: a box would be an allocation for nothing"
+)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 pub(crate) enum SessionFrame<'a> {
     /// Comes first: what is followed, as it is now.

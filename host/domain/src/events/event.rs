@@ -75,10 +75,6 @@ use serde::{Deserialize, Serialize};
 
 /// An event's type and payload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an accepted input is the largest and among the most frequent: in a box, each would cost an allocation"
-)]
 #[serde(tag = "type", content = "data")]
 pub enum Event {
     /// An agent exists, at a path.

@@ -100,7 +100,7 @@ async fn what_a_component_returns_beyond_its_limits_is_refused_whole() {
     for harm in harms {
         scene.run(harm).await;
         let run = failed(&scene, harm, 1).await;
-        assert_eq!(run["messages"], json!([]), "{harm}: {run}");
+        assert_eq!(run["state"], "waiting", "{harm}: {run}");
         let error = run["error"].as_str().unwrap_or_default();
         assert!(!error.is_empty(), "{harm}: {run}");
         assert_eq!(scene.told(harm).await, [] as [Value; 0], "{harm}");

@@ -235,7 +235,8 @@ impl Scene {
         let messages = runs
             .iter()
             .rev()
-            .flat_map(|run| run["messages"].as_array().unwrap());
+            .filter_map(|run| run["messages"].as_array())
+            .flatten();
         let paths = messages.filter_map(|message| {
             let agent = message["agent_id"].as_str()?;
             let session = message["session_id"].as_str()?;

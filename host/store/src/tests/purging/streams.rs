@@ -142,23 +142,3 @@ async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
     }
     is_sound(&sample).await;
 }
-
-#[tokio::test]
-async fn a_stream_that_an_older_version_noted_is_folded_by_whichever_purge_is_next() {
-    let sample = with_answer(&[2]).await;
-    let store = &sample.store;
-    erased(&sample, 1).await;
-    let connection = Connection::open(sample.database()).unwrap();
-    let noted = "UPDATE meta SET value = 'due' WHERE name GLOB 'fold/*'";
-    assert_eq!(connection.execute(noted, []).unwrap(), 1);
-
-    let other = Stream::Session(session(2));
-    sample.append(other, vec![deleted(2)]).await;
-    begun(store, 2).await;
-    finished(store, 2).await;
-    let text = "SELECT count(*) FROM meta WHERE name GLOB 'fold/*'";
-    let left: i64 = connection.query_row(text, [], |row| row.get(0)).unwrap();
-    assert_eq!(left, 0);
-    finished(store, 1).await;
-    is_sound(&sample).await;
-}
