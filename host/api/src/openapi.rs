@@ -3,6 +3,7 @@
 pub(crate) mod free;
 mod headers;
 mod session_config;
+mod sums;
 mod widgets;
 
 pub(crate) use headers::announce_deprecation;
@@ -145,13 +146,14 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     describe_configs(document);
 }
 
-/// Returns a description as JSON, with what no route and no type says: the widgets, and the objects
-/// that may have any fields.
+/// Returns a description as JSON, with what no route and no type says: the widgets, the objects
+/// that may have any fields, and names for the alternatives of sums.
 pub(crate) fn to_json(document: &utoipa::openapi::OpenApi) -> Value {
     // The document is made of text, numbers and lists: it always has a JSON form.
     let mut description = serde_json::to_value(document).unwrap_or_default();
     widgets::add(&mut description);
     free::add(&mut description);
+    sums::name_alternatives(&mut description);
     description
 }
 

@@ -294,10 +294,8 @@ pub(crate) fn readable(connection: &Connection, path: &Path) -> Result<(), OpenE
             path: path.to_owned(),
         });
     }
-    let (found, known) = (
-        schema::version(connection).map_err(failed)?,
-        schema::newest(),
-    );
+    let found = schema::version(connection).map_err(failed)?;
+    let known = schema::newest();
     if found > known {
         return Err(OpenError::Newer { found, known });
     }

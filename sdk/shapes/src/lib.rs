@@ -1,5 +1,5 @@
-//! What the host and the SDK both check, so that a test with the SDK finds out what the host would
-//! refuse: the widgets that every client has, names, and the limits of what a plugin returns.
+//! Rules that the host and the SDK both check, so that a test with the SDK finds out what the host
+//! would refuse: the widgets that every client has, names, and the limits of what a plugin returns.
 
 pub mod limits;
 pub mod widget;

@@ -16,7 +16,8 @@ from agent_host_client.api.sessions import (
     send_message,
 )
 from agent_host_client.models import (
-    Accepted,
+    AcceptedAccepted,
+    AcceptedEnded,
     Agent,
     AgentKind,
     AgentList,
@@ -24,7 +25,7 @@ from agent_host_client.models import (
     ConfirmationAnswer,
     ConfirmationPendingAction,
     EventList,
-    MessageOutcome,
+    EventSessionOpenedV1,
     NewAgent,
     NewMessage,
     NewSession,
@@ -34,6 +35,7 @@ from agent_host_client.models import (
     Session,
     SessionList,
     SessionStatus,
+    TurnEnd,
 )
 
 client = AuthenticatedClient(base_url=os.environ["HOST_URL"], token=os.environ["HOST_TOKEN"])
@@ -63,17 +65,17 @@ sessions = taken(list_sessions.sync(path, client=client), SessionList)
 assert [it.id for it in sessions.sessions] == [session.id]
 
 
-def say(steps, **options):
+def say(steps, kind, **options):
     body = NewMessage(content=json.dumps({"steps": steps}), priority=Priority.HIGH)
     answer = send_message.sync(path, session.id, client=client, body=body, **options)
-    return taken(answer, Accepted)
+    return taken(answer, kind)
 
 
-said = say([{"reply": "Hello, client."}], wait_s=60, idempotency_key="one")
-assert said.outcome == MessageOutcome.REPLIED
+said = say([{"reply": "Hello, client."}], AcceptedEnded, wait_s=60, idempotency_key="one")
+assert said.outcome == TurnEnd.REPLIED
 assert said.reply.text == "Hello, client."
 
-say([{"start": [{"key": "q", "client": "confirmation"}]}, {"reply": "Thanks."}])
+say([{"start": [{"key": "q", "client": "confirmation"}]}, {"reply": "Thanks."}], AcceptedAccepted)
 for _ in range(3_000):
     seen = taken(get_session.sync(path, session.id, client=client), Session)
     asked = seen.ui_state.active_widget
@@ -85,8 +87,8 @@ body = ClientActionAnswer(call_id=asked.tool_call_id, response=ConfirmationAnswe
 taken(answer_client_action.sync(path, client=client, body=body), Responded)
 
 page = taken(list_events.sync(client=client, limit=1_000), EventList)
-opened = [it for it in page.events if it.type_ == "session.opened.v1"]
-assert opened[-1].data.additional_properties["session_id"] == str(session.id)
+opened = [it for it in page.events if isinstance(it, EventSessionOpenedV1)]
+assert opened[-1].data.session_id == session.id
 
 refused = get_agent.sync("/nobody/agent/none", client=client)
 assert isinstance(refused, Problem) and refused.code == "AGENT_NOT_FOUND", refused

@@ -67,6 +67,7 @@ const accepted = taken(
         body: { content: JSON.stringify({ steps: [{ reply: "Hello, client." }] }) },
     }),
 );
+assert(accepted.state === "ended", accepted.state);
 assert.equal(accepted.outcome, "replied");
 assert.equal(accepted.reply?.text, "Hello, client.");
 assert.equal(accepted.reply?.role, "assistant");
@@ -102,7 +103,8 @@ taken(
 
 const page = taken(await client.GET("/api/events", { params: { query: { limit: 1_000 } } }));
 const event = page.events.find((it) => it.type === "session.opened.v1");
-assert.equal(event?.data?.["session_id"], session.id);
+assert(event?.type === "session.opened.v1" && "data" in event);
+assert.equal(event.data.session_id, session.id);
 
 const refused = await client.GET("/api/agents/{id}", {
     params: { path: { id: "/nobody/agent/none" } },

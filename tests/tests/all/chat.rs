@@ -354,7 +354,7 @@ async fn a_running_host_is_told_by_status_and_doctor() {
     assert_eq!(status["sessions"]["open"], 1, "{status}");
     assert_eq!(status["inputs"]["waiting"], 0, "{status}");
     let lines = text(&folder.run(&["status"]).await.stdout);
-    assert!(lines.contains("sessions   1 open"), "{lines}");
+    assert!(lines.contains("sessions    1 open"), "{lines}");
     // It compiles every component.
     let doctor = |arguments: &[&str]| {
         let arguments = [&["doctor"][..], arguments].concat();

@@ -68,6 +68,22 @@ fn schema(document: &Value, reference: &Value) -> Value {
     json!({ "$ref": reference["$ref"], "components": document["components"] })
 }
 
+/// The fields that a schema has in any of its alternatives.
+fn fields(document: &Value, schema: &Value) -> BTreeSet<String> {
+    let own = schema["properties"].as_object().into_iter().flatten();
+    let mut all: BTreeSet<String> = own.map(|(name, _)| name.clone()).collect();
+    let parts = ["allOf", "anyOf", "oneOf"].map(|key| schema[key].as_array());
+    let parts = parts.into_iter().flatten().flatten();
+    let reference = schema["$ref"].as_str();
+    let referred = reference.and_then(|it| document.pointer(it.strip_prefix('#')?));
+    all.extend(
+        parts
+            .chain(referred)
+            .flat_map(|part| fields(document, part)),
+    );
+    all
+}
+
 /// Returns the parts of a frame that its description does not have, or has otherwise.
 fn undescribed(document: &Value, view: &str, frame: &Frame) -> Vec<String> {
     let events = &document["paths"]["/api/agents/{id}/stream"]["get"]["x-events"][view];
@@ -81,24 +97,9 @@ fn undescribed(document: &Value, view: &str, frame: &Frame) -> Vec<String> {
         .iter_errors(&frame.data)
         .map(|error| format!("{}: {error}: {}", frame.event, frame.data))
         .collect();
-    let pointer = reference["$ref"]
-        .as_str()
-        .unwrap()
-        .strip_prefix('#')
-        .unwrap();
-    // A question is one of several; all have the same fields.
-    let described = document.pointer(pointer).unwrap();
-    let first = described["anyOf"][0]["$ref"].as_str();
-    let pointer = first.map_or(pointer, |first| first.strip_prefix('#').unwrap());
-    let properties = document.pointer(pointer).unwrap()["properties"]
-        .as_object()
-        .unwrap();
-    let unknown = frame
-        .data
-        .as_object()
-        .unwrap()
-        .keys()
-        .filter(|name| !properties.contains_key(*name));
+    let known = fields(document, reference);
+    let names = frame.data.as_object().unwrap().keys();
+    let unknown = names.filter(|name| !known.contains(*name));
     found.extend(
         unknown.map(|name| format!("{}: `{name}` is not described: {}", frame.event, frame.data)),
     );

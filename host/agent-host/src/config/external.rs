@@ -225,16 +225,6 @@ mod tests {
                 json!([agent(
                     "a",
                     &json!({ "external": {
-                    "inputUrl": "https://peer.example/in", "secret": "peer", "retries": 21,
-                } })
-                )]),
-                "a.external.retries",
-                "from 0 to 20",
-            ),
-            (
-                json!([agent(
-                    "a",
-                    &json!({ "external": {
                     "inputUrl": "https://peer.example/in", "secret": "peer",
                     "callbackBase": "https://h.example/?x",
                 } })

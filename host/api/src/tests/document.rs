@@ -34,19 +34,21 @@ const VERBS: [(&str, &[&str]); 5] = [
 ];
 
 /// Fields with text whose names end as ids and times do, and that have no form.
-const OTHER_IDS: [&str; 14] = [
-    "Arrival.service_id",
+const OTHER_IDS: [&str; 16] = [
     "Criterion.id",
     "ItemRecorded.item_id",
     "LegacyItem.id",
     "NewAgent.id",
+    "OccasionWebhook.delivery_id",
     "PurgeRequest.agent_id",
     "SessionItem.id",
     "SnapshotMessage.tool_call_id",
+    "VisitorAnswer.id",
     "VisitorMessage.id",
     "app_id",
     "message_id",
     "model_id",
+    "service_id",
     "target_id",
     "visitor_id",
 ];

@@ -69,6 +69,7 @@ pub(crate) enum EventContent {
     /// The whole data.
     Whole(Box<EventData>),
     /// The data was erased.
+    #[schema(title = "Erased")]
     Erased {
         /// Its CloudEvents type, such as `run.stepped.v1`.
         r#type: String,
@@ -132,7 +133,7 @@ use public;
 
 /// Lists all events with their types. One that is missing here or in the tables does not compile.
 macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident = $type:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident = $type:tt,)*) => {
         /// The data of an event, by its CloudEvents type.
         #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
         #[serde(tag = "type", content = "data")]
@@ -220,7 +221,7 @@ events! {
     /// Turns of a session were handed to its memory agent. No later reading begins before them.
     MemoryRead = "session.memory.read.v1",
     /// A structured session's item went on record.
-    ItemRecorded = "session.item.recorded.v2",
+    ItemRecorded = "session.item.recorded.v1",
     /// A client kept what is filled in so far in the widget of an open question.
     UiSaved = "session.ui.saved.v1",
     /// A client handed over a file.

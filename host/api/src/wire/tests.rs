@@ -3,6 +3,7 @@
 use broker::{Frame, Show};
 use domain::basis::{Basis, LimitsLeft};
 use domain::budget::Amount;
+use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{self, Recorded, Subject};
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -352,16 +353,15 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
 fn a_run_that_started_shows_its_hints_and_the_settings_of_its_replies() {
     let id = |number| Uuid::from_u128(number).to_string();
     let started = |more: Value| {
-        let mut run = json!({
-            "run": run(), "session": id(2), "agent": id(1), "definition": "assistant",
-            "session_type": "chat", "component": secret_digest(), "base": null, "base_message": 0,
-            "revision": 0, "session_state": secret_digest(), "claimed": [],
-            "limits": {
-                "stepsMax": 50, "toolCallsMax": 100, "tokensMax": 1_000_000,
-                "activeMsMax": 600_000, "openOperationsMax": 64,
-            },
-            "deadline": null, "reply_to": null, "depth": 0, "model": null, "time": 1,
-        });
+        let run = event::RunStarted::of(
+            run(),
+            SessionId(Uuid::nil()),
+            AgentId(Uuid::nil()),
+            DefinitionId("assistant".to_owned()),
+            secret_digest(),
+            Timestamp(1),
+        );
+        let mut run = serde_json::to_value(run).unwrap();
         let more = more.as_object().unwrap().clone();
         run.as_object_mut().unwrap().extend(more);
         let event = json!({ "type": "run.started.v1", "data": run });

@@ -298,11 +298,8 @@ impl SessionContext {
         sent.push(scope.delivery(begun, input, piece));
         let reserved = budget.reserved(left);
         scope.left.subtract(reserved);
-        if admitted.queued {
-            scope.queued += 1;
-        } else {
-            scope.handed += 1;
-        }
+        scope.queued += u64::from(admitted.queued);
+        scope.handed += u64::from(!admitted.queued);
         let Some((message, deadline)) = waits.answer(scope.now, deadline) else {
             // Nobody will hear what it used either: it is charged its reserve.
             let performer = Performer::Detached {

@@ -354,6 +354,7 @@ async fn hand_over(host: &Host, session: SessionId, reply_to: ReplyTo) {
     let time = host.broker.core.now();
     let source = json!({
         "kind": "dispatch", "reply_to": reply_to, "from": "puppet", "deadline": null, "depth": 1,
+        "hops": 0, "priority": "normal",
     });
     let accepted = InputAccepted {
         user_id: UserId::local(),

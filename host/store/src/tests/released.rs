@@ -14,7 +14,7 @@ use crate::schema::{self, FIRST, migrate_by};
 use crate::sql::Connection;
 use crate::{Commit, Expected, OpenError, Store};
 use domain::digest::{Digest, Salt};
-use domain::event::{Event, NewEvent, Subject, kinds};
+use domain::event::{Event, NewEvent, Recorded, Subject, kinds};
 use domain::id::{EventId, Stream};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -249,7 +249,10 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
             .events(0, crate::EventFilter::default(), 1_000)
             .await
             .unwrap();
-        assert!(every.iter().all(|event| event.event.is_some()), "{version}");
+        // The story removes a definition, and with it the words of the event that made it.
+        let erased = |kind: &str| kind == "user.definition.made.v1";
+        let is_read = |event: &Recorded| event.event.is_some() || erased(&event.kind);
+        assert!(every.iter().all(is_read), "{version}");
         // It goes on from there.
         store
             .commit(commit(Stream::Run(run(1)), vec![noise(1)]))

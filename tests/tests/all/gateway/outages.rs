@@ -55,7 +55,7 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
     }
     let told = folder.run(&["status"]).await;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("down       provider local since "), "{told}");
+    assert!(told.contains("down        provider local since "), "{told}");
     let told = Folder::run_within(PATIENCE * 4, folder.program(&["doctor"])).await;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let down = "warn  models         down: provider local since ";

@@ -21,7 +21,7 @@ async fn a_trigger_is_listed_run_paused_and_looked_back_at_from_the_command_line
     let scene = scene().await;
     let listed = said(&scene, &["trigger", "list"]).await;
     assert!(listed.starts_with("yearly "), "{listed}");
-    assert!(listed.contains(" schedule   active "), "{listed}");
+    assert!(listed.contains("  schedule  active  "), "{listed}");
     let ran = said(&scene, &["trigger", "run", "yearly"]).await;
     assert!(
         ran.starts_with("yearly is fired; the occasion is "),

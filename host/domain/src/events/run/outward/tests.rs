@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::access::tool::EffectClass;
-use crate::events::event::InputAccepted;
+use crate::agents::definition::DefinitionId;
+use crate::events::event::{InputAccepted, RunStarted};
 use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
 use crate::values::digest::{Digest, Salt};
-use crate::values::id::{OccasionId, RunId, TurnId};
+use crate::values::id::{AgentId, OccasionId, RunId, SessionId, TurnId};
 use crate::work::approval::{Approval, Exact};
 use crate::work::basis::{Basis, LimitsLeft};
 use crate::work::budget::Amount;
@@ -20,20 +21,17 @@ use uuid::Uuid;
 const NOW: Timestamp = Timestamp(1_000);
 
 fn run() -> Run {
-    let started = json!({ "type": "run.started.v1", "data": {
-        "run": Uuid::from_u128(1), "session": Uuid::from_u128(2), "agent": Uuid::from_u128(3),
-        "definition": "assistant", "session_type": "chat", "component": Digest::of(b"component"),
-        "base": null, "base_message": 4, "revision": 0, "session_state": Digest::of(b"null"),
-        "claimed": [], "limits": {
-            "stepsMax": 50, "toolCallsMax": 100, "tokensMax": 1_000_000, "activeMsMax": 600_000,
-            "openOperationsMax": 64,
-        },
-        "deadline": null, "reply_to": null, "depth": 0, "model": null, "time": NOW,
-    } });
-    let Event::RunStarted(started) = serde_json::from_value(started).unwrap() else {
-        panic!("another event")
-    };
-    Run::begin(*started)
+    Run::begin(RunStarted {
+        base_message: 4,
+        ..RunStarted::of(
+            RunId(Uuid::from_u128(1)),
+            SessionId(Uuid::from_u128(2)),
+            AgentId(Uuid::from_u128(3)),
+            DefinitionId("assistant".to_owned()),
+            Digest::of(b"component"),
+            NOW,
+        )
+    })
 }
 
 fn stepped(decision: Decision) -> RunStepped {
@@ -131,13 +129,13 @@ fn triggered(chat: Option<&str>, quiet: Option<Quiet>) -> Source {
 }
 
 fn reminder() -> Source {
-    serde_json::from_value(json!({ "kind": "reminder", "due": 1 })).unwrap()
+    serde_json::from_value(json!({ "kind": "reminder", "due": 1, "depth": 0 })).unwrap()
 }
 
 fn handed_over(reply_to: Option<ReplyTo>) -> Source {
     let dispatch = json!({
         "kind": "dispatch", "reply_to": reply_to, "from": "/alice/agent/a", "deadline": null,
-        "depth": 1,
+        "depth": 1, "hops": 0, "priority": "normal",
     });
     serde_json::from_value(dispatch).unwrap()
 }
