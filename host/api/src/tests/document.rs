@@ -34,7 +34,7 @@ const VERBS: [(&str, &[&str]); 5] = [
 ];
 
 /// Fields with text whose names end as ids and times do, and that have no form.
-const OTHER_IDS: [&str; 16] = [
+const OTHER_IDS: [&str; 17] = [
     "Criterion.id",
     "ItemRecorded.item_id",
     "LegacyItem.id",
@@ -46,6 +46,7 @@ const OTHER_IDS: [&str; 16] = [
     "VisitorAnswer.id",
     "VisitorMessage.id",
     "app_id",
+    "event_id",
     "message_id",
     "model_id",
     "service_id",
