@@ -28,13 +28,13 @@ pub(super) fn name_alternatives(description: &mut Value) {
             continue;
         };
         schemas.extend(common.map(|common| (fields_of(name), common)));
-        let sum = named(name, alternatives, &mut schemas);
+        let mut sum = named(name, alternatives, &mut schemas);
+        put(&mut sum, "description", schema.get("description").cloned());
         schemas.insert(name.clone(), sum);
-        if let Some(sum) = schemas.get_mut(name) {
-            sum["description"] = schema["description"].clone();
-        }
     }
-    description["components"]["schemas"] = schemas.into();
+    if let Some(described) = description.pointer_mut(POINTER) {
+        *described = schemas.into();
+    }
     drop_unused(description, parts);
 }
 
@@ -51,7 +51,7 @@ fn drop_unused(description: &mut Value, parts: BTreeSet<String>) {
             continue;
         };
         let dropped = schemas.remove(&part).unwrap_or_default();
-        let alternatives = dropped["oneOf"].as_array().into_iter().flatten();
+        let alternatives = list(&dropped, "oneOf").into_iter().flatten();
         left.extend(alternatives.filter_map(referred).map(str::to_owned));
     }
 }
@@ -77,7 +77,8 @@ fn named(sum: &str, alternatives: Vec<Value>, schemas: &mut Map<String, Value>) 
     }
     let mut sum = json!({ "oneOf": references });
     if let (Some(Some(field)), 1) = (fields.first(), fields.len()) {
-        sum["discriminator"] = json!({ "propertyName": field, "mapping": mapping });
+        let discriminator = json!({ "propertyName": field, "mapping": mapping });
+        put(&mut sum, "discriminator", Some(discriminator));
     }
     sum
 }
@@ -90,7 +91,7 @@ fn of_record(
     record: &Value,
     parts: &mut BTreeSet<String>,
 ) -> Option<(Vec<Value>, Option<Value>)> {
-    let mut members = record["allOf"].as_array()?.clone();
+    let mut members = list(record, "allOf")?.clone();
     let (at, inner) = members.iter().enumerate().find_map(|(at, member)| {
         let part = referred(member)?;
         let inner = of_sum(schemas, schemas.get(part)?, parts)?;
@@ -100,14 +101,12 @@ fn of_record(
     members.remove(at);
     let common = json!({ "$ref": format!("{SCHEMAS}{}", fields_of(name)) });
     let complete = |alternative: Value| {
-        let own = alternative["allOf"].as_array().cloned();
+        let own = list(&alternative, "allOf").cloned();
         let mut all = own.unwrap_or_else(|| vec![alternative.clone()]);
         all.push(common.clone());
         let mut whole = json!({ "allOf": all });
         for key in ["title", "description"] {
-            if let Some(said) = alternative.get(key) {
-                whole[key] = said.clone();
-            }
+            put(&mut whole, key, alternative.get(key).cloned());
         }
         whole
     };
@@ -117,6 +116,17 @@ fn of_record(
         _ => json!({ "allOf": members }),
     };
     Some((alternatives, Some(rest)))
+}
+
+fn list<'a>(schema: &'a Value, key: &str) -> Option<&'a Vec<Value>> {
+    schema.get(key)?.as_array()
+}
+
+/// Adds a keyword to a schema, where there is a value for it.
+fn put(schema: &mut Value, key: &str, value: Option<Value>) {
+    if let (Some(schema), Some(value)) = (schema.as_object_mut(), value) {
+        schema.insert(key.to_owned(), value);
+    }
 }
 
 /// Returns the name of the schema of the fields that a record has whatever its sum is.
@@ -132,7 +142,7 @@ fn of_sum(
     parts: &mut BTreeSet<String>,
 ) -> Option<Vec<Value>> {
     let mut all = Vec::new();
-    for alternative in schema["oneOf"].as_array()? {
+    for alternative in list(schema, "oneOf")? {
         match referred(alternative) {
             Some(name) => {
                 all.extend(of_sum(schemas, schemas.get(name)?, parts)?);
@@ -163,7 +173,7 @@ fn tag(alternative: &Value) -> Option<(String, String)> {
         };
         Some((field.clone(), value.as_str()?.to_owned()))
     });
-    let mut parts = alternative["allOf"].as_array().into_iter().flatten();
+    let mut parts = list(alternative, "allOf").into_iter().flatten();
     told.next().or_else(|| parts.find_map(tag))
 }
 
