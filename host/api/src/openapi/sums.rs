@@ -8,8 +8,9 @@
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The path of the schemas in a description, as references to them begin.
+/// The schemas of a description, as references to them begin.
 const SCHEMAS: &str = "#/components/schemas/";
+/// The same, as a JSON pointer.
 const POINTER: &str = "/components/schemas";
 
 /// Brings all sums of a description into that form.
@@ -72,8 +73,9 @@ fn named(sum: &str, alternatives: Vec<Value>, schemas: &mut Map<String, Value>) 
         let reference = format!("{SCHEMAS}{name}");
         references.push(json!({ "$ref": reference }));
         fields.insert(told.as_ref().map(|(field, _)| field.clone()));
-        mapping.extend(told.map(|(_, value)| (value, reference.into())));
-        schemas.insert(name, alternative);
+        mapping.extend(told.map(|(_, value)| (value, reference.clone().into())));
+        let other = schemas.insert(name, alternative);
+        debug_assert!(other.is_none(), "{reference} is two schemas");
     }
     let mut sum = json!({ "oneOf": references });
     if let (Some(Some(field)), 1) = (fields.first(), fields.len()) {
@@ -187,4 +189,73 @@ fn in_camel_case(tag: &str) -> String {
             first.into_iter().chain(letters)
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the schemas of a description that has these.
+    fn named(schemas: &Value) -> Value {
+        let mut description = json!({ "components": { "schemas": schemas } });
+        name_alternatives(&mut description);
+        description["components"]["schemas"].take()
+    }
+
+    fn tagged(state: &str) -> Value {
+        json!({ "type": "object", "properties": { "state": { "type": "string", "enum": [state] } } })
+    }
+
+    fn reference(name: &str) -> Value {
+        json!({ "$ref": format!("{SCHEMAS}{name}") })
+    }
+
+    #[test]
+    fn an_alternative_has_a_schema_of_its_own_and_its_sum_a_discriminator() {
+        let sum =
+            json!({ "description": "A run.", "oneOf": [tagged("done"), tagged("timed-out")] });
+        let schemas = named(&json!({ "Run": sum }));
+        let mapping = json!({
+            "done": format!("{SCHEMAS}RunDone"), "timed-out": format!("{SCHEMAS}RunTimedOut"),
+        });
+        let expected = json!({
+            "Run": {
+                "description": "A run.",
+                "oneOf": [reference("RunDone"), reference("RunTimedOut")],
+                "discriminator": { "propertyName": "state", "mapping": mapping },
+            },
+            "RunDone": tagged("done"),
+            "RunTimedOut": tagged("timed-out"),
+        });
+        assert_eq!(schemas, expected);
+    }
+
+    #[test]
+    fn a_record_with_a_sum_in_it_becomes_a_sum_of_records() {
+        let erased = json!({ "type": "object", "title": "Erased" });
+        let rest = json!({ "type": "object", "properties": { "id": {} } });
+        let schemas = named(&json!({
+            "Data": { "oneOf": [tagged("made")] },
+            "Content": { "oneOf": [reference("Data"), erased] },
+            "Event": { "allOf": [reference("Content"), rest] },
+        }));
+        let expected = json!({
+            "Event": { "oneOf": [reference("EventMade"), reference("EventErased")] },
+            "EventMade": { "allOf": [tagged("made"), reference("EventFields")] },
+            "EventErased": { "allOf": [erased, reference("EventFields")] },
+            "EventFields": rest,
+        });
+        assert_eq!(schemas, expected);
+    }
+
+    #[test]
+    fn what_is_no_sum_of_objects_stays() {
+        let schemas = json!({
+            "Content": { "oneOf": [{ "type": "string" }, tagged("made")] },
+            "Maybe": { "oneOf": [reference("Plain"), { "type": "null" }] },
+            "Plain": { "allOf": [reference("Other"), tagged("made")] },
+            "Other": { "type": "object" },
+        });
+        assert_eq!(named(&schemas), schemas);
+    }
 }

@@ -6,7 +6,7 @@
 //! layout if there is none, and notes what follows from the events anew; it never changes a file, a
 //! count or a hash, but for those of the baseline while that is not fixed.
 //!
-//! How a database gets from one layout to the next is tested with a made-up one.
+//! The way of a database from one layout to the next is tested with a made-up layout.
 
 use super::projections::everything;
 use super::sample::{NOON, Sample, begin, commit, noise, open, options, run, session, take_turn};
@@ -140,7 +140,7 @@ fn unpacked(file: &Path) -> tempfile::TempDir {
     dir
 }
 
-/// What is noted of the database of a data folder.
+/// The note of the database of a data folder.
 async fn noted(dir: &Path) -> Value {
     let store = open(dir);
     let verified = store.verify().await.unwrap();

@@ -71,7 +71,7 @@ pub enum Source {
         /// Permissions of all turns that hand it over, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message.
+        /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
     },
@@ -92,7 +92,7 @@ pub enum Source {
         /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message.
+        /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
         /// Time by which the work is to be done that this reply comes of.
@@ -117,7 +117,7 @@ pub enum Source {
         /// Permissions of all turns that handed that run its work, by personas, roles and paths.
         #[serde(default, skip_serializing_if = "Permissions::are_all")]
         permissions: Permissions,
-        /// Accounts shared by all work that came of the same message.
+        /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
         /// Time by which the work is to be done that this reminder comes of.

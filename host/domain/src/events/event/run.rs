@@ -71,7 +71,7 @@ pub struct RunStarted {
     pub overflow: Option<OverflowNotice>,
     /// The limits of the run.
     pub limits: TurnLimits,
-    /// The accounts it shares with all work that came of the same message. None when a message
+    /// The accounts it shares with all work that follows from one message. None when a message
     /// began it ([`RunStarted::accounts`]).
     #[serde(default, skip_serializing_if = "Accounts::is_empty")]
     pub accounts: Accounts,
