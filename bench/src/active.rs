@@ -107,7 +107,7 @@ async fn begin(host: &Host, opened: &Opened, number: usize) -> anyhow::Result<St
     ensure!(made.status == 201, "no agent was made: {}", made.body);
     let sessions = format!("/api/agents/{}/sessions", made.text("id"));
     let session = host.post(&sessions, &json!({})).await?;
-    let chat = format!("{sessions}/{}", session.text("id"));
+    let chat = format!("{sessions}/{}", session.text("session_id"));
     let words = json!({ "content": opened.ending });
     let said = host
         .post(&format!("{chat}/messages?wait_s=60"), &words)

@@ -141,7 +141,7 @@ impl Watched {
             .post("/api/agents/assistant/sessions", &json!({}))
             .await?;
         let agent = format!("/api/agents/{}", opened.text("agent_id"));
-        let id = opened.text("id");
+        let id = opened.text("session_id");
         let frames = host
             .follow(&format!("{agent}/stream?session={id}"), None)
             .await;

@@ -100,7 +100,7 @@ async fn busy(host: &Host) -> anyhow::Result<Vec<String>> {
     let mut sessions = Vec::with_capacity(CALLERS);
     for _ in 0..CALLERS {
         let opened = host.post("/api/agents/puppet/sessions", &json!({})).await?;
-        let id = opened.text("id");
+        let id = opened.text("session_id");
         let agent = opened.text("agent_id");
         let said = format!("/api/agents/{agent}/sessions/{id}/messages");
         let said = host.post(&said, &asks).await?;

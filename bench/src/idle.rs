@@ -160,7 +160,7 @@ async fn talk_once(host: &Host) -> anyhow::Result<()> {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     let said = host
         .post(

@@ -273,7 +273,7 @@ impl World {
                         .await
                         .expect("the session");
                     if let Some(asking) = view.asking.into_iter().next() {
-                        return asking;
+                        return (asking.tool_call_id, asking.action);
                     }
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }

@@ -49,7 +49,6 @@ pub(crate) use frame::{CodedSchema, LogFrame, log_frame, written};
 pub(crate) use key::{KeyView, key};
 pub(crate) use message::{MessageView, message};
 pub(crate) use note::{NoteView, note};
-pub(crate) use operation::{ClientActionView, client_action};
 pub(crate) use path::{ConnectorView, PathView, connector, path};
 pub(crate) use quarantine::{QuarantinedView, quarantined};
 pub(crate) use queue::{
@@ -57,7 +56,7 @@ pub(crate) use queue::{
 };
 pub(crate) use session::{
     ControlMode, ItemView, PastSessionView, PendingActionView, SessionPhase, UiStateView,
-    control_mode, item, past_session, pending_actions, status, status_or_expired, ui_state,
+    control_mode, items, past_session, pending_action, pending_actions, phase, ui_state,
 };
 pub(crate) use session_event::{ephemeral_frame, message_accepted, session_frames};
 pub(crate) use session_frame::{Repeatable, SessionFrame};

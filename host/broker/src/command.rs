@@ -136,13 +136,14 @@ pub use turn_report::{CallReport, TurnFailure, TurnReport};
 use crate::quarantine::Quarantined;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
+use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
 use domain::path::AgentConfig;
 use domain::queue::{QueueOverride, WaitKind};
 use domain::role::AgentRole;
-use domain::session::ActiveSession;
+use domain::session::{ActiveSession, PendingAction};
 use domain::user::UserId;
 use serde_json::Value;
 use store::{AgentRow, SessionRow};
@@ -377,8 +378,10 @@ pub struct SessionView {
     pub quarantined: Option<Quarantined>,
     /// Its open operations.
     pub open: Vec<Operation>,
-    /// The questions that wait for the user, with the ids to answer under.
-    pub asking: Vec<(OperationId, domain::tool::ClientAction)>,
+    /// The questions that wait for the user, in the order in which they were asked.
+    pub asking: Vec<PendingAction>,
+    /// What was asked and answered in it: the first 200 items.
+    pub items: Vec<Recorded>,
     /// The messages of its thread that were asked for, including those of the open run.
     pub messages: Vec<Message>,
 }
@@ -386,5 +389,5 @@ pub struct SessionView {
 /// The key of a session's configuration for a system prompt of its own.
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 /// The key of the settings of replies in a session's configuration: a
-/// [`GenerationSettings`](domain::sampling::GenerationSettings).
+/// [`SessionGeneration`](domain::sampling::SessionGeneration).
 pub(crate) const GENERATION: &str = "generation";

@@ -104,7 +104,7 @@ pub use read::{
     ReadingRow, RememberedRequest, RunRow, SaidBefore, SeenTurn, SentBefore, SessionFilter,
     SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
     TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage,
-    UsageBy, UsageFilter, UsageRow, UserSession, UserSessionFilter, VisitorRow, WaitingDeliveries,
+    UsageBy, UsageFilter, UsageRow, UserSessionFilter, VisitorRow, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

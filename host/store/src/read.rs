@@ -78,7 +78,6 @@ pub use search::Found;
 pub use session_stats::SessionStats;
 pub use sessions::{
     DueSession, EndedSession, HistoryFilter, PinnedFirst, SessionFilter, SessionRow, SessionStatus,
-    UserSession,
 };
 pub use spawned::SpawnedSession;
 pub use tasks::{TaskFilter, TaskRow};

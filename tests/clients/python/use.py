@@ -60,14 +60,14 @@ session = taken(
     create_session.sync(path, client=client, body=NewSession(session_type="chat", name="generated")),
     Session,
 )
-assert session.status == SessionStatus.OPEN
+assert session.status == SessionStatus.ACTIVE
 sessions = taken(list_sessions.sync(path, client=client), SessionList)
-assert [it.id for it in sessions.sessions] == [session.id]
+assert [it.session_id for it in sessions.sessions] == [session.session_id]
 
 
 def say(steps, kind, **options):
     body = NewMessage(content=json.dumps({"steps": steps}), priority=Priority.HIGH)
-    answer = send_message.sync(path, session.id, client=client, body=body, **options)
+    answer = send_message.sync(path, session.session_id, client=client, body=body, **options)
     return taken(answer, kind)
 
 
@@ -77,18 +77,20 @@ assert said.reply.text == "Hello, client."
 
 say([{"start": [{"key": "q", "client": "confirmation"}]}, {"reply": "Thanks."}], AcceptedAccepted)
 for _ in range(3_000):
-    seen = taken(get_session.sync(path, session.id, client=client), Session)
-    asked = seen.ui_state.active_widget
+    seen = taken(get_session.sync(path, session.session_id, client=client), Session)
+    asked = seen.pending_action
     if asked:
         break
     time.sleep(0.01)
 assert isinstance(asked, ConfirmationPendingAction), asked
-body = ClientActionAnswer(call_id=asked.tool_call_id, response=ConfirmationAnswer(confirmed=True))
+body = ClientActionAnswer(
+    tool_call_id=asked.tool_call_id, response=ConfirmationAnswer(confirmed=True)
+)
 taken(answer_client_action.sync(path, client=client, body=body), Responded)
 
 page = taken(list_events.sync(client=client, limit=1_000), EventList)
 opened = [it for it in page.events if isinstance(it, EventSessionOpenedV1)]
-assert opened[-1].data.session_id == session.id
+assert opened[-1].data.session_id == session.session_id
 
 refused = get_agent.sync("/nobody/agent/none", client=client)
 assert isinstance(refused, Problem) and refused.code == "AGENT_NOT_FOUND", refused

@@ -54,8 +54,8 @@ const session: Session = taken(
     }),
 );
 assert.equal(session.agent_id, agent.id);
-assert.equal(session.status, "open");
-const sid = { ...path, sid: session.id };
+assert.equal(session.status, "active");
+const sid = { ...path, sid: session.session_id };
 
 const accepted = taken(
     await client.POST("/api/agents/{id}/sessions/{sid}/messages", {
@@ -89,7 +89,7 @@ for (let tries = 0; !asked && tries < 3_000; tries += 1) {
     const seen: Session = taken(
         await client.GET("/api/agents/{id}/sessions/{sid}", { params: { path: sid } }),
     );
-    asked = seen.ui_state.active_widget;
+    asked = seen.pending_action;
     await new Promise((done) => setTimeout(done, 10));
 }
 assert.ok(asked);
@@ -97,14 +97,14 @@ assert.notEqual(prompt(asked), "");
 taken(
     await client.POST("/api/agents/{id}/respond", {
         params: { path },
-        body: { call_id: asked.tool_call_id, response: { confirmed: true } },
+        body: { tool_call_id: asked.tool_call_id, response: { confirmed: true } },
     }),
 );
 
 const page = taken(await client.GET("/api/events", { params: { query: { limit: 1_000 } } }));
 const event = page.events.find((it) => it.type === "session.opened.v1");
 assert(event?.type === "session.opened.v1" && "data" in event);
-assert.equal(event.data.session_id, session.id);
+assert.equal(event.data.session_id, session.session_id);
 
 const refused = await client.GET("/api/agents/{id}", {
     params: { path: { id: "/nobody/agent/none" } },

@@ -214,14 +214,14 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
         let path = format!(
             "/api/agents/{}/sessions/{}",
             opened["agent_id"].as_str().unwrap(),
-            opened["id"].as_str().unwrap()
+            opened["session_id"].as_str().unwrap()
         );
         until(&host, &path, |seen| {
-            seen["session_status"] == "awaiting_client_action"
+            seen["status"] == "awaiting_client_action"
         })
         .await;
         let events = events(&host).await;
-        let of_session = |event: &&Value| event["data"]["session_id"] == opened["id"];
+        let of_session = |event: &&Value| event["data"]["session_id"] == opened["session_id"];
         let exists = of_kind(&events, "session.opened.v1")
             .into_iter()
             .find(of_session)
@@ -301,7 +301,7 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
         )
         .await;
         let text = |name: &str| opened[name].as_str().unwrap().to_owned();
-        drives.insert(text("id"), (text("agent_id"), kind));
+        drives.insert(text("session_id"), (text("agent_id"), kind));
     }
     for (session, (agent, kind)) in &drives {
         let path = format!("/api/agents/{agent}/sessions/{session}");
@@ -339,14 +339,14 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
             continue;
         }
         let seen = until(&host, &path, |seen| {
-            seen["session_status"] == "awaiting_client_action"
+            seen["status"] == "awaiting_client_action"
         })
         .await;
         let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
         post(
             &host,
             &format!("/api/agents/{agent}/respond"),
-            json!({ "call_id": call, "response": { "confirmed": true } }),
+            json!({ "tool_call_id": call, "response": { "confirmed": true } }),
         )
         .await;
     }

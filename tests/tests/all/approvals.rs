@@ -403,8 +403,8 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
                 .session(&user, &Target::Agent(agent), of, None)
                 .await
                 .unwrap();
-            if let Some((question, action)) = view.asking.into_iter().next() {
-                break (agent, user, question, action);
+            if let Some(asking) = view.asking.into_iter().next() {
+                break (agent, user, asking.tool_call_id, asking.action);
             }
             sleep(Duration::from_millis(5)).await;
         }
@@ -462,7 +462,7 @@ async fn wants(line: &Line, agent: &str) -> (String, Value) {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!("{agent}/sessions/{}", opened.text("id"));
+    let session = format!("{agent}/sessions/{}", opened.text("session_id"));
     let steps = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
     let said = line
         .ask(
@@ -480,11 +480,8 @@ async fn question(line: &Line, session: &str) -> Value {
     let asked = async {
         loop {
             let shown = line.ask(Method::GET, session, None).await.unwrap();
-            if let Some(question) = shown.body["client_actions"]
-                .as_array()
-                .and_then(|actions| actions.first())
-            {
-                break question.clone();
+            if !shown.body["pending_action"].is_null() {
+                break shown.body["pending_action"].clone();
             }
             sleep(Duration::from_millis(10)).await;
         }
@@ -496,7 +493,7 @@ async fn question(line: &Line, session: &str) -> Value {
 
 async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
     let body = json!({
-        "call_id": question["call_id"],
+        "tool_call_id": question["tool_call_id"],
         "response": { "approve": true, "call": question["props"]["call"] },
     });
     let answered = line
@@ -548,7 +545,10 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     // operator; but a colleague.
     let (_, asked) = wants(&alice, &agent).await;
     assert_eq!(
-        (asked["widget"].as_str(), asked["props"]["tool"].as_str()),
+        (
+            asked["widget_type"].as_str(),
+            asked["props"]["tool"].as_str()
+        ),
         (Some(WIDGET), Some("put"))
     );
     for (line, status) in [(&dana, 403), (&bob, 404), (&eve, 404), (&host.line(), 404)] {
@@ -584,7 +584,7 @@ async fn dies_at(point: &str) -> (usize, String) {
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let (session, asked) = wants(&host.line(), &agent).await;
     let body = json!({
-        "call_id": asked["call_id"],
+        "tool_call_id": asked["tool_call_id"],
         "response": { "approve": true, "call": asked["props"]["call"] },
     });
     let _ = host.post(&format!("{agent}/respond"), &body).await;

@@ -225,7 +225,7 @@ async fn open(host: &Host, agent: &str, session_type: &str) -> SessionIds {
     assert_eq!(opened.status, 201, "{opened:?}");
     SessionIds {
         agent: opened.text("agent_id"),
-        session: opened.text("id"),
+        session: opened.text("session_id"),
     }
 }
 
@@ -249,7 +249,7 @@ async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value
 /// Waits for a question of the session and returns its id.
 async fn question(host: &Host, session: &str) -> String {
     let seen = until(host, session, |seen| {
-        seen["session_status"] == "awaiting_client_action"
+        seen["status"] == "awaiting_client_action"
     })
     .await;
     seen["ui_state"]["active_widget"]["tool_call_id"]

@@ -95,7 +95,10 @@ async fn a_key_for_reading_and_writing_is_enough_to_chat() {
         )
         .await;
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let id = listed["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let id = listed["sessions"][0]["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let arguments = ["--quiet", "--session", id.as_str()];
     let said = pipe(&folder, Some(both.as_str()), &arguments, "again\n").await;
     assert_eq!(text(&said.stdout), "You said: again\n", "{said:?}");
@@ -260,7 +263,7 @@ async fn lines_are_edited_and_remembered_and_the_last_messages_are_shown() {
     let mode = std::fs::metadata(&history).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
     let session = sessions(&folder).await.remove(0);
-    let id = session["id"].as_str().unwrap();
+    let id = session["session_id"].as_str().unwrap();
     let arguments = ["chat", "--session", id];
     let mut terminal = Terminal::start(&folder, &arguments, &[("XDG_STATE_HOME", state)]).unwrap();
     terminal.until("> hello!").await;
@@ -290,7 +293,7 @@ async fn what_happens_meanwhile_is_shown_above_the_line_that_is_typed() {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages",
         session["agent_id"].as_str().unwrap(),
-        session["id"].as_str().unwrap()
+        session["session_id"].as_str().unwrap()
     );
     host.post(&path, &json!({ "content": "from elsewhere" }))
         .await

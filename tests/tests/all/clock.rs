@@ -48,7 +48,7 @@ async fn play(host: &Host, steps: &Value) -> String {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     say(host, &session, &json!({ "steps": steps }).to_string()).await;
     session

@@ -229,7 +229,7 @@ async fn open_with(host: &Host, agent: &str) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     )
 }
 
@@ -382,7 +382,7 @@ async fn a_system_prompt_that_is_a_path_is_a_text() {
     let opened = opened.await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     let agent = opened.text("agent_id");
-    let id = opened.text("id");
+    let id = opened.text("session_id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
     let said = say(&host, &session, "system").await;
     assert_eq!(

@@ -79,7 +79,7 @@ impl Stage {
         format!(
             "/api/agents/{}/sessions/{}",
             answer.text("agent_id"),
-            answer.text("id")
+            answer.text("session_id")
         )
     }
 
@@ -413,7 +413,7 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
     let fork = format!(
         "/api/agents/{}/sessions/{}",
         forked.text("agent_id"),
-        forked.text("id")
+        forked.text("session_id")
     );
     // The thread of the fork is full as well, so that it is compacted before its next turn, by a
     // turn of its own.
@@ -433,7 +433,7 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
     let later = format!(
         "/api/agents/{}/sessions/{}",
         later.text("agent_id"),
-        later.text("id")
+        later.text("session_id")
     );
     stage.say(&later, "onward").await;
     stage.turns(&later, 1).await;

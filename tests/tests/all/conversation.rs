@@ -172,7 +172,7 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
     let opened = host.post("/api/agents/puppet/sessions", &chat).await;
     let opened = opened.unwrap();
     let agent = opened.text("agent_id");
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}/messages");
     let post = async |key: &str, content: Value| {
         let body = json!({ "content": content });

@@ -265,7 +265,7 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
             let path = format!(
                 "/api/agents/{}/sessions/{}/messages",
                 answer.text("agent_id"),
-                answer.text("id")
+                answer.text("session_id")
             );
             // The connection that it dies on is the last.
             let Ok(_) = host.post(&path, &json!({ "content": turn(0) })).await else {

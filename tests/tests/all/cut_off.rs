@@ -17,7 +17,7 @@ async fn open(host: &Host, agent: &str) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     )
 }
 
@@ -315,7 +315,7 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
     // It is about the turn of that message alone.
     let said = say(&host, &session, &json!({ "content": "who?" })).await;
     assert_eq!(
-        (&said["content"], said.get("data")),
+        (&said["reply"]["text"], said.get("data")),
         (&json!("Ada, of course."), None),
         "{said}"
     );

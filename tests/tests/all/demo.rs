@@ -65,7 +65,7 @@ impl Demo {
         format!(
             "/api/agents/{}/sessions/{}",
             opened.text("agent_id"),
-            opened.text("id")
+            opened.text("session_id")
         )
     }
 

@@ -117,7 +117,7 @@ async fn do_everything(host: &Host, agent: &str) {
             .await
             .unwrap();
         assert_eq!(opened.status, 201, "{opened:?}");
-        let session = format!("{agent}/sessions/{}", opened.text("id"));
+        let session = format!("{agent}/sessions/{}", opened.text("session_id"));
         let waiting = async {
             loop {
                 let seen = host.get(&session).await.unwrap().body;
@@ -139,12 +139,12 @@ async fn do_everything(host: &Host, agent: &str) {
     let answered = host
         .post(
             &format!("{agent}/respond"),
-            &json!({ "call_id": call, "response": { "confirmed": true } }),
+            &json!({ "tool_call_id": call, "response": { "confirmed": true } }),
         )
         .await
         .unwrap();
     assert_eq!(answered.status, 202, "{answered:?}");
-    while host.get(&session).await.unwrap().text("status") == "open" {
+    while host.get(&session).await.unwrap().body["completed_at"].is_null() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     lesson().await;
@@ -168,7 +168,7 @@ async fn do_everything(host: &Host, agent: &str) {
         )
         .await
         .unwrap()
-        .text("id");
+        .text("session_id");
     host.post(
         &format!("{agent}/sessions/{chat}/messages"),
         &json!({ "content": steps.to_string() }),
@@ -299,7 +299,7 @@ async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
     }
     let sessions = asked.get(&format!("{agent}/sessions")).await;
     for session in sessions["sessions"].as_array().unwrap() {
-        let id = session["id"].as_str().unwrap();
+        let id = session["session_id"].as_str().unwrap();
         for path in ["", "/items", "/inputs", "/tree", "/files", "/stats"] {
             asked.get(&format!("{agent}/sessions/{id}{path}")).await;
         }
@@ -316,7 +316,10 @@ async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
 async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
     let lesson = json!({ "session_type": "lesson" });
     let opened = asked.post(&format!("{agent}/sessions"), lesson).await;
-    let session = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let session = format!(
+        "{agent}/sessions/{}",
+        opened["session_id"].as_str().unwrap()
+    );
     let question = loop {
         let widget = asked.get(&session).await["ui_state"]["active_widget"].clone();
         if widget["tool_name"] == "q" {
@@ -324,7 +327,8 @@ async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
-    let partial = json!({ "call_id": question, "widget_partial_state": { "confirmed": true } });
+    let partial =
+        json!({ "tool_call_id": question, "widget_partial_state": { "confirmed": true } });
     asked
         .ask(Method::PUT, &format!("{session}/ui-state"), partial)
         .await;
@@ -346,7 +350,10 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
             json!({ "session_type": "chat", "name": "zebras" }),
         )
         .await;
-    let session = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let session = format!(
+        "{agent}/sessions/{}",
+        opened["session_id"].as_str().unwrap()
+    );
     let say = |steps: Value| json!({ "content": json!({ "steps": steps }).to_string() });
     let said = say(json!([{ "start": [{ "key": "m", "model": "zebra" }] }, { "reply": "zebra" }]));
     let replied = asked
@@ -365,10 +372,10 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
         .await;
     let changes = json!({ "pinned": true, "attributes": { "colour": "black" } });
     asked.ask(Method::PATCH, &session, changes).await;
-    let panels = json!([{ "panelId": "p", "panelType": "artifacts" }]);
+    let panels = json!([{ "panel_id": "p", "panel_type": "artifacts" }]);
     let pushed = json!({ "type": "panel_inventory", "panels": panels });
     asked.post(&format!("{session}/panels"), pushed).await;
-    let id = opened["id"].as_str().unwrap();
+    let id = opened["session_id"].as_str().unwrap();
     asked.get(&format!("{agent}/prompt?session={id}")).await;
     let choice = json!({ "prompt": "?", "options": ["a", "b"] });
     let asks = json!({ "key": "q", "client": "multiple_choice", "props": choice, "lock": true });
@@ -406,7 +413,7 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
     let fork = asked
         .post(&format!("{session}/fork"), json!({ "message": 2 }))
         .await;
-    let fork = fork["id"].as_str().unwrap().to_owned();
+    let fork = fork["session_id"].as_str().unwrap().to_owned();
     asked.get(&format!("{session}/diff?with={fork}")).await;
     asked.get("/api/search?q=zebra").await;
     let to = json!({ "to": { "session": fork }, "content": "zebra", "priority": "low" });
@@ -503,7 +510,10 @@ async fn go_and_come_back(asked: &mut Asked<'_>, agent: &str) {
             json!({ "session_type": "chat" }),
         )
         .await;
-    let from = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let from = format!(
+        "{agent}/sessions/{}",
+        opened["session_id"].as_str().unwrap()
+    );
     let words = json!({ "steps": [{ "reply": "zebra" }] }).to_string();
     let switch = json!({ "agent": "listens", "message": words });
     let switched = asked.post(&format!("{from}/switch"), switch).await;

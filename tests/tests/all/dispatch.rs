@@ -425,7 +425,7 @@ async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
     let path = format!(
         "/api/agents/{}/sessions/{}",
         session.text("agent_id"),
-        session.text("id")
+        session.text("session_id")
     );
     let reply = json!({ "steps": [{ "reply": "too late" }] }).to_string();
     let start =

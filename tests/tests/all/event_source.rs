@@ -61,7 +61,7 @@ impl Talk {
         let opened = opened.await.unwrap();
         Self {
             agent: format!("/api/agents/{}", opened.text("agent_id")),
-            id: opened.text("id"),
+            id: opened.text("session_id"),
         }
     }
 

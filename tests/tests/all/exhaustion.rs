@@ -67,7 +67,7 @@ pub(super) async fn open(host: &Host) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     )
 }
 

@@ -436,7 +436,7 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
     let session = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     assert_eq!(
         host.post(&format!("{session}/messages"), &json!({ "content": "go" }))

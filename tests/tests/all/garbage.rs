@@ -227,7 +227,7 @@ async fn turn(host: &Host, said: &str) -> (Value, Value) {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     );
     let accepted = host
         .post(&format!("{session}/messages"), &json!({ "content": said }))
@@ -241,7 +241,7 @@ async fn turn(host: &Host, said: &str) -> (Value, Value) {
             let events = host
                 .get(&format!(
                     "/api/events?limit=1000&session={}",
-                    answer.text("id")
+                    answer.text("session_id")
                 ))
                 .await
                 .unwrap()
@@ -297,7 +297,7 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
     let audit = host
         .get(&format!(
             "/api/audit?limit=1000&session={}",
-            session["id"].as_str().unwrap()
+            session["session_id"].as_str().unwrap()
         ))
         .await
         .unwrap()

@@ -61,7 +61,7 @@ async fn open(host: &Host, agent: &str, body: &Value) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     )
 }
 

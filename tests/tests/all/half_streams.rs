@@ -32,7 +32,7 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
         .await
         .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    let id = opened.text("id");
+    let id = opened.text("session_id");
     let stream = format!("{agent}/stream?session={id}");
     let mut frames = host.follow(&stream, None).await;
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
@@ -96,7 +96,7 @@ async fn a_half_stream_is_void_after_each_of_three_kills_and_its_turn_is_answere
         .await
         .unwrap();
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    let id = opened.text("id");
+    let id = opened.text("session_id");
     let stream = format!("{agent}/stream?session={id}");
     let mut frames = host.follow(&stream, None).await;
     let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });

@@ -59,7 +59,7 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
         .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
     let agent = format!("/api/agents/{}", answer.text("agent_id"));
-    let session = format!("{agent}/sessions/{}", answer.text("id"));
+    let session = format!("{agent}/sessions/{}", answer.text("session_id"));
     (agent, session)
 }
 
@@ -246,15 +246,15 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
         (
             &respond,
             json,
-            json!({ "call_id": "x", "response": 1 }).to_string(),
+            json!({ "tool_call_id": "x", "response": 1 }).to_string(),
             422,
             "INVALID_FIELD",
-            Some("/call_id"),
+            Some("/tool_call_id"),
         ),
         (
             &respond,
             json,
-            json!({ "call_id": call, "response": 1 }).to_string(),
+            json!({ "tool_call_id": call, "response": 1 }).to_string(),
             409,
             "NOT_SUSPENDED",
             None,
@@ -570,13 +570,13 @@ async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
 async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     let (folder, host) = started().await;
     let (agent, session) = open(&host, "tutor", "learning").await;
-    let asks = |seen: &Value| !seen["client_actions"].as_array().is_none_or(Vec::is_empty);
-    let asked = until(&host, &session, asks).await["client_actions"][0].clone();
+    let asks = |seen: &Value| seen["pending_action"].is_object();
+    let asked = until(&host, &session, asks).await["pending_action"].clone();
     host.kill().await;
     let host = folder.start(None).await.unwrap();
-    let again = until(&host, &session, asks).await["client_actions"][0].clone();
+    let again = until(&host, &session, asks).await["pending_action"].clone();
     assert_eq!(again, asked, "the same question under the same id");
-    let wrong = json!({ "call_id": "ab".repeat(32), "response": {} });
+    let wrong = json!({ "tool_call_id": "ab".repeat(32), "response": {} });
     is_problem(
         &host
             .post(&format!("{agent}/respond"), &wrong)
@@ -584,9 +584,10 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
             .unwrap(),
         409,
         "INVALID_TOOL_CALL_ID",
-        Some("/call_id"),
+        Some("/tool_call_id"),
     );
-    let answer = |call: &Value| json!({ "call_id": call["call_id"], "response": { "index": 0 } });
+    let answer =
+        |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
     assert_eq!(
         host.post(&format!("{agent}/respond"), &answer(&asked))
             .await
@@ -594,8 +595,9 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
             .status,
         202
     );
-    let next =
-        |seen: &Value| asks(seen) && seen["client_actions"][0]["call_id"] != asked["call_id"];
+    let next = |seen: &Value| {
+        asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"]
+    };
     until(&host, &session, |seen| {
         next(seen) || seen["status"] == "completed"
     })

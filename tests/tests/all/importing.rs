@@ -150,7 +150,7 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
         (&json!({ "n": 1 }), &json!(true))
     );
     let current = until(&alice, &format!("{sessions}/{}", id(3)), |seen| {
-        seen["session_status"] == "awaiting_client_action"
+        seen["status"] == "awaiting_client_action"
     })
     .await;
     assert_eq!(current["config"]["lesson"]["title"], "Sums");

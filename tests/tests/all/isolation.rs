@@ -70,7 +70,7 @@ async fn chat(host: &Host, words: &str) -> String {
     let opened = host.post("/api/agents/puppet/sessions", &json!({}));
     let opened = opened.await.unwrap();
     let agent = opened.text("agent_id");
-    let session = format!("/api/agents/{agent}/sessions/{}", opened.text("id"));
+    let session = format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"));
     let path = format!("{session}/messages");
     let _ = host.post(&path, &json!({ "content": words })).await;
     session

@@ -40,7 +40,7 @@ async fn say(host: &Host, agent: &str, words: &str) -> String {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     );
     let answer = host
         .post(&format!("{session}/messages"), &json!({ "content": words }))

@@ -98,7 +98,7 @@ impl Stage {
         let path = format!("{}/sessions", self.agent);
         let opened = ask(line, Method::POST, &path, &json!({})).await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        format!("{path}/{}", opened.text("id"))
+        format!("{path}/{}", opened.text("session_id"))
     }
 
     /// Says something in a chat, and waits until it has so many turns.

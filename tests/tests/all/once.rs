@@ -96,12 +96,12 @@ async fn lesson(host: &Host, agent: &str) -> (String, Value) {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!("{agent}/sessions/{}", opened.text("id"));
+    let session = format!("{agent}/sessions/{}", opened.text("session_id"));
     let seen = until(host, &session, |seen| {
-        seen["session_status"] == "awaiting_client_action"
+        seen["status"] == "awaiting_client_action"
     })
     .await;
-    (session, seen["client_actions"][0]["call_id"].clone())
+    (session, seen["pending_action"]["tool_call_id"].clone())
 }
 
 /// Sends everything that takes a key and changes something, one after the other: each request with
@@ -161,7 +161,7 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
     ask(
         Method::POST,
         format!("{agent}/respond"),
-        json!({ "call_id": call, "response": { "confirmed": true } }),
+        json!({ "tool_call_id": call, "response": { "confirmed": true } }),
     )
     .await;
     until(host, &session, |seen| seen["status"] == "completed").await;
@@ -179,7 +179,7 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
         )
         .await
         .unwrap();
-    let chat = format!("{agent}/sessions/{}", chat.text("id"));
+    let chat = format!("{agent}/sessions/{}", chat.text("session_id"));
     assert_eq!(
         ask(Method::POST, format!("{chat}/cancel"), json!({}))
             .await
@@ -338,7 +338,7 @@ async fn the_same_request_at_the_same_time_is_done_once() {
             Method::POST,
             &format!("{agent}/respond"),
             "b",
-            json!({ "call_id": call, "response": { "confirmed": true } }),
+            json!({ "tool_call_id": call, "response": { "confirmed": true } }),
         ),
         Asked::new(
             Method::POST,
@@ -377,7 +377,7 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
         Method::POST,
         &format!("{agent}/respond"),
         "k",
-        json!({ "call_id": call, "response": { "confirmed": true } }),
+        json!({ "tool_call_id": call, "response": { "confirmed": true } }),
     );
     assert!(
         host.send(answer.request(&host)).await.is_err(),
@@ -418,7 +418,7 @@ async fn chat(host: &Host) -> String {
         )
         .await
         .unwrap();
-    format!("/api/agents/{agent}/sessions/{}", opened.text("id"))
+    format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"))
 }
 
 /// Begins a turn that waits for an answer.

@@ -185,7 +185,7 @@ async fn a_session_that_waits_for_its_client_says_so() {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         begun.text("agent_id"),
-        begun.text("id")
+        begun.text("session_id")
     );
     assert_eq!(begun.body["run_status"], Value::Null);
     let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
@@ -198,7 +198,7 @@ async fn a_session_that_waits_for_its_client_says_so() {
     let waiting = async {
         loop {
             let seen = host.get(&session).await.unwrap().body;
-            let asked = !seen["client_actions"].as_array().unwrap().is_empty();
+            let asked = seen["pending_action"].is_object();
             assert!(asked || seen["run_status"] != "awaiting_client", "{seen}");
             if asked {
                 break seen;
@@ -211,10 +211,10 @@ async fn a_session_that_waits_for_its_client_says_so() {
         .expect("a question in time");
     assert_eq!(
         (&seen["status"], &seen["run_status"]),
-        (&json!("open"), &json!("awaiting_client"))
+        (&json!("active"), &json!("awaiting_client"))
     );
     for command in [
-        &["session", "show", &begun.text("id")][..],
+        &["session", "show", &begun.text("session_id")][..],
         &["session", "list"],
     ] {
         let shown = folder.run(command).await;
@@ -666,7 +666,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     let session = format!(
         "/api/agents/{}/sessions/{}",
         begun.text("agent_id"),
-        begun.text("id")
+        begun.text("session_id")
     );
     let steps = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }],
@@ -759,7 +759,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
         .await
         .unwrap();
     let id = begun.text("agent_id");
-    let session = begun.text("id");
+    let session = begun.text("session_id");
     let path = format!("/api/agents/{id}");
     let of_session = format!("{path}/sessions/{session}");
     let steps = json!({ "steps": [
@@ -962,7 +962,7 @@ async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
     assert_eq!(begun.status, 201, "{begun:?}");
     let mut talk = Talk {
         agent: begun.text("agent_id"),
-        session: begun.text("id"),
+        session: begun.text("session_id"),
         turn: String::new(),
     };
     say(user, &talk, steps).await;

@@ -46,7 +46,7 @@ async fn session(line: &Line) -> String {
     let at = "/api/agents/puppet/sessions";
     let opened = line.ask(Method::POST, at, Some(&new)).await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    let (agent, id) = (opened.text("agent_id"), opened.text("session_id"));
     format!("/api/agents/{agent}/sessions/{id}")
 }
 

@@ -37,7 +37,7 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
     sleep(Duration::from_millis(3)).await;
     (
         format!("/api/agents/{}", opened.text("agent_id")),
-        opened.text("id"),
+        opened.text("session_id"),
     )
 }
 
@@ -45,13 +45,7 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
 async fn page(host: &Host, path: &str) -> (Vec<String>, Value) {
     let page = host.get(path).await.unwrap();
     assert_eq!(page.status, 200, "{page:?}");
-    let id = |row: &Value| {
-        row["id"]
-            .as_str()
-            .or(row["session_id"].as_str())
-            .unwrap()
-            .to_owned()
-    };
+    let id = |row: &Value| row["session_id"].as_str().unwrap().to_owned();
     (
         page.body["sessions"]
             .as_array()

@@ -58,7 +58,7 @@ async fn open(host: &Host) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     )
 }
 
@@ -93,17 +93,9 @@ async fn last(host: &Host, session: &str) -> String {
         seen["run_id"].is_null() && seen["waiting"] == 0
     })
     .await;
-    let message = seen["messages"]
-        .as_array()
-        .and_then(|messages| messages.last())
-        .cloned()
-        .unwrap_or_default();
-    message["parts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|part| part["text"].as_str())
-        .collect()
+    let messages = seen["messages"].as_array();
+    let last = messages.and_then(|messages| messages.last()?["text"].as_str());
+    last.unwrap_or_default().to_owned()
 }
 
 /// Runs one script in a host that panics somewhere, and checks that the same process goes on.
@@ -355,14 +347,10 @@ async fn an_answer_over_which_the_driver_panics_is_unacknowledged_and_can_be_rep
         &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }),
     )
     .await;
-    let asks = |seen: &Value| {
-        seen["client_actions"]
-            .as_array()
-            .is_some_and(|actions| !actions.is_empty())
-    };
-    let call = until(&host, &session, asks).await["client_actions"][0]["call_id"].clone();
+    let asks = |seen: &Value| seen["pending_action"].is_object();
+    let call = until(&host, &session, asks).await["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
-    let body = json!({ "call_id": call, "response": true });
+    let body = json!({ "tool_call_id": call, "response": true });
     let refused = host.post(&respond, &body).await.unwrap();
     assert_eq!(
         (refused.status, refused.text("code").as_str()),

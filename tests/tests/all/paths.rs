@@ -64,7 +64,11 @@ async fn talk(line: &Line, path: &str, words: &str) -> String {
     )
     .await;
     assert_eq!(opened.status, 201, "{opened:?}");
-    let messages = format!("{}/sessions/{}/messages", at(path), opened.text("id"));
+    let messages = format!(
+        "{}/sessions/{}/messages",
+        at(path),
+        opened.text("session_id")
+    );
     let said = ask(
         line,
         Method::POST,

@@ -55,7 +55,7 @@ async fn reply_to(line: &Line, session: &Value, steps: &Value) -> Value {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages?wait_s=30",
         session["agent_id"].as_str().unwrap(),
-        session["id"].as_str().unwrap()
+        session["session_id"].as_str().unwrap()
     );
     let content = json!({ "steps": steps }).to_string();
     let said = ask(line, Method::POST, &path, &json!({ "content": content })).await;
@@ -123,10 +123,10 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
             &json!("tools"),
         )
     );
-    assert_eq!(narrow["lists"]["toolAllowlist"], json!(["read_file"]));
-    assert_eq!(narrow["lists"]["toolDenylist"], json!(["read_secret"]));
-    assert_eq!(narrow["lists"]["skillAllowlist"], json!(["notes"]));
-    assert_eq!(narrow["lists"]["skillDenylist"], json!(["mail"]));
+    assert_eq!(narrow["lists"]["tool_allowlist"], json!(["read_file"]));
+    assert_eq!(narrow["lists"]["tool_denylist"], json!(["read_secret"]));
+    assert_eq!(narrow["lists"]["skill_allowlist"], json!(["notes"]));
+    assert_eq!(narrow["lists"]["skill_denylist"], json!(["mail"]));
     assert_eq!(narrow["is_template"], false, "that is not inherited");
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], true);
     let counts = |definition: &str| find(&seen, definition).unwrap()["counts"].clone();
@@ -175,7 +175,9 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     let grouped = async || get(&ada, "/api/sessions").await.body;
     let ids = |group: &Value| -> Vec<Value> {
         let sessions = group["sessions"].as_array().unwrap().iter();
-        sessions.map(|session| session["id"].clone()).collect()
+        sessions
+            .map(|session| session["session_id"].clone())
+            .collect()
     };
     reply_to(&ada, &sessions[2], &json!([{ "reply": "hello" }])).await;
     let seen = grouped().await;
@@ -189,14 +191,17 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
         .flat_map(ids)
         .map(|id| id.to_string())
         .collect();
-    let own: BTreeSet<String> = sessions.iter().map(|it| it["id"].to_string()).collect();
+    let own: BTreeSet<String> = sessions
+        .iter()
+        .map(|it| it["session_id"].to_string())
+        .collect();
     assert_eq!(all, own, "one's own, and no others'");
     // A pinned session brings its agent to the front, and is first there.
     let pinned = &sessions[0];
     let path = format!(
         "/api/agents/{}/sessions/{}",
         pinned["agent_id"].as_str().unwrap(),
-        pinned["id"].as_str().unwrap()
+        pinned["session_id"].as_str().unwrap()
     );
     let changed = ask(&ada, Method::PATCH, &path, &json!({ "pinned": true })).await;
     assert_eq!(changed.status, 200, "{changed:?}");
@@ -205,11 +210,14 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     assert_eq!(seen["agents"][0]["definition"], "first");
     assert_eq!(
         ids(&seen["agents"][0]),
-        [pinned["id"].clone(), sessions[1]["id"].clone()]
+        [
+            pinned["session_id"].clone(),
+            sessions[1]["session_id"].clone()
+        ]
     );
     let one = get(&ada, "/api/sessions?limit=1").await.body;
     assert_eq!(one["more"], true);
-    assert_eq!(ids(&one["agents"][0]), [pinned["id"].clone()]);
+    assert_eq!(ids(&one["agents"][0]), [pinned["session_id"].clone()]);
     // Page by page, each once and in the same order.
     let mut after = String::new();
     let mut paged = Vec::new();
@@ -224,7 +232,7 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
         after = format!("&after={next}");
         assert!(paged.len() <= 3, "{paged:?}");
     }
-    let in_order = [0, 1, 2].map(|index: usize| sessions[index]["id"].clone());
+    let in_order = [0, 1, 2].map(|index: usize| sessions[index]["session_id"].clone());
     assert_eq!(paged, in_order);
     let refused = get(&ada, "/api/sessions?after=x").await;
     assert_eq!(
@@ -262,9 +270,9 @@ async fn sessions_that_a_rule_hides_take_no_place_among_those_that_are_listed() 
         let sessions: Vec<&Value> = agents
             .iter()
             .flat_map(|group| group["sessions"].as_array().unwrap())
-            .map(|session| &session["id"])
+            .map(|session| &session["session_id"])
             .collect();
-        assert_eq!(sessions, [&shown.body["id"]], "{seen}");
+        assert_eq!(sessions, [&shown.body["session_id"]], "{seen}");
         assert_eq!(
             (&seen["more"], &seen["next_after"]),
             (&json!(false), &json!(null))
@@ -279,7 +287,7 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     let new = json!({
         "template": "helper", "display_name": "Trip planner", "icon": "🏝️",
         "system_prompt": "You plan trips.",
-        "lists": { "toolAllowlist": ["read_file"], "toolDenylist": ["read_more"] },
+        "lists": { "tool_allowlist": ["read_file"], "tool_denylist": ["read_more"] },
     });
     let made = ada
         .ask_under("k", Method::POST, "/api/definitions", Some(&new))
@@ -288,9 +296,9 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     assert_eq!(made.status, 201, "{made:?}");
     let id = made.text("definition");
     assert!(id.starts_with("made-trip-planner-"), "{id}");
-    assert_eq!(made.body["lists"]["toolAllowlist"], json!(["read_file"]));
+    assert_eq!(made.body["lists"]["tool_allowlist"], json!(["read_file"]));
     assert_eq!(
-        made.body["lists"]["toolDenylist"],
+        made.body["lists"]["tool_denylist"],
         json!(["read_secret", "read_more"])
     );
     assert_eq!(
@@ -334,7 +342,7 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     let ada = host.user("ada", &["read", "write"]).await;
     let seen = definitions(&ada).await;
     assert_eq!(
-        find(&seen, &id).unwrap()["lists"]["toolAllowlist"],
+        find(&seen, &id).unwrap()["lists"]["tool_allowlist"],
         json!([])
     );
     let path = format!("/api/definitions/{id}");
@@ -360,7 +368,7 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     let id = made.text("definition");
     let opened = open(&ada, &id).await;
     let agent = opened.text("agent_id");
-    let session = format!("/api/agents/{agent}/sessions/{}", opened.text("id"));
+    let session = format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"));
     let messages = format!("{session}/messages");
     let steps = json!([{ "until": "all", "start": [{ "key": "q", "client": "question" }] }]);
     let asks = json!({ "content": json!({ "steps": steps }).to_string() });
@@ -368,7 +376,7 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     assert_eq!(said.status, 202, "{said:?}");
     let widget = |seen: &Value| seen["ui_state"]["active_widget"].clone();
     let seen = until(&ada, &session, |seen| !widget(seen).is_null()).await;
-    let answer = json!({ "call_id": widget(&seen)["tool_call_id"], "response": "yes" });
+    let answer = json!({ "tool_call_id": widget(&seen)["tool_call_id"], "response": "yes" });
 
     let path = format!("/api/definitions/{id}");
     let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
@@ -456,21 +464,21 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
         }
         new
     };
-    let allows = |patterns: Value| made(json!({ "lists": { "toolAllowlist": patterns } }));
+    let allows = |patterns: Value| made(json!({ "lists": { "tool_allowlist": patterns } }));
     for (line, new, status, code, field) in [
         (
             &ada,
             allows(json!(["*"])),
             422,
             "INVALID",
-            "/lists/toolAllowlist",
+            "/lists/tool_allowlist",
         ),
         (
             &ada,
             allows(json!(["write_x"])),
             422,
             "INVALID",
-            "/lists/toolAllowlist",
+            "/lists/tool_allowlist",
         ),
         (
             &ada,
@@ -634,7 +642,7 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
     let joins = json!({ "session_type": "chat", "conversation_id": conversation });
     let opened = ask(&ada, Method::POST, path, &new).await;
     assert_eq!(opened.status, 201, "{opened:?}");
-    assert_eq!(opened.text("id"), session);
+    assert_eq!(opened.text("session_id"), session);
     assert_eq!(opened.text("conversation_id"), conversation);
     let found = get(&ada, &format!("/api/sessions/{session}")).await;
     assert_eq!(found.text("conversation_id"), conversation);
@@ -657,7 +665,7 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
     // Another session of hers joins the conversation, and nobody else's does.
     let joined = ask(&ada, Method::POST, path, &joins).await;
     assert_eq!(joined.text("conversation_id"), conversation);
-    assert_ne!(joined.text("id"), session);
+    assert_ne!(joined.text("session_id"), session);
     let taken = ask(&bob, Method::POST, path, &joins).await;
     assert_eq!(
         (taken.status, taken.text("code").as_str()),
@@ -695,7 +703,7 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     let of_chat = format!(
         "/api/agents/{}/sessions/{}",
         chat["agent_id"].as_str().unwrap(),
-        chat["id"].as_str().unwrap()
+        chat["session_id"].as_str().unwrap()
     );
     let steps = json!({ "steps": [
         { "start": [{ "key": "m", "model": "slowly" }] }, { "reply": "done" },
@@ -715,11 +723,11 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     let lesson = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     for _ in 0..3 {
         let seen = get(&line, &lesson).await.body;
-        assert_eq!(seen["session_status"], "pending", "{seen}");
+        assert_eq!(seen["status"], "pending", "{seen}");
         assert_eq!(seen["current_item_id"], json!(null));
         sleep(Duration::from_millis(20)).await;
     }
@@ -732,17 +740,17 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     .await;
     assert_eq!(stopped.status, 200, "{stopped:?}");
     let seen = until(&line, &lesson, |seen| {
-        seen["session_status"] == "awaiting_client_action"
+        seen["status"] == "awaiting_client_action"
     })
     .await;
     let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
     assert_eq!(&seen["current_item_id"], call, "{seen}");
     let agent = get(&line, &format!("/api/agents/{}", opened.text("agent_id"))).await;
     assert_eq!(&agent.body["active_session"]["current_item_id"], call);
-    let answer = json!({ "call_id": call, "response": { "confirmed": true } });
+    let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
     let path = format!("/api/agents/{}/respond", opened.text("agent_id"));
     assert_eq!(ask(&line, Method::POST, &path, &answer).await.status, 202);
-    let ended = until(&line, &lesson, |seen| seen["session_status"] == "completed").await;
+    let ended = until(&line, &lesson, |seen| seen["status"] == "completed").await;
     assert_eq!(ended["current_item_id"], json!(null));
 }
 
@@ -794,7 +802,7 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
         )
         .await;
         assert_eq!(session.status, 201, "{session:?}");
-        let path = format!("{path}/{}/messages?wait_s=30", session.text("id"));
+        let path = format!("{path}/{}/messages?wait_s=30", session.text("session_id"));
         let said = ask(&line, Method::POST, &path, &json!({ "content": "Hello" })).await;
         assert_eq!(
             said.body["reply"]["text"],

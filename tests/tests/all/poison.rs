@@ -443,10 +443,10 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
         host.kill().await;
         host = folder.start(None).await.unwrap();
     }
-    let call = host.get(&asking).await.unwrap().body["client_actions"][0]["call_id"].clone();
+    let call = host.get(&asking).await.unwrap().body["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", asking.split("/sessions").next().unwrap());
     assert_eq!(
-        host.post(&respond, &json!({ "call_id": call, "response": true }))
+        host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
             .await
             .unwrap()
             .status,
@@ -753,10 +753,10 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
     database.close().unwrap();
     let host = folder.start(None).await.unwrap();
     let seen = host.get(&session).await.unwrap().body;
-    let call = seen["client_actions"][0]["call_id"].clone();
+    let call = seen["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
     assert_eq!(
-        host.post(&respond, &json!({ "call_id": call, "response": true }))
+        host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
             .await
             .unwrap()
             .status,
@@ -906,10 +906,10 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     );
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.unwrap();
-    let call = host.get(&session).await.unwrap().body["client_actions"][0]["call_id"].clone();
+    let call = host.get(&session).await.unwrap().body["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
     assert_eq!(
-        host.post(&respond, &json!({ "call_id": call, "response": true }))
+        host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
             .await
             .unwrap()
             .status,
@@ -928,7 +928,7 @@ async fn answer(host: &Host, session: &str) {
     let patience = Instant::now() + PATIENCE;
     let call = loop {
         let seen = host.get(session).await.unwrap().body;
-        let call = seen["client_actions"][0]["call_id"].clone();
+        let call = seen["pending_action"]["tool_call_id"].clone();
         if !call.is_null() {
             break call;
         }
@@ -937,7 +937,7 @@ async fn answer(host: &Host, session: &str) {
     };
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
     let answered = host
-        .post(&respond, &json!({ "call_id": call, "response": true }))
+        .post(&respond, &json!({ "tool_call_id": call, "response": true }))
         .await
         .unwrap();
     assert_eq!(answered.status, 202, "{answered:?}");

@@ -131,7 +131,7 @@ impl Session {
         assert_eq!(answer.status, 201, "{answer:?}");
         Self {
             agent: answer.text("agent_id"),
-            id: answer.text("id"),
+            id: answer.text("session_id"),
         }
     }
 
@@ -191,10 +191,10 @@ fn inventory() -> Value {
     json!({
         "type": "panel_inventory",
         "panels": [{
-            "panelId": "panel-1", "panelType": "artifacts", "panelTitle": "Lists",
+            "panel_id": "panel-1", "panel_type": "artifacts", "panel_title": "Lists",
             "context": { "type": "todo", "id": "1", "name": "Buy milk" },
         }],
-        "selectedPanelId": "panel-1",
+        "selected_panel_id": "panel-1",
     })
 }
 
@@ -493,7 +493,7 @@ async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
     client.push(&host, &inventory()).await;
     headless.say(&host, "call panels_list {}").await;
     let told = result(&received);
-    assert!(told.contains(r#""panelId":"panel-1""#), "{told}");
+    assert!(told.contains(r#""panel_id":"panel-1""#), "{told}");
     assert!(told.contains(&client.id), "{told}");
     assert!(!told.contains("Buy milk"), "{told}");
     headless
@@ -531,10 +531,13 @@ async fn an_inventory_of_panels_that_makes_no_sense_is_refused_with_its_field() 
     let (_folder, host, _received) = started().await;
     let session = Session::open(&host, "general").await;
     let mut wrong = inventory();
-    wrong["selectedPanelId"] = json!("panel-2");
+    wrong["selected_panel_id"] = json!("panel-2");
     let (status, refused) = session.push(&host, &wrong).await;
     assert_eq!(status, 422, "{refused}");
-    assert!(refused.to_string().contains("selectedPanelId"), "{refused}");
+    assert!(
+        refused.to_string().contains("selected_panel_id"),
+        "{refused}"
+    );
     let (status, refused) = session
         .push(&host, &json!({ "type": "panel_event", "panels": [] }))
         .await;

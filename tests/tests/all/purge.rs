@@ -62,7 +62,7 @@ async fn open(host: &Host) -> (String, String) {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    (opened.text("agent_id"), opened.text("id"))
+    (opened.text("agent_id"), opened.text("session_id"))
 }
 
 fn path(agent: &str, session: &str) -> String {
@@ -451,7 +451,7 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
     )
     .await;
     assert_eq!(fork.status, 201, "{fork:?}");
-    let forked = path(&agent, &fork.text("id"));
+    let forked = path(&agent, &fork.text("session_id"));
     play(&host, &at, json!([{ "reply": "after the fork" }])).await;
     delete(&host, &agent, &session).await;
     let purged = purge(&host, &agent, Some(&session)).await;
@@ -486,9 +486,11 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
         host.get(&format!("{forked}/export")).await.unwrap().status,
         200
     );
-    delete(&host, &agent, &fork.text("id")).await;
+    delete(&host, &agent, &fork.text("session_id")).await;
     assert_eq!(
-        purge(&host, &agent, Some(&fork.text("id"))).await.body["erased"]["turns"],
+        purge(&host, &agent, Some(&fork.text("session_id")))
+            .await
+            .body["erased"]["turns"],
         3
     );
     assert_eq!(holders(&folder.data()), []);

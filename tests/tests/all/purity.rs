@@ -146,7 +146,7 @@ async fn opened_with(host: &Host, agent: &str) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     )
 }
 

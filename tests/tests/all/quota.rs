@@ -37,7 +37,7 @@ fn path(opened: &Answer) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     )
 }
 
@@ -90,7 +90,8 @@ async fn purge(host: &Host, line: &Line, opened: &Answer) {
     tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
         .await
         .expect("a session that can be deleted");
-    let purge = json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("id") });
+    let purge =
+        json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
     assert_eq!(host.post("/api/purges", &purge).await.unwrap().status, 200);
 }
 
@@ -125,7 +126,7 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         opened[0].text("agent_id"),
-        opened[0].text("id")
+        opened[0].text("session_id")
     );
     let said = alice
         .ask(
@@ -241,8 +242,8 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     assert_eq!(open(&one).await.text("code"), "KEY_SESSION_LIMIT");
     let again = under_key().await;
     assert_eq!(
-        (again.status, again.text("id")),
-        (201, opened.text("id")),
+        (again.status, again.text("session_id")),
+        (201, opened.text("session_id")),
         "what was opened is told again"
     );
     assert_eq!(
@@ -413,7 +414,7 @@ async fn check_answer(limits: Value, code: &str) {
     let alice = host.user("alice", &["read", "write"]).await;
     let opened = open(&alice).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    let asking = format!("{agent}/sessions/{}", opened.text("id"));
+    let asking = format!("{agent}/sessions/{}", opened.text("session_id"));
     let say = async |session: &str, content: String| {
         let body = json!({ "content": content });
         alice
@@ -428,7 +429,7 @@ async fn check_answer(limits: Value, code: &str) {
     let asked = async {
         loop {
             let seen = alice.ask(Method::GET, &asking, None).await.unwrap().body;
-            if let Some(call) = seen["client_actions"][0]["call_id"].as_str() {
+            if let Some(call) = seen["pending_action"]["tool_call_id"].as_str() {
                 return call.to_owned();
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -441,10 +442,10 @@ async fn check_answer(limits: Value, code: &str) {
     let other = format!(
         "/api/agents/{}/sessions/{}",
         other.text("agent_id"),
-        other.text("id")
+        other.text("session_id")
     );
     while say(&other, "x".repeat(MESSAGE)).await.status == 202 {}
-    let answer = json!({ "call_id": call, "response": { "confirmed": true } });
+    let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
     let refused = alice
         .ask(Method::POST, &format!("{agent}/respond"), Some(&answer))
         .await

@@ -135,7 +135,7 @@ async fn talk(ada: &Line, id: &str, number: u8) -> Things {
     let agent = format!("/api/agents/{id}");
     let chat = json!({ "session_type": "chat", "name": format!("{WORD} {number}") });
     let opened = ask(ada, Method::POST, &format!("{agent}/sessions"), chat).await;
-    let at = format!("{agent}/sessions/{}", opened.text("id"));
+    let at = format!("{agent}/sessions/{}", opened.text("session_id"));
     let delegate = json!({
         "key": "a", "tool": "delegate",
         "args": {
@@ -159,13 +159,13 @@ async fn talk(ada: &Line, id: &str, number: u8) -> Things {
     let shown = ada.ask(Method::GET, &at, None).await.unwrap().body;
     let head = shown["turn_id"].as_str().unwrap_or_default().to_owned();
     assert!(!head.is_empty(), "{shown}");
-    let tasks = format!("/api/tasks?session={}", opened.text("id"));
+    let tasks = format!("/api/tasks?session={}", opened.text("session_id"));
     let task = task_of(ada, &tasks).await;
     vec![
         ("word", WORD.to_owned()),
         ("id", id.to_owned()),
         ("path", "%2Fada%2Fagent%2Fdiary".to_owned()),
-        ("sid", opened.text("id")),
+        ("sid", opened.text("session_id")),
         ("conversation", opened.text("conversation_id")),
         ("turn_id", head),
         ("digest", uploaded.text("digest")),

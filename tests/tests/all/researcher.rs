@@ -254,7 +254,7 @@ async fn open(host: &Host) -> String {
     format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     )
 }
 

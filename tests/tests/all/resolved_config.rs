@@ -244,14 +244,14 @@ async fn a_setting_that_the_operator_fixes_overrides_an_agents_own_and_stays() {
             )
             .await
             .unwrap()
-            .text("id");
+            .text("session_id");
         loop {
             let seen = host
                 .get(&format!("{path}/sessions/{session}"))
                 .await
                 .unwrap()
                 .body;
-            if seen["status"] != "open" {
+            if !seen["completed_at"].is_null() {
                 return seen["summary"].clone();
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -19,9 +19,9 @@ async fn open(host: &Host) -> (String, String) {
         format!(
             "/api/agents/{}/sessions/{}/messages",
             begun.text("agent_id"),
-            begun.text("id")
+            begun.text("session_id")
         ),
-        begun.text("id"),
+        begun.text("session_id"),
     )
 }
 

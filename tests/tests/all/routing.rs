@@ -139,7 +139,9 @@ async fn of_two_chats_the_one_updated_last_takes_words_whatever_is_pinned() {
     ask(Method::PATCH, older_path.clone(), json!({ "pinned": true })).await;
     sleep(Duration::from_millis(5)).await;
     let chat = json!({ "session_type": "chat" });
-    let newer = ask(Method::POST, sessions.clone(), chat).await.text("id");
+    let newer = ask(Method::POST, sessions.clone(), chat)
+        .await
+        .text("session_id");
     assert_eq!(
         goes_to(cook()).await.text("session_id"),
         newer,
@@ -203,12 +205,13 @@ async fn who_waits_for_a_reply_is_shown_the_question_that_the_turn_waits_with() 
     let session = format!("{agent}/sessions/{}", addressed.text("session_id"));
     let seen = town.alice.ask(Method::GET, &session, None).await.unwrap();
     assert_eq!(
-        addressed.body["client_actions"], seen.body["client_actions"],
+        addressed.body["pending_action"], seen.body["pending_action"],
         "{addressed:?}"
     );
-    let question = &addressed.body["client_actions"][0];
-    assert_eq!(question["widget"], "confirmation", "{addressed:?}");
-    let answer = json!({ "call_id": question["call_id"], "response": { "confirmed": true } });
+    let question = &addressed.body["pending_action"];
+    assert_eq!(question["widget_type"], "confirmation", "{addressed:?}");
+    let answer =
+        json!({ "tool_call_id": question["tool_call_id"], "response": { "confirmed": true } });
     let answered = ask(&format!("{agent}/respond"), answer).await;
     assert_eq!(answered.status, 202, "{answered:?}");
     over(&town.alice, &addressed).await;
@@ -217,9 +220,9 @@ async fn who_waits_for_a_reply_is_shown_the_question_that_the_turn_waits_with() 
         json!({ "content": content }),
     )
     .await;
-    let next = &in_session.body["client_actions"][0];
-    assert_eq!(next["widget"], "confirmation", "{in_session:?}");
-    assert_ne!(next["call_id"], question["call_id"]);
+    let next = &in_session.body["pending_action"];
+    assert_eq!(next["widget_type"], "confirmation", "{in_session:?}");
+    assert_ne!(next["tool_call_id"], question["tool_call_id"]);
     for waiting in [&addressed, &in_session] {
         assert_eq!(waiting.status, 202, "{waiting:?}");
         assert_eq!(waiting.body["outcome"], Value::Null, "{waiting:?}");
@@ -539,7 +542,7 @@ async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_
             )
             .await
             .unwrap()
-            .text("id");
+            .text("session_id");
         over(
             &town.alice,
             &say(&town.alice, &json!({ "session": fresh }), words).await,

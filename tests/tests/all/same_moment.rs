@@ -267,7 +267,11 @@ async fn two_openings_by_definition_at_the_same_moment_have_one_agent() {
                 .await;
             let (one, other) = if under_key {
                 let [one, other] = twice(&line, "k", &path, &body).await;
-                assert_eq!(one.text("id"), other.text("id"), "{one:?} {other:?}");
+                assert_eq!(
+                    one.text("session_id"),
+                    other.text("session_id"),
+                    "{one:?} {other:?}"
+                );
                 (one, other)
             } else {
                 let send = || line.ask(Method::POST, &path, Some(&body));

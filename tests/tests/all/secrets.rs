@@ -525,7 +525,7 @@ async fn played(host: &Host, script: &Value) -> String {
         .await
         .unwrap();
     let agent = opened.text("agent_id");
-    let id = opened.text("id");
+    let id = opened.text("session_id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
     let mut frames = host
         .line()

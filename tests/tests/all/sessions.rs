@@ -93,7 +93,7 @@ impl Stage {
         )
         .await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        opened.text("id")
+        opened.text("session_id")
     }
 
     /// Sends a message that is answered with the same text. Returns the turn that it became.
@@ -129,7 +129,7 @@ impl Stage {
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| it["id"].as_str().unwrap().to_owned())
+            .map(|it| it["session_id"].as_str().unwrap().to_owned())
             .collect()
     }
 
@@ -300,13 +300,15 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     assert_eq!(early.text("last_snippet"), "one");
     let by_message = fork(ada, json!({ "message": 1 })).await;
     assert_eq!(by_message.text("turn_id"), first);
-    let branch = stage.say(ada, &early.text("id"), "another two").await;
+    let branch = stage
+        .say(ada, &early.text("session_id"), "another two")
+        .await;
     assert_eq!(
         get(ada, &stage.path(&session)).await.text("turn_id"),
         second,
         "the other one stays"
     );
-    let seen = get(ada, &stage.path(&early.text("id"))).await.body["messages"].to_string();
+    let seen = get(ada, &stage.path(&early.text("session_id"))).await.body["messages"].to_string();
     assert!(
         seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""),
         "{seen}"
@@ -374,7 +376,7 @@ async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
 }
 
 fn id_of(session: &Value) -> &str {
-    session["id"].as_str().unwrap()
+    session["session_id"].as_str().unwrap()
 }
 
 /// The messages of the thread that a stream begins with, and what it tells to the end of a turn of
@@ -396,7 +398,9 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     stage.say(ada, &session, "one").await;
     let inherited = get(ada, &stage.path(&session)).await.body["messages"].clone();
     let forked = format!("{}/fork", stage.path(&session));
-    let fork = ask(ada, Method::POST, &forked, json!({})).await.text("id");
+    let fork = ask(ada, Method::POST, &forked, json!({}))
+        .await
+        .text("session_id");
     stage.say(ada, &fork, "two").await;
     let stream = format!("{}/stream?session={fork}", stage.agent);
     let follow = async |from: &str| ada.follow(&format!("{stream}&{from}"), None).await.unwrap();
@@ -436,7 +440,7 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
     let turn = stage.say(ada, &session, "before").await;
     let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
         .await
-        .text("id");
+        .text("session_id");
     ask(
         ada,
         Method::PATCH,
@@ -496,7 +500,7 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
         json!({ "session_type": "lesson" }),
     )
     .await
-    .text("id");
+    .text("session_id");
     refused(
         &ask(
             ada,
@@ -532,7 +536,7 @@ async fn a_lesson_that_a_mentee_deleted_stays_in_the_history_of_their_mentor() {
     let new = json!({ "session_type": "lesson" });
     let opened = ask(bob, Method::POST, &format!("{}/sessions", stage.agent), new).await;
     assert_eq!(opened.status, 201, "{opened:?}");
-    let lesson = opened.text("id");
+    let lesson = opened.text("session_id");
     let path = stage.path(&lesson);
     until(bob, &path, |seen| seen["run_status"] == "awaiting_client").await;
     let current = format!("{}/sessions/current", stage.agent);
@@ -558,7 +562,7 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     let turn = stage.say(ada, &session, "zebra").await;
     let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
         .await
-        .text("id");
+        .text("session_id");
     let alone = stage.open(ada).await;
     let lost = stage.say(ada, &alone, "quagga").await;
     refused(
@@ -689,7 +693,7 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         json!({ "turn_id": root, "name": "a try" }),
     )
     .await
-    .text("id");
+    .text("session_id");
     let branch = stage.say(ada, &fork, "branch").await;
     let tree = async |line: &Line, query: &str| {
         let tree = get(line, &format!("{}/tree{query}", stage.path(&session))).await;
@@ -864,7 +868,7 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
         .await
         .unwrap();
     let agent = session.text("agent_id");
-    let session = session.text("id");
+    let session = session.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
     let script = json!({ "steps": [{ "reply": "hello" }] }).to_string();
     stage
@@ -902,8 +906,8 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
     for (again, first) in done {
         let answer = stage.host.send(again).await.unwrap();
         assert_eq!(
-            (answer.status, answer.body["id"].clone()),
-            (first.status, first.body["id"].clone())
+            (answer.status, answer.body["session_id"].clone()),
+            (first.status, first.body["session_id"].clone())
         );
         for field in [
             "name",

@@ -82,7 +82,7 @@ impl Team {
         )
         .await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        let session = opened.text("id");
+        let session = opened.text("session_id");
         self.say(line, &session, words).await;
         session
     }
@@ -118,7 +118,7 @@ impl Team {
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| it["id"].as_str().unwrap().into())
+            .map(|it| it["session_id"].as_str().unwrap().into())
             .collect();
         ids.sort();
         ids
@@ -681,14 +681,14 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         (
             Method::POST,
             "/respond",
-            json!({ "call_id": "ab".repeat(32), "response": 1 }),
+            json!({ "tool_call_id": "ab".repeat(32), "response": 1 }),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::POST,
             "/respond",
-            json!({ "call_id": "x", "response": 1 }),
+            json!({ "tool_call_id": "x", "response": 1 }),
             422,
             "INVALID_FIELD",
         ),
@@ -725,7 +725,7 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         &team.alice,
         Method::PUT,
         &ui,
-        &json!({ "call_id": "ab".repeat(32), "widget_partial_state": {} }),
+        &json!({ "tool_call_id": "ab".repeat(32), "widget_partial_state": {} }),
     )
     .await;
     assert_eq!(

@@ -74,7 +74,7 @@ async fn open(host: &Host, definition: &str, body: &Value) -> (String, String) {
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     (
         agent.clone(),
-        format!("{agent}/sessions/{}", opened.text("id")),
+        format!("{agent}/sessions/{}", opened.text("session_id")),
     )
 }
 
@@ -95,13 +95,13 @@ async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn waits(seen: &Value) -> bool {
-    seen["session_status"] == "awaiting_client_action"
+    seen["status"] == "awaiting_client_action"
 }
 
 async fn answer(host: &Host, agent: &str, call: &Value, response: Value) -> Answer {
     host.post(
         &format!("{agent}/respond"),
-        &json!({ "call_id": call, "response": response }),
+        &json!({ "tool_call_id": call, "response": response }),
     )
     .await
     .unwrap()
@@ -143,7 +143,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     assert_eq!(
         (
             &execution["iteration"],
-            &execution["pending_tool_call"]["call_id"]
+            &execution["pending_tool_call"]["tool_call_id"]
         ),
         (&json!(1), &pending["tool_call_id"])
     );
@@ -152,8 +152,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         "Here is a question."
     );
     // What is half filled in is there again after a crash, with everything else.
-    let ui =
-        json!({ "call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let ui = json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
     let saved = host
         .send(
             host.request(Method::PUT, &format!("{session}/ui-state"))
@@ -200,7 +199,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     }
     assert_eq!(
         (&shown["conversation_id"], &shown["started_at"]),
-        (&seen["conversation_id"], &seen["created_at"])
+        (&seen["conversation_id"], &seen["started_at"])
     );
     // An answer that does not fit changes nothing; the right one goes on, once.
     let call = &pending["tool_call_id"];
@@ -338,8 +337,8 @@ async fn several_questions_of_one_step_do_not_pass_the_limit_together() {
     let (_, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
     let seen = until(&host, &session, waits).await;
     assert_eq!(
-        seen["client_actions"].as_array().unwrap().len(),
-        1,
+        (seen["pending_action"].is_object(), &seen["further_actions"]),
+        (true, &json!([])),
         "the second was refused: {seen}"
     );
 }
@@ -353,7 +352,7 @@ async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
         answer(
             &host,
             &agent,
-            &seen["client_actions"][0]["call_id"],
+            &seen["pending_action"]["tool_call_id"],
             json!({ "confirmed": true })
         )
         .await
@@ -394,8 +393,8 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
             .as_array()
             .unwrap()
             .iter()
-            .filter(|it| it["status"] == "open")
-            .map(|it| &it["id"])
+            .filter(|it| it["completed_at"].is_null())
+            .map(|it| &it["session_id"])
             .collect();
         let current = host.get(&agent).await.unwrap().body["current_session_id"].clone();
         assert!(
@@ -429,13 +428,13 @@ async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked
         .map(|it| &it.data["tool_call_id"])
         .collect();
     let [first, second] = [
-        &seen["client_actions"][0]["call_id"],
-        &seen["client_actions"][1]["call_id"],
+        &seen["pending_action"]["tool_call_id"],
+        &seen["further_actions"][0]["tool_call_id"],
     ];
     assert_eq!(calls, [first, second]);
     assert_eq!(asked[1].data["session_id"], id);
-    let other = json!({ "call_id": first, "widget_partial_state": { "other": 1 } });
-    let ui = json!({ "call_id": second, "widget_partial_state": { "half": true } });
+    let other = json!({ "tool_call_id": first, "widget_partial_state": { "other": 1 } });
+    let ui = json!({ "tool_call_id": second, "widget_partial_state": { "half": true } });
     host.send(
         host.request(Method::PUT, &format!("{session}/ui-state"))
             .json(&other),
@@ -507,7 +506,7 @@ async fn an_archived_agent_leaves_no_run_open() {
         .unwrap();
     assert_eq!(
         asked.data["tool_call_id"],
-        seen["client_actions"][0]["call_id"]
+        seen["pending_action"]["tool_call_id"]
     );
     let archived = host
         .post(&format!("{agent}/archive"), &json!({ "reason": "no more" }))
@@ -610,7 +609,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             )
             .await
             .unwrap();
-        let session = format!("{agent}/sessions/{}", opened.text("id"));
+        let session = format!("{agent}/sessions/{}", opened.text("session_id"));
         let script = json!({ "steps": [{ "show": true }] }).to_string();
         line.ask(
             Method::POST,
@@ -1113,7 +1112,7 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
             &seen["active_session"]["session_id"],
             &seen["active_session"]["started_by"]
         ),
-        (&opened.body["id"], &json!("bob"))
+        (&opened.body["session_id"], &json!("bob"))
     );
 }
 
@@ -1146,7 +1145,7 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     );
     assert_eq!(refused(&sleeping, &json!(wrong)).await, none_pending);
     let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    let call = until(&host, &session, waits).await["client_actions"][0]["call_id"].clone();
+    let call = until(&host, &session, waits).await["pending_action"]["tool_call_id"].clone();
     let other = format!(
         "Response tool_call_id {wrong} doesn't match pending {}",
         call.as_str().unwrap()
@@ -1182,7 +1181,7 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
         201
     );
     let bob = host.user("bob", &["read", "write"]).await;
-    let body = json!({ "call_id": wrong, "response": {} });
+    let body = json!({ "tool_call_id": wrong, "response": {} });
     let told = bob
         .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
         .await

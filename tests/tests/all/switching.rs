@@ -72,11 +72,11 @@ async fn town() -> (Folder, Host) {
 
 /// The path of a session that an answer names.
 fn place(answer: &Answer) -> String {
-    let id = match answer.text("session_id") {
-        id if id.is_empty() => answer.text("id"),
-        id => id,
-    };
-    format!("/api/agents/{}/sessions/{id}", answer.text("agent_id"))
+    format!(
+        "/api/agents/{}/sessions/{}",
+        answer.text("agent_id"),
+        answer.text("session_id")
+    )
 }
 
 async fn open(host: &Host, agent: &str) -> String {
@@ -424,7 +424,7 @@ async fn have_it_ask(host: &Host, session: &str) {
     let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
     say(host, session, &steps.to_string()).await;
     let asking = async {
-        while host.get(session).await.unwrap().body["client_actions"] == json!([]) {
+        while host.get(session).await.unwrap().body["pending_action"].is_null() {
             sleep(Duration::from_millis(10)).await;
         }
     };
@@ -557,7 +557,9 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
         .collect();
     // The fork was deleted, and `chat` went on in a new session.
     assert_eq!(names, [(&json!("Plans"), true), (&Value::Null, false)]);
-    let plans = sessions["agents"][0]["sessions"][0]["id"].as_str().unwrap();
+    let plans = sessions["agents"][0]["sessions"][0]["session_id"]
+        .as_str()
+        .unwrap();
     let path = format!("/api/sessions/{plans}");
     let before = host.get(&path).await.unwrap().body;
     assert!(before["messages"].to_string().contains("noted"), "{before}");
@@ -583,7 +585,7 @@ async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session(
     let chat = json!({ "session_type": "chat" });
     let opened = host.post("/api/agents/asks/sessions", &chat).await.unwrap();
     let asks = place(&opened);
-    let id = opened.text("id");
+    let id = opened.text("session_id");
     have_it_ask(&host, &asks).await;
     let mut chat = folder.program(&["chat", "--quiet", "--session", &id]);
     chat.stdin(Stdio::piped())

@@ -79,7 +79,7 @@ async fn open(host: &Host, number: usize) -> String {
     let sessions = format!("/api/agents/{}/sessions", made.text("id"));
     let opened = host.post(&sessions, &json!({})).await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    format!("{sessions}/{}", opened.text("id"))
+    format!("{sessions}/{}", opened.text("session_id"))
 }
 
 async fn say(host: &Host, chat: &str, words: &str) {

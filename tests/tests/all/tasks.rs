@@ -49,7 +49,7 @@ async fn begun(host: &Host, steps: &Value) -> String {
     let at = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     let said = json!({ "content": json!({ "steps": steps }).to_string() });
     let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
@@ -272,7 +272,7 @@ async fn a_model_whose_delegation_is_cancelled_is_told_so_as_a_result() {
         .post("/api/agents/assistant/sessions", &json!({}))
         .await;
     let opened = opened.unwrap();
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     let at = format!("/api/agents/{}/sessions/{session}", opened.text("agent_id"));
     let said = json!({ "content": "read a" });
     let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
@@ -405,7 +405,7 @@ async fn what_a_delegate_says_streams_to_the_clients_of_its_caller() {
     let opened = host.post("/api/agents/puppet/sessions", &chat).await;
     let opened = opened.unwrap();
     let agent = opened.text("agent_id");
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true");
     let mut frames = host.follow(&path, None).await;
     let steps = json!({ "steps": [{ "start": [delegate("a")] }] });

@@ -65,7 +65,7 @@ async fn opened(host: &Host, definition: &str) -> (String, String) {
         .await
         .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
-    (answer.text("agent_id"), answer.text("id"))
+    (answer.text("agent_id"), answer.text("session_id"))
 }
 
 /// Sends a message; its id.
@@ -83,7 +83,7 @@ async fn until(frames: &mut Frames, kind: &str, session: &str) -> Vec<Frame> {
     loop {
         seen.extend(frames.until(kind).await);
         let last = &seen.last().unwrap().data;
-        if last["data"]["sessionId"] == session {
+        if last["data"]["session_id"] == session {
             return seen;
         }
         assert!(Instant::now() < end, "{seen:?}");
@@ -94,7 +94,7 @@ async fn until(frames: &mut Frames, kind: &str, session: &str) -> Vec<Frame> {
 fn course(frames: &[Frame], session: &str) -> Vec<String> {
     let mut kinds: Vec<String> = frames
         .iter()
-        .filter(|frame| frame.data["data"]["sessionId"] == session)
+        .filter(|frame| frame.data["data"]["session_id"] == session)
         .map(|frame| frame.event.clone())
         .collect();
     kinds.dedup_by(|next, last| next == last && *next == "llm.stream_chunk");
@@ -102,7 +102,7 @@ fn course(frames: &[Frame], session: &str) -> Vec<String> {
 }
 
 fn of<'a>(frames: &'a [Frame], kind: &str, session: &str) -> &'a Value {
-    let is_it = |frame: &&Frame| frame.event == kind && frame.data["data"]["sessionId"] == session;
+    let is_it = |frame: &&Frame| frame.event == kind && frame.data["data"]["session_id"] == session;
     let found = frames.iter().find(is_it);
     &found
         .unwrap_or_else(|| panic!("no {kind}: {frames:?}"))
@@ -139,15 +139,15 @@ async fn a_delegation_is_watched_from_the_message_to_its_answer_and_no_word_is_t
     );
     let processed = of(&seen, "message.processed", &session.1);
     let data = &processed["data"];
-    assert_eq!(data["messageId"], json!(message), "{processed}");
-    assert_eq!(data["agentId"], json!(session.0), "{processed}");
-    assert_eq!(data["toolCallCount"], 1, "{processed}");
+    assert_eq!(data["input_id"], json!(message), "{processed}");
+    assert_eq!(data["agent_id"], json!(session.0), "{processed}");
+    assert_eq!(data["tool_call_count"], 1, "{processed}");
     assert!(
-        data["durationMs"].is_u64() && data["runId"].is_string(),
+        data["duration_ms"].is_u64() && data["run_id"].is_string(),
         "{processed}"
     );
     let complete = of(&seen, "llm.request_complete", &session.1);
-    for name in ["inputTokens", "outputTokens", "durationMs", "attempts"] {
+    for name in ["input_tokens", "output_tokens", "duration_ms", "attempts"] {
         assert!(complete["data"][name].is_u64(), "{name}: {complete}");
     }
     assert_eq!(complete["data"]["model"], "m", "{complete}");
@@ -272,8 +272,8 @@ async fn a_delegation_that_failed_is_no_success_in_telemetry_and_in_the_response
     let content = json!({ "content": "read absent.txt" });
     let said = host.post(&path, &content).await.unwrap().body;
     assert_eq!(said["outcome"], "replied", "{said}");
-    assert_eq!(said["toolCalls"][0]["name"], "delegate", "{said}");
-    assert_eq!(said["toolCalls"][0]["ok"], false, "{said}");
+    assert_eq!(said["tool_calls"][0]["name"], "delegate", "{said}");
+    assert_eq!(said["tool_calls"][0]["ok"], false, "{said}");
     let seen = until(&mut frames, "message.processed", &session.1).await;
     let failed = of(&seen, "tool.call_failed", &session.1);
     assert_eq!(failed["data"]["tool"], "delegate", "{failed}");
@@ -323,7 +323,7 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
     let told = seen.iter().rev().take(gone.len()).rev();
     for (frame, kind) in told.zip(gone) {
         assert_eq!(frame.event, kind, "{seen:?}");
-        assert_eq!(frame.data["data"]["agentId"], json!(session.0), "{seen:?}");
+        assert_eq!(frame.data["data"]["agent_id"], json!(session.0), "{seen:?}");
     }
 }
 
@@ -346,7 +346,7 @@ async fn a_client_that_never_reads_telemetry_slows_no_turn() {
         let message = send(&host, &session, "hello").await;
         let seen = until(&mut watched, "message.processed", &session.1).await;
         let processed = of(&seen, "message.processed", &session.1);
-        assert_eq!(processed["data"]["messageId"], json!(message));
+        assert_eq!(processed["data"]["input_id"], json!(message));
         assert!(seen.iter().all(|frame| frame.event != "lag"), "it reads");
         told += seen.len();
     }
@@ -389,7 +389,7 @@ async fn the_command_prints_a_line_for_each_event_that_is_asked_for() {
     for line in lines {
         assert!(line.contains("message."), "{text}");
         assert!(line.contains(session.1.get(..8).unwrap()), "{text}");
-        assert!(line.contains("messageId="), "{text}");
+        assert!(line.contains("input_id="), "{text}");
     }
     let refused = folder.run(&["telemetry", "--type", "nothing.*"]).await;
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");

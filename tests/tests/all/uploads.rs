@@ -44,7 +44,7 @@ async fn open(host: &Host) -> (String, String) {
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     (
         agent.clone(),
-        format!("{agent}/sessions/{}", opened.text("id")),
+        format!("{agent}/sessions/{}", opened.text("session_id")),
     )
 }
 
@@ -94,7 +94,7 @@ async fn ask(host: &Host, session: &str, props: Value) -> Value {
     until(host, session, |seen| {
         seen["run_status"] == "awaiting_client"
     })
-    .await["client_actions"][0]["call_id"]
+    .await["pending_action"]["tool_call_id"]
         .clone()
 }
 
@@ -112,7 +112,7 @@ async fn say(host: &Host, session: &str, steps: Value) {
 async fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Answer {
     host.post(
         &format!("{agent}/respond"),
-        &json!({ "call_id": call, "response": { "files": files } }),
+        &json!({ "tool_call_id": call, "response": { "files": files } }),
     )
     .await
     .unwrap()
@@ -277,7 +277,7 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         assert_eq!(refused.text("field"), place, "{files}");
     }
     let flat = json!({
-        "call_id": call,
+        "tool_call_id": call,
         "response": { "name": "x", "media_type": "text/plain", "content_base64": "" },
     });
     assert_eq!(

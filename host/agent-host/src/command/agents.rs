@@ -51,7 +51,7 @@ pub(super) async fn run(client: &Client, what: Agents) -> Result<Answer, Failure
         } => {
             let lists = match tools.as_slice() {
                 [] => json!({}),
-                tools => json!({ "toolAllowlist": tools }),
+                tools => json!({ "tool_allowlist": tools }),
             };
             let new = json!({
                 "template": template,
@@ -87,7 +87,7 @@ fn group(agent: &Value) -> Vec<String> {
     let head = Row::of(agent, &["{/path}", "{/label}"], &[]).line();
     let row = |it: &Value| {
         let notes = ["{/name}", "{?/pinned_at}pinned"];
-        Row::of(it, &["  {/id}", "{/status}"], &notes)
+        Row::of(it, &["  {/session_id}", "{/status}"], &notes)
     };
     let sessions = table(list(agent, "/sessions").iter().map(row));
     std::iter::once(head).chain(sessions).collect()

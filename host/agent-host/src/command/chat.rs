@@ -23,8 +23,8 @@ use futures::StreamExt;
 use input::{Input, InputError, Typed};
 use line::Line;
 use open::{
-    first_recalled, going_on, lasting, open_session, question, stream_path, with_last_messages,
-    without_messages,
+    first_recalled, going_on, has_ended, lasting, open_session, question, stream_path,
+    with_last_messages, without_messages,
 };
 use question::Question;
 use scene::{Ending, Scene, Shown};
@@ -151,8 +151,8 @@ impl<'a> Conversation<'a> {
         let new = options.session.is_none();
         let opened = open_session(client, loaded, options).await?;
         let agent = text(&opened, "/agent_id").to_owned();
-        let id = text(&opened, "/id").to_owned();
-        if text(&opened, "/status") != "open" {
+        let id = text(&opened, "/session_id").to_owned();
+        if has_ended(&opened) {
             let error = anyhow!("the session {id} has ended ({})", text(&opened, "/status"));
             return Err(Failure::new(Exit::Refused, error)
                 .advise(invocation::command(loaded, &format!("session show {id}"))));
@@ -289,7 +289,7 @@ impl<'a> Conversation<'a> {
                 let agent = question.agent.as_deref().unwrap_or(&self.agent);
                 (
                     format!("/api/agents/{agent}/respond"),
-                    json!({ "call_id": question.call_id, "response": response }),
+                    json!({ "tool_call_id": question.tool_call_id, "response": response }),
                 )
             }
             Awaited::Message | Awaited::Agent => (
@@ -404,7 +404,7 @@ impl<'a> Conversation<'a> {
     /// Puts a question to the user, unless it is put already.
     fn put(&mut self, question: Question) {
         if let Awaited::Answer(put) = &self.awaited
-            && put.call_id == question.call_id
+            && put.tool_call_id == question.tool_call_id
         {
             return;
         }
@@ -441,7 +441,7 @@ impl<'a> Conversation<'a> {
     /// Looks for another turn, a question, or the end of the session.
     async fn look(&mut self) -> Result<Course, Failure> {
         let session = without_messages(self.client, &self.session).await?;
-        if text(&session, "/status") != "open" {
+        if has_ended(&session) {
             return self.farewell().await;
         }
         self.await_what(&session);

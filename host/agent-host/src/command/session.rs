@@ -43,7 +43,7 @@ const STATS: [(&str, &str); 8] = [
         "time",
         "{/turns_ms} ms in turns, {/usage/active_ms} ms at work",
     ),
-    ("created", "{/created_at}, last used {/last_activity_at}"),
+    ("began", "{/started_at}, last used {/last_activity_at}"),
 ];
 
 /// Runs the command.
@@ -142,7 +142,7 @@ async fn sessions(
     for session in &mut sessions {
         // What a run waits for is told with its session alone.
         let shown = match session.get("run_id").is_some_and(Value::is_string) {
-            true => without_messages(client, text(session, "/id")).await?,
+            true => without_messages(client, text(session, "/session_id")).await?,
             false => Value::Null,
         };
         if let Value::Object(fields) = session {
@@ -265,7 +265,7 @@ fn row(session: &Value) -> Row {
     let notes = ["{/agent_path}", "{/last_snippet}"];
     Row::of(
         session,
-        &["{/id}", "{/session_type}", doing, "{/updated_at}"],
+        &["{/session_id}", "{/session_type}", doing, "{/updated_at}"],
         &notes,
     )
 }
@@ -312,8 +312,10 @@ fn session_lines(session: &Value) -> Vec<String> {
             format!("      calls {name} {}", text(call, "/arguments"))
         }));
     }
-    lines.extend(list(session, "/client_actions").iter().map(|action| {
-        let call = text(action, "/call_id");
+    let first = session.get("pending_action").filter(|it| it.is_object());
+    let waiting = first.into_iter().chain(list(session, "/further_actions"));
+    lines.extend(waiting.map(|action| {
+        let call = text(action, "/tool_call_id");
         format!(
             "waits for an answer to {call}: {}",
             text(action, "/props/prompt")
@@ -342,9 +344,9 @@ mod tests {
         for (run_status, shown) in [
             (json!("running"), "running"),
             (json!("awaiting_client"), "awaiting_client"),
-            (json!(null), "open"),
+            (json!(null), "active"),
         ] {
-            let session = json!({ "id": "s", "session_type": "tutor", "status": "open", "run_id": "r", "run_status": run_status });
+            let session = json!({ "session_id": "s", "session_type": "tutor", "status": "active", "run_id": "r", "run_status": run_status });
             let first = session_lines(&session).remove(0);
             assert_eq!(first.split_whitespace().nth(2), Some(shown), "{first}");
         }
@@ -358,7 +360,7 @@ mod tests {
             "usage": { "model_calls": 2, "tool_calls": 1, "input_tokens": 30, "cached_tokens": 5,
                        "output_tokens": 12, "cost_micros": 1_000_050, "active_ms": 7 },
             "context": { "tokens": 21, "window": 8_000, "percent": 0 },
-            "total_tokens": 42, "turns_ms": 9, "created_at": "A", "last_activity_at": "B",
+            "total_tokens": 42, "turns_ms": 9, "started_at": "A", "last_activity_at": "B",
         });
         assert_eq!(
             stats_lines(&stats),

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The frame that tells of lost events.
 const LAG: &str = "lag";
 /// Names of data that stand elsewhere in a line.
-const SHOWN: [&str; 2] = ["agentId", "sessionId"];
+const SHOWN: [&str; 2] = ["agent_id", "session_id"];
 
 /// Shows what happens until the host ends the stream, or so many events have come.
 pub(super) async fn watch(
@@ -55,7 +55,7 @@ pub(super) async fn watch(
 }
 
 fn line(event: &Value) -> String {
-    let session: String = text(event, "/data/sessionId").chars().take(8).collect();
+    let session: String = text(event, "/data/session_id").chars().take(8).collect();
     let data = event.get("data").and_then(Value::as_object);
     let facts: Vec<String> = data
         .into_iter()
@@ -85,7 +85,7 @@ mod tests {
         let event = json!({
             "type": "tool.call_failed", "timestamp": "2025-12-15T09:30:00.000Z",
             "data": {
-                "agentId": "a", "sessionId": "7b3c2a54-8a75", "tool": "read_file", "durationMs": 4,
+                "agent_id": "a", "session_id": "7b3c2a54-8a75", "tool": "read_file", "duration_ms": 4,
             },
             "error": {
                 "code": "tool-failed", "category": "TOOL_EXECUTION_FAILED", "retryable": false,
@@ -96,11 +96,11 @@ mod tests {
             "2025-12-15T09:30:00.000Z  tool.call_failed",
             "7b3c2a54",
             "tool=read_file",
-            "durationMs=4",
+            "duration_ms=4",
             "error=tool-failed (TOOL_EXECUTION_FAILED)",
         ] {
             assert!(line.contains(part), "{line}");
         }
-        assert!(!line.contains("agentId"), "{line}");
+        assert!(!line.contains("agent_id"), "{line}");
     }
 }

@@ -278,10 +278,7 @@ pub(super) async fn respond(
         user: caller.user.clone(),
         idempotency_key: None,
     };
-    let answered = api.command()?.respond(command).await;
-    answered.map_err(|error| {
-        Problem::from(error).moved("/call_id", RequestPart::Body("/tool_call_id"))
-    })?;
+    api.command()?.respond(command).await?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 

@@ -1,8 +1,7 @@
 //! Sessions in the format of the system that this one replaces.
 
 use crate::wire::{
-    ControlMode, PendingActionView, SessionPhase, Time, UiStateView, control_mode, status,
-    status_or_expired, ui_state,
+    ControlMode, PendingActionView, SessionPhase, Time, UiStateView, control_mode, phase, ui_state,
 };
 use broker::SessionView;
 use domain::event::{Event, Recorded};
@@ -10,7 +9,7 @@ use domain::id::{ConversationId, OperationId, SessionId};
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::{SessionStatus, UserSession};
+use store::SessionRow;
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -137,19 +136,12 @@ pub(super) struct LegacyState {
 }
 
 /// A session of a list.
-pub(super) fn legacy_summary(session: &UserSession) -> LegacySummary {
-    let row = &session.row;
-    let status = match row.status {
-        SessionStatus::Open if session.awaits_client => SessionPhase::AwaitingClientAction,
-        SessionStatus::Open => SessionPhase::Active,
-        SessionStatus::Completed => SessionPhase::Completed,
-        SessionStatus::Terminated | SessionStatus::Deleted => SessionPhase::Terminated,
-    };
+pub(super) fn legacy_summary(row: &SessionRow) -> LegacySummary {
     LegacySummary {
         id: row.id,
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
-        status: status_or_expired(row, status),
+        status: phase(row),
         items_completed: row.items,
         created_at: Time(row.created_at),
         started_at: Time(row.created_at),
@@ -173,7 +165,7 @@ pub(super) fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySe
         conversation_id: row.conversation,
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
-        status: status_or_expired(row, status(view)),
+        status: phase(row),
         system_prompt: config
             .get("system_prompt")
             .and_then(Value::as_str)

@@ -7,12 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// The location of the schemas in a description.
 const SCHEMAS: &str = "/components/schemas";
-/// The objects that ask a question, and what in each names the widget.
-const QUESTIONS: [(&str, &str); 3] = [
-    ("ClientAction", "widget"),
-    ("PendingAction", "widget_type"),
-    ("ClientActionFrame", "widget_type"),
-];
+/// The objects that ask a question.
+const QUESTIONS: [&str; 2] = ["PendingAction", "ClientActionFrame"];
+/// The field of a question that names the widget.
+const WIDGET_TYPE: &str = "widget_type";
 /// The objects that answer one.
 const ANSWERS: [&str; 2] = ["ClientActionAnswer", "SubmitResponseRequest"];
 /// The schema of the answer that passes on a question.
@@ -50,16 +48,9 @@ pub(crate) fn add(description: &mut Value) {
             "An answer to any question whose props have `skippable` as true.",
         ),
     );
-    for (question, field) in QUESTIONS {
+    for question in QUESTIONS {
         if let Some(schema) = schemas.remove(question) {
-            divide(
-                schemas,
-                &Question {
-                    question,
-                    field,
-                    schema,
-                },
-            );
+            divide(schemas, &Question { question, schema });
         }
     }
     for answered in ANSWERS {
@@ -98,8 +89,6 @@ fn described(mut schema: Value, description: &str) -> Value {
 struct Question {
     /// The name of its schema.
     question: &'static str,
-    /// The field that names the widget.
-    field: &'static str,
     /// Its schema, for every widget alike.
     schema: Value,
 }
@@ -116,7 +105,7 @@ fn divide(schemas: &mut Map<String, Value>, it: &Question) {
         }
         it.set(
             &mut schema,
-            it.field,
+            WIDGET_TYPE,
             json!({ "type": "string", "const": widget }),
         );
         it.set(&mut schema, "props", reference(&name(widget, "Props")));
@@ -125,7 +114,7 @@ fn divide(schemas: &mut Map<String, Value>, it: &Question) {
     let mut own = it.schema.clone();
     it.set(
         &mut own,
-        it.field,
+        WIDGET_TYPE,
         json!({ "type": "string", "not": { "enum": WIDGETS } }),
     );
     alternatives.push((format!("Other{}", it.question), own));

@@ -116,7 +116,7 @@ pub(super) async fn conversation(
     Ok(axum::Json(Conversation {
         id,
         user_id: caller.user.clone(),
-        sessions: found.iter().map(|it| wire::session_row(&it.row)).collect(),
+        sessions: found.iter().map(wire::session_row).collect(),
         more: found.len() == SESSIONS_MAX,
     }))
 }

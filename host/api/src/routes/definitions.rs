@@ -156,10 +156,9 @@ pub(super) struct NewDefinition {
     /// Settings over those of the template, 64 KiB at most. What the template fixes is refused.
     #[schema(value_type = Option<Object>)]
     settings: Option<Map<String, Value>>,
-    /// Its lists, as the configuration writes them: `toolAllowlist`, `toolDenylist`,
-    /// `skillAllowlist`, `skillDenylist`, `capabilityAllowlist`, `capabilityDenylist`,
-    /// `agentAllowlist`, `agentDenylist`, `modelAllowlist`, `confirm`. One that is missing is the
-    /// template's. Every entry of an allow list has to be within the template's; deny lists are
+    /// Its lists: `tool_allowlist`, `tool_denylist`, `skill_allowlist`, `skill_denylist`,
+    /// `capability_allowlist`, `capability_denylist`, `agent_allowlist`, `agent_denylist`,
+    /// `model_allowlist`, `confirm`. One that is missing is the template's. Every entry of an allow list has to be within the template's; deny lists are
     /// added to its.
     #[schema(value_type = Option<Object>)]
     lists: Option<OwnLists>,

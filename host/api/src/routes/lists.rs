@@ -29,7 +29,7 @@ pub(super) struct ListParams {
     after: Option<String>,
     /// Only of this type.
     session_type: Option<String>,
-    /// Only those that are `open`, `completed` or `terminated`.
+    /// Only those that are open, `completed` or `terminated`. `open` stands for every other status.
     #[param(inline)]
     status: Option<Status>,
     /// Only those for this user.
@@ -215,11 +215,7 @@ pub(super) async fn items(
         .reading(&api)?
         .items(&caller.user, &target, session, after, limit)
         .await?;
-    let place = |index: u64| after.saturating_add(index);
-    let items = (1..)
-        .map(place)
-        .zip(&recorded)
-        .filter_map(|(sequence, recorded)| wire::item(sequence, recorded))
-        .collect();
-    Ok(axum::Json(ItemList { items }))
+    Ok(axum::Json(ItemList {
+        items: wire::items(after, &recorded),
+    }))
 }

@@ -86,8 +86,10 @@ pub(super) enum AcceptedMessage {
     Asking {
         #[serde(flatten)]
         receipt: Receipt,
-        /// The open questions.
-        client_actions: Vec<wire::ClientActionView>,
+        /// The question that was asked first and is not answered.
+        pending_action: Option<wire::PendingActionView>,
+        /// The questions asked after that one that are not answered either.
+        further_actions: Vec<wire::PendingActionView>,
     },
     /// Its turn has ended.
     Ended {
@@ -145,17 +147,13 @@ pub(super) struct EndedTurn {
     /// The reply as JSON, where the message has a `reply_schema` and the reply fits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
-    /// The text of `reply`; empty without one.
-    content: String,
     /// True if its models were asked for streams (`enableStreaming`).
     streamed: bool,
     /// The calls of tools in it, in the order in which they were started; 1,000 at most.
-    #[serde(rename = "toolCalls")]
     tool_calls: Vec<ToolCallView>,
     /// Tokens and cost of its models.
     usage: TurnUsageView,
     /// Milliseconds from its beginning to its end, waiting included.
-    #[serde(rename = "durationMs")]
     duration_ms: u64,
     /// The turn, and the models that were asked in it.
     metadata: TurnMetadata,
@@ -168,7 +166,8 @@ impl AcceptedMessage {
     /// The same, with the reply as JSON if it fits the schema that the message has.
     pub(super) async fn with_data(mut self, broker: &Broker, schema: Option<Value>) -> Self {
         if let (Self::Ended { turn, .. }, Some(schema)) = (&mut self, schema)
-            && let Ok(data) = serde_json::from_str::<Value>(&turn.content)
+            && let Some(reply) = &turn.reply
+            && let Ok(data) = serde_json::from_str::<Value>(&reply.text)
             && broker.fits_schema(&schema, data.clone()).await
         {
             turn.data = Some(data);
@@ -326,36 +325,32 @@ pub(super) fn accepted_message(
     };
     match outcome {
         None => AcceptedMessage::Accepted { receipt },
-        Some(TurnOutcome::Asking { questions }) => AcceptedMessage::Asking {
-            receipt,
-            client_actions: questions
-                .iter()
-                .map(|(call, action)| wire::client_action(*call, action))
-                .collect(),
-        },
+        Some(TurnOutcome::Asking { questions }) => {
+            let mut waiting = questions.iter().map(wire::pending_action);
+            AcceptedMessage::Asking {
+                receipt,
+                pending_action: waiting.next(),
+                further_actions: waiting.collect(),
+            }
+        }
         Some(TurnOutcome::Undone { word, failure }) => AcceptedMessage::Undone {
             receipt,
             outcome: word,
             error: failure.as_ref().map(turn_error),
         },
         Some(TurnOutcome::Answered { end, reply, report }) => {
-            let reply = reply.as_ref().map(wire::message);
-            let text = reply.as_ref().map(|reply| reply.text.clone());
-            AcceptedMessage::Ended {
-                receipt,
-                turn: Box::new(EndedTurn {
-                    outcome: end,
-                    reply,
-                    data: None,
-                    content: text.unwrap_or_default(),
-                    streamed: report.streamed,
-                    usage: turn_usage(&report),
-                    duration_ms: report.duration_ms,
-                    metadata: turn_metadata(&report),
-                    error: report.failure.as_ref().map(turn_error),
-                    tool_calls: report.calls.into_iter().map(tool_call).collect(),
-                }),
-            }
+            let turn = Box::new(EndedTurn {
+                outcome: end,
+                reply: reply.as_ref().map(wire::message),
+                data: None,
+                streamed: report.streamed,
+                usage: turn_usage(&report),
+                duration_ms: report.duration_ms,
+                metadata: turn_metadata(&report),
+                error: report.failure.as_ref().map(turn_error),
+                tool_calls: report.calls.into_iter().map(tool_call).collect(),
+            });
+            AcceptedMessage::Ended { receipt, turn }
         }
     }
 }

@@ -129,26 +129,26 @@ pub(super) async fn show(
 
 /// The panels that a client shows.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({
     "type": "panel_inventory",
     "panels": [{
-        "panelId": "panel-1", "panelType": "artifacts", "panelTitle": "Lists",
+        "panel_id": "panel-1", "panel_type": "artifacts", "panel_title": "Lists",
         "context": { "type": "todo", "id": "2", "name": "Buy milk" },
     }],
-    "selectedPanelId": "panel-1",
+    "selected_panel_id": "panel-1",
 }))]
 pub(super) struct PanelPush {
     /// Always `panel_inventory`.
     #[serde(rename = "type")]
     #[schema(value_type = String)]
     kind: domain::panels::Kind,
-    /// All open panels, 64 at most: `panelId`, `panelType`, and optionally `panelTitle` and
-    /// `context`. A context has any of `type`, `id`, `name`, `viewName`, `viewQuery`, `selection`
+    /// All open panels, 64 at most: `panel_id`, `panel_type`, and optionally `panel_title` and
+    /// `context`. A context has any of `type`, `id`, `name`, `view_name`, `view_query`, `selection`
     /// (a list of ids) and `mode`. No text is longer than 512 bytes.
     #[schema(value_type = Vec<Object>)]
     panels: Vec<Panel>,
-    /// The `panelId` of the panel that is selected.
+    /// The `panel_id` of the panel that is selected.
     selected_panel_id: Option<String>,
 }
 

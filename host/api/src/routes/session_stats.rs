@@ -34,8 +34,8 @@ pub(super) struct SessionStatsView {
     context: Option<ContextView>,
     /// Milliseconds from the beginning of each ended turn to its end, waiting included.
     turns_ms: u64,
-    /// Time of its creation.
-    created_at: Time,
+    /// Time at which it began.
+    started_at: Time,
     /// Time at which a turn last took up an input, or ended.
     last_activity_at: Time,
     /// Time at which it was completed or terminated; none while it is open.
@@ -154,7 +154,7 @@ fn view(numbers: SessionNumbers) -> SessionStatsView {
         total_tokens: usage.input_tokens.saturating_add(usage.output_tokens),
         context: fill.map(ContextView::from),
         turns_ms: counts.turns_ms,
-        created_at: Time(row.created_at),
+        started_at: Time(row.created_at),
         last_activity_at: Time(row.updated_at),
         ended_at: row.ended_at.map(Time),
     }

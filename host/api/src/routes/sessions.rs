@@ -37,8 +37,8 @@ pub(super) struct NewSessionBody {
     model: Option<String>,
     /// The configuration that it is opened with, such as `{"lesson": {...}}` for a tutor. 256 KiB
     /// at most. A `system_prompt` in it replaces the agent's in this session, and requires the role
-    /// primary. A `generation` in it has settings of its models' replies, with the keys that a
-    /// definition has: `temperature`, `maxTokens`, `stop`, `reasoningEffort`.
+    /// primary. A `generation` in it has settings of its models' replies over those of the
+    /// definition: `temperature`, `max_tokens`, `stop`, `reasoning_effort`.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
     /// Seconds until a structured session expires. The definition may set fewer.
@@ -132,7 +132,7 @@ pub(super) async fn open(
 pub(super) struct UiChanges {
     /// The question whose widget it is.
     #[schema(value_type = OperationId)]
-    call_id: String,
+    tool_call_id: String,
     /// The state to return to the client when it comes back. 64 KiB at most.
     widget_partial_state: Value,
 }
@@ -157,7 +157,7 @@ pub(super) async fn save_ui(
     TargetSession(target, session): TargetSession,
     Json(changes): Json<UiChanges>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    let call = read_field("/call_id", &changes.call_id)?;
+    let call = read_field("/tool_call_id", &changes.tool_call_id)?;
     let state = changes.widget_partial_state;
     let view = api
         .command()?
@@ -253,10 +253,10 @@ pub(super) async fn find(
 #[serde(deny_unknown_fields)]
 #[schema(as = ClientActionAnswer)]
 pub(super) struct Response {
-    /// The `call_id` of the client action.
+    /// The `tool_call_id` of the question.
     #[schema(value_type = OperationId)]
-    call_id: String,
-    /// The answer. Must fit the action's `response_schema`.
+    tool_call_id: String,
+    /// The answer. Must fit the question's `response_schema`.
     #[schema(value_type = Object)]
     response: Value,
 }
@@ -289,7 +289,7 @@ pub(super) async fn respond(
 ) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
     let command = Respond {
         target,
-        call: read_field("/call_id", &answer.call_id)?,
+        call: read_field("/tool_call_id", &answer.tool_call_id)?,
         session: None,
         response: answer.response,
         user: caller.user,

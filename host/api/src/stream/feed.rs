@@ -61,7 +61,6 @@ pub(super) struct Welcome {
 /// A question that waits.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) call: OperationId,
     pub(super) session: SessionId,
     pub(super) question: PendingActionView,
 }
@@ -239,7 +238,7 @@ impl Feed {
                     if let Some(welcome) = &mut self.welcome {
                         welcome
                             .pending
-                            .retain(|pending| !asks(recorded, pending.call));
+                            .retain(|pending| !asks(recorded, pending.question.tool_call_id));
                     }
                     let frame = self.written(recorded, self.spawned(recorded));
                     push_committed(&self.out, frame).await?;

@@ -141,8 +141,8 @@ impl Wanted {
 /// The `event` of a frame is the type of what happened, and its `data` a `TelemetryEvent`: `type`,
 /// `timestamp`, `data` with ids, numbers and names, and `error` with a `code`. The types are:
 /// `agent.initialized`, `agent.registered`, `agent.ready`, `agent.unregistered`, `agent.shutdown`;
-/// `message.received`, `message.processing`, `message.processed` (`messageId`, `sessionId`,
-/// `durationMs`, `toolCallCount`), `message.failed`; `llm.request_start`, `llm.stream_start`,
+/// `message.received`, `message.processing`, `message.processed` (`input_id`, `session_id`,
+/// `duration_ms`, `tool_call_count`), `message.failed`; `llm.request_start`, `llm.stream_start`,
 /// `llm.stream_chunk`, `llm.stream_end`, `llm.request_complete`, `llm.error`; `tool.call_start`,
 /// `tool.call_complete`, `tool.call_failed`; `session.created`; `error`. A chunk of a reply has its
 /// length and not its text, unless `content=true`. When the host ends, `agent.shutdown` comes

@@ -45,7 +45,7 @@ impl Arrival<'_> {
             },
             Some(shown) => SessionFrame::Connected {
                 session_id: Some(shown.row.id),
-                status: Some(wire::status_or_expired(&shown.row, wire::status(shown))),
+                status: Some(wire::phase(&shown.row)),
                 control_mode: Some(wire::control_mode(&shown.row.session_type)),
                 pending_action: wire::ui_state(shown).active_widget,
             },
@@ -103,7 +103,7 @@ impl Arrival<'_> {
     /// Returns the questions that wait in a session since before the client came: later ones are
     /// streamed.
     async fn questions(self, shown: &SessionView) -> Result<Vec<Pending>, broker::Error> {
-        let asked = wire::pending_actions(shown);
+        let asked: Vec<_> = wire::pending_actions(shown).collect();
         if asked.is_empty() {
             return Ok(Vec::new());
         }
@@ -119,12 +119,8 @@ impl Arrival<'_> {
             .await?;
         let before = asked
             .into_iter()
-            .filter(|(call, _)| !since.iter().any(|recorded| feed::asks(recorded, *call)));
-        let pending = |(call, question)| Pending {
-            call,
-            session,
-            question,
-        };
+            .filter(|asked| !since.iter().any(|it| feed::asks(it, asked.tool_call_id)));
+        let pending = |question| Pending { session, question };
         Ok(before.map(pending).collect())
     }
 }

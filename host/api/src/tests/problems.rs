@@ -291,7 +291,7 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
     let messages = &format!("{agent}/sessions/{session}/messages");
     let elsewhere = &format!("{agent}/sessions/{OTHER}/messages");
     let respond = &format!("{agent}/respond");
-    let answer = &format!(r#"{{"call_id":"{}","response":1}}"#, "ab".repeat(32));
+    let answer = &format!(r#"{{"tool_call_id":"{}","response":1}}"#, "ab".repeat(32));
     let key = vec![JSON, "idempotency-key: \u{e9}"];
     let empty_key = vec![JSON, "idempotency-key: "];
     vec![
@@ -401,14 +401,14 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
         ),
         posted(
             respond,
-            r#"{"call_id":"x","response":1}"#,
+            r#"{"tool_call_id":"x","response":1}"#,
             422,
             "INVALID_FIELD",
-            Some("/call_id"),
+            Some("/tool_call_id"),
         ),
         posted(
             respond,
-            r#"{"call_id":"x"}"#,
+            r#"{"tool_call_id":"x"}"#,
             422,
             "MISSING_FIELD",
             Some("/response"),

@@ -516,19 +516,19 @@ async fn agents_sessions_and_events_can_be_looked_at() {
         .get(&format!("/api/agents/{agent}/sessions"))
         .await
         .json();
-    assert_eq!(sessions["sessions"][0]["id"], session.to_string());
+    assert_eq!(sessions["sessions"][0]["session_id"], session.to_string());
     for path in [
         format!("/api/agents/{agent}/sessions/{session}"),
         format!("/api/sessions/{session}?from=1&to=0"),
     ] {
         let view = host.get(&path).await.json();
         assert_eq!(
-            (view["id"].as_str(), view["status"].as_str()),
-            (Some(session.to_string().as_str()), Some("open"))
+            (view["session_id"].as_str(), view["status"].as_str()),
+            (Some(session.to_string().as_str()), Some("active"))
         );
         assert_eq!(view["run_status"], Value::Null);
         assert_eq!(
-            (&view["messages"], &view["client_actions"]),
+            (&view["messages"], &view["further_actions"]),
             (&serde_json::json!([]), &serde_json::json!([]))
         );
     }

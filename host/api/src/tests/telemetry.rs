@@ -68,7 +68,7 @@ async fn telemetry_begins_when_the_client_comes_and_has_what_it_asked_for() {
         let event = event(&mut all).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         assert!(event["timestamp"].is_string(), "{event}");
-        seen.push((text(&event["type"]), text(&event["data"]["agentId"])));
+        seen.push((text(&event["type"]), text(&event["data"]["agent_id"])));
     }
     let of_other = |kind: &str| (kind.to_owned(), other.to_string());
     assert_eq!(
@@ -83,13 +83,13 @@ async fn telemetry_begins_when_the_client_comes_and_has_what_it_asked_for() {
         ]
     );
     let first = event(&mut of_agent).await;
-    assert_eq!(first["data"]["agentId"], json!(agent.to_string()));
+    assert_eq!(first["data"]["agent_id"], json!(agent.to_string()));
     assert_eq!(first["data"]["source"], json!("api"));
     assert_eq!(event(&mut opened).await["type"], "agent.ready");
     assert_eq!(event(&mut opened).await["type"], "session.created");
     let first = event(&mut of_session).await;
     assert_eq!(
-        (&first["type"], &first["data"]["sessionId"]),
+        (&first["type"], &first["data"]["session_id"]),
         (
             &json!("message.received"),
             &json!(other_session.to_string())
@@ -115,7 +115,7 @@ async fn telemetry_of_an_agent_is_asked_for_by_its_id_or_its_path() {
     host.hears(agent, session, 1).await;
     for frames in &mut streams {
         let first = event(frames).await;
-        assert_eq!(first["data"]["agentId"], json!(agent.to_string()));
+        assert_eq!(first["data"]["agent_id"], json!(agent.to_string()));
     }
     let nowhere = host
         .get(&format!("{PATH}?agent=%2Flocal%2Fagent%2Fnone"))

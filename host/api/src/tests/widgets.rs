@@ -22,11 +22,8 @@ fn opened(mut schema: Value) -> Value {
 fn every_widgets_props_and_answer_are_described_and_referred_to() {
     let description = description();
     let schemas = &description["components"]["schemas"];
-    for (question, field) in [
-        ("ClientAction", "widget"),
-        ("PendingAction", "widget_type"),
-        ("ClientActionFrame", "widget_type"),
-    ] {
+    let field = "widget_type";
+    for question in ["PendingAction", "ClientActionFrame"] {
         let named = |reference: &Value| {
             let name = reference["$ref"]
                 .as_str()
@@ -77,7 +74,7 @@ fn every_widgets_props_and_answer_are_described_and_referred_to() {
             .to_string()
             .contains(&format!("\"#/components/schemas/{name}\""))
     };
-    assert!(refers(&schemas["Session"], "ClientAction"));
+    assert!(refers(&schemas["Session"], "PendingAction"));
     assert!(refers(
         &schemas["UiState"]["properties"]["active_widget"],
         "PendingAction"

@@ -66,7 +66,7 @@ pub(crate) struct ExecutionPlaceView {
 #[schema(as = PendingToolCall)]
 pub(crate) struct PendingToolCallView {
     /// The id to answer under.
-    pub(crate) call_id: OperationId,
+    pub(crate) tool_call_id: OperationId,
     /// The agent's name for it, or the tool that asks.
     pub(crate) tool_name: String,
     /// The properties that the widget shows.
@@ -117,7 +117,7 @@ fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
 /// The call that waits.
 pub(super) fn pending_tool_call(pending: &PendingAction) -> PendingToolCallView {
     PendingToolCallView {
-        call_id: pending.tool_call_id,
+        tool_call_id: pending.tool_call_id,
         tool_name: pending.tool_name.clone(),
         arguments: pending.action.props.clone(),
     }

@@ -26,10 +26,9 @@ pub struct DefinitionView {
     pub lists: Lists,
 }
 
-/// The lists of an agent, as the configuration writes them. One that is missing is null: an allow
-/// list then allows everything, a deny list denies nothing.
+/// The lists of an agent. One that is missing is null: an allow list then allows everything, a deny
+/// list denies nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Lists {
     /// Tools that it may use.
     pub tool_allowlist: Option<PatternList>,

@@ -18,9 +18,10 @@ pub(crate) struct MessageView {
     pub(crate) id: Option<u64>,
     /// The role of its author.
     pub(crate) role: Role,
-    /// Its text parts, joined by line breaks.
+    /// Its texts, joined by line breaks.
     pub(crate) text: String,
-    /// All of its parts, in order.
+    /// All of its parts, in order. Absent where `text` is the only one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<PartView>,
     /// The calls that the model made in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,10 +69,11 @@ pub(crate) struct CompactionView {
 #[schema(as = Part)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum PartView {
-    /// Plain text.
+    /// Plain text, which stands in the message's `text`.
     Text {
-        /// The text.
-        text: String,
+        /// The number of its characters there, as Unicode code points. One line break more stands
+        /// between two texts.
+        length: usize,
     },
     /// Bytes kept outside the message.
     Blob {
@@ -198,11 +200,16 @@ pub(super) fn role_name(role: Role) -> &'static str {
 }
 
 fn part_views(parts: &[Part]) -> Vec<PartView> {
+    if let [] | [Part::Text { .. }] = parts {
+        return Vec::new();
+    }
     let mut calls = 0..;
     parts
         .iter()
         .map(|part| match part {
-            Part::Text { text } => PartView::Text { text: text.clone() },
+            Part::Text { text } => PartView::Text {
+                length: text.chars().count(),
+            },
             Part::Blob {
                 digest,
                 media_type,

@@ -1,41 +1,13 @@
 //! Operations, their outcomes and client actions in public form.
 
+use super::session::{PendingActionView, pending_action};
 use super::values::Time;
 use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Draft, Message, MessageId};
 use domain::operation::{Attempt, Operation, Performer, ReplyTo, Settlement};
 use domain::step::{Audience, Failure, ModelRequest, OperationOutcome};
-use domain::tool::ClientAction;
 use serde::Serialize;
 use serde_json::Value;
-
-/// A question to the user. Answer it with `POST /api/agents/{id}/respond`.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = ClientAction)]
-pub(crate) struct ClientActionView {
-    /// The id to answer under.
-    pub(crate) call_id: OperationId,
-    /// The widget that shows it.
-    pub(crate) widget: String,
-    /// The properties that the widget shows.
-    pub(crate) props: Value,
-    /// JSON Schema of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) response_schema: Option<Value>,
-    /// True if the client should lock its message box meanwhile.
-    pub(crate) lock_input: bool,
-}
-
-/// A question with the operation that asks it.
-pub(crate) fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
-    ClientActionView {
-        call_id: call,
-        widget: action.widget.clone(),
-        props: action.props.clone(),
-        response_schema: action.response_schema.clone(),
-        lock_input: action.lock_input,
-    }
-}
 
 /// An operation of a run, as it was started. The fields of its kind are those that are there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
@@ -71,7 +43,7 @@ pub(crate) struct OperationView {
     name: Option<String>,
     /// The question, also that of a call that a user has to approve first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_action: Option<ClientActionView>,
+    client_action: Option<PendingActionView>,
     /// The recipient of work that was handed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<WorkTarget>,
@@ -260,7 +232,6 @@ pub(crate) fn operation(operation: &Operation) -> OperationView {
     // What the model called: `delegate` is carried out by another agent, and a refused call by
     // nobody.
     let called = operation.answers.as_ref();
-    let approved = operation.approval.as_ref();
     let view = performed(operation);
     OperationView {
         operation_id: Some(operation.id),
@@ -271,9 +242,7 @@ pub(crate) fn operation(operation: &Operation) -> OperationView {
             message: call.message,
             index: call.index,
         }),
-        client_action: approved
-            .map(|approval| client_action(operation.id.approval(), &approval.action))
-            .or(view.client_action),
+        client_action: operation.question_at_start().as_ref().map(pending_action),
         deadline: operation.deadline.map(Time),
         ..view
     }
@@ -290,10 +259,7 @@ fn performed(operation: &Operation) -> OperationView {
             arguments: Some(parsed(arguments)),
             ..kind(OperationKind::Tool)
         },
-        Performer::Client { action } => OperationView {
-            client_action: Some(client_action(operation.id, action)),
-            ..kind(OperationKind::Client)
-        },
+        Performer::Client { .. } => kind(OperationKind::Client),
         Performer::Agent {
             agent,
             session,

@@ -10,50 +10,27 @@ use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, Recorded};
 use domain::id::{ConversationId, OperationId, RunId, SessionId};
 use domain::message::{Message, Role};
-use domain::session::{EndStatus, PastSession, PendingAction, Phase};
-use domain::tool::ClientAction;
+use domain::session::{CHAT, EndStatus, PastSession, PendingAction, Phase};
 use domain::user::UserId;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
 
-/// The status of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = SessionStatus)]
-pub(crate) enum SessionStatusView {
-    /// It takes input.
-    Open,
-    /// A structured session that ended well.
-    Completed,
-    /// A structured session that was ended from outside, failed or expired.
-    Terminated,
-}
-
-impl From<SessionStatus> for SessionStatusView {
-    fn from(status: SessionStatus) -> Self {
-        match status {
-            SessionStatus::Open => Self::Open,
-            SessionStatus::Completed => Self::Completed,
-            // A session that was deleted is not shown.
-            SessionStatus::Terminated | SessionStatus::Deleted => Self::Terminated,
-        }
-    }
-}
-
-/// The status of a session, with the progress of one that is open.
+/// The status of a session. One that is `pending`, `active` or `awaiting_client_action` is open: it
+/// takes input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SessionProgress {
-    /// It goes on.
+#[schema(as = SessionStatus)]
+pub(crate) enum SessionStatusView {
+    /// It goes on, as chats always do.
     Active,
-    /// It waits for the answer to a question.
+    /// A structured session that waits for the answer to a question.
     AwaitingClientAction,
-    /// It ended well.
+    /// A structured session that ended well.
     Completed,
-    /// It was accepted and not yet stepped.
+    /// A structured session that was accepted and not yet stepped.
     Pending,
-    /// It was ended from outside, failed or expired.
+    /// A structured session that was ended from outside, failed or expired.
     Terminated,
 }
 
@@ -97,7 +74,8 @@ pub(crate) struct UiStateView {
     pub(crate) widget_partial_state: Option<Value>,
 }
 
-/// A question that waits for its answer (the design's `pending_action`).
+/// A question to the user that waits for its answer (the design's `pending_action`). Answer it with
+/// `POST /api/agents/{id}/respond`.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingAction)]
 pub(crate) struct PendingActionView {
@@ -246,18 +224,10 @@ pub(crate) struct RememberedSessionView {
 
 /// A pending action.
 pub(crate) fn pending_action(pending: &PendingAction) -> PendingActionView {
-    question(pending.tool_call_id, &pending.tool_name, &pending.action)
-}
-
-/// A question with the call that asks it, and the agent's name for that.
-pub(super) fn question(
-    call: OperationId,
-    tool_name: &str,
-    action: &ClientAction,
-) -> PendingActionView {
+    let action = &pending.action;
     PendingActionView {
-        tool_call_id: call,
-        tool_name: tool_name.to_owned(),
+        tool_call_id: pending.tool_call_id,
+        tool_name: pending.tool_name.clone(),
         widget_type: action.widget.clone(),
         props: action.props.clone(),
         response_schema: action.response_schema.clone(),
@@ -265,52 +235,30 @@ pub(super) fn question(
     }
 }
 
-/// Returns a session's status as the session itself shows it: [`status`], or `pending` for a
-/// structured session that was accepted and not yet stepped.
-pub(crate) fn progress(view: &SessionView) -> SessionProgress {
-    let row = &view.row;
-    let is_accepted_only = row.status == SessionStatus::Open
-        && row.head.is_none()
-        && row.open_run.is_none()
-        && row.waiting > 0
-        && view
-            .active
-            .as_ref()
-            .is_some_and(|active| active.phase == Phase::Active);
-    if is_accepted_only {
-        return SessionProgress::Pending;
-    }
-    match status(view) {
-        SessionPhase::Active => SessionProgress::Active,
-        SessionPhase::AwaitingClientAction => SessionProgress::AwaitingClientAction,
-        SessionPhase::Completed => SessionProgress::Completed,
-        SessionPhase::Expired | SessionPhase::Terminated => SessionProgress::Terminated,
-    }
-}
-
-/// Returns a session's status, as the design names it.
-pub(crate) fn status(view: &SessionView) -> SessionPhase {
-    match (view.row.status, &view.active) {
-        (SessionStatus::Completed, _) => SessionPhase::Completed,
+/// Returns a session's status, the same in lists and where it is shown itself.
+pub(crate) fn status(row: &SessionRow) -> SessionStatusView {
+    let is_accepted_only =
+        row.session_type != CHAT && row.head.is_none() && row.open_run.is_none() && row.waiting > 0;
+    match row.status {
+        SessionStatus::Completed => SessionStatusView::Completed,
         // A session that was deleted is not shown.
-        (SessionStatus::Terminated | SessionStatus::Deleted, _) => SessionPhase::Terminated,
-        (SessionStatus::Open, Some(active))
-            if matches!(active.phase, Phase::AwaitingClientAction { .. }) =>
-        {
-            SessionPhase::AwaitingClientAction
-        }
-        (SessionStatus::Open, _) => SessionPhase::Active,
+        SessionStatus::Terminated | SessionStatus::Deleted => SessionStatusView::Terminated,
+        SessionStatus::Open if row.awaits_client => SessionStatusView::AwaitingClientAction,
+        SessionStatus::Open if is_accepted_only => SessionStatusView::Pending,
+        SessionStatus::Open => SessionStatusView::Active,
     }
 }
 
-/// Returns a status of a session, or `expired` for one that ended because its time was up.
-pub(crate) fn status_or_expired(row: &SessionRow, status: SessionPhase) -> SessionPhase {
-    let is_expired =
-        row.status == SessionStatus::Terminated && row.ended_reason.as_deref() == Some(EXPIRED);
-    if is_expired {
-        SessionPhase::Expired
-    } else {
-        status
+/// Returns a session's phase, `expired` of one that ended because its time was up.
+pub(crate) fn phase(row: &SessionRow) -> SessionPhase {
+    match status(row) {
+        SessionStatusView::Active | SessionStatusView::Pending => SessionPhase::Active,
+        SessionStatusView::AwaitingClientAction => SessionPhase::AwaitingClientAction,
+        SessionStatusView::Completed => SessionPhase::Completed,
+        SessionStatusView::Terminated if row.ended_reason.as_deref() == Some(EXPIRED) => {
+            SessionPhase::Expired
+        }
+        SessionStatusView::Terminated => SessionPhase::Terminated,
     }
 }
 
@@ -325,10 +273,7 @@ pub(crate) fn control_mode(session_type: &str) -> ControlMode {
 /// Returns the state that a client needs to show a session as it was left. The questions of a chat
 /// are no pending actions; they are shown in the same form.
 pub(crate) fn ui_state(view: &SessionView) -> UiStateView {
-    let active_widget = pending_actions(view)
-        .into_iter()
-        .next()
-        .map(|(_, action)| action);
+    let active_widget = pending_actions(view).next();
     // What was filled in for another question is not for this one.
     let shown = |call: &OperationId| {
         active_widget
@@ -350,22 +295,14 @@ pub(crate) fn ui_state(view: &SessionView) -> UiStateView {
     }
 }
 
-/// Returns the questions that wait in a session, with their ids, in the order in which they were
-/// asked.
-pub(crate) fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
-    let active: Vec<_> = view
-        .active
-        .iter()
-        .flat_map(|active| active.phase.pending())
-        .map(|action| (action.tool_call_id, pending_action(action)))
-        .collect();
-    if !active.is_empty() {
-        return active;
-    }
-    view.asking
-        .iter()
-        .map(|(call, action)| (*call, question(*call, &action.widget, action)))
-        .collect()
+/// Returns the questions that wait in a session, in the order in which they were asked.
+pub(crate) fn pending_actions(view: &SessionView) -> impl Iterator<Item = PendingActionView> {
+    let active = view.active.iter().flat_map(|it| it.phase.pending());
+    let asking = match active.clone().next() {
+        Some(_) => [].as_slice(),
+        None => view.asking.as_slice(),
+    };
+    active.chain(asking).map(pending_action)
 }
 
 /// The execution state; none while the session does not wait.
@@ -405,8 +342,18 @@ fn snapshot(message: &Message) -> SnapshotMessageView {
     }
 }
 
+/// Returns the items of a session's record that follow a place; those that were erased are left
+/// out.
+pub(crate) fn items(after: u64, recorded: &[Recorded]) -> Vec<ItemView> {
+    let places = after.saturating_add(1)..;
+    places
+        .zip(recorded)
+        .filter_map(|(sequence, recorded)| item(sequence, recorded))
+        .collect()
+}
+
 /// An item of a session's record; none when it was erased.
-pub(crate) fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
+fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else {
         return None;
     };
@@ -444,7 +391,7 @@ pub(crate) fn past_session(row: &SessionRow) -> PastSessionView {
         conversation_id: row.conversation,
         session_type: row.session_type.clone(),
         user_id: row.user_id.clone(),
-        status: row.status.into(),
+        status: status(row),
         started_at: Time(row.created_at),
         completed_at: row.ended_at.map(Time),
         terminated_reason: row.ended_reason.clone(),

@@ -4,7 +4,7 @@
 use super::message::{draft, message};
 use super::operation::{operation, settlements};
 use super::queue::{InputSource, waits_for};
-use super::session::{SessionPhase, question};
+use super::session::{SessionPhase, pending_action};
 use super::session_frame::{Repeatable, SessionFrame, Shown, Stored, TurnOf};
 use super::spawned::Spawned;
 use super::values::{ContentDigest, Time};
@@ -14,10 +14,10 @@ use domain::error_code;
 use domain::event::{Event, InputAccepted, Recorded, RunEnded, RunStepped};
 use domain::id::{InputId, OperationId};
 use domain::message::{Message, Role};
-use domain::operation::{Attempt, Continuation, Pause, Performer, Settlement};
+use domain::operation::{Attempt, CommandCall, Continuation, Performer, Settlement};
+use domain::session::PendingAction;
 use domain::step::OperationOutcome;
 use domain::thinking;
-use domain::tool::ClientAction;
 use domain::turn::TurnEnd;
 
 /// Returns the frames of a stored event, in order. `spawned` is the place of its session below the
@@ -217,9 +217,9 @@ impl<'a> Stored<'a> {
     }
 
     /// A question that waits from now on.
-    fn asked(self, call: OperationId, tool_name: &str, action: &ClientAction) -> SessionFrame<'a> {
+    fn asked(self, asked: &PendingAction) -> SessionFrame<'a> {
         SessionFrame::ClientAction {
-            question: question(call, tool_name, action),
+            question: pending_action(asked),
             of: self.into(),
         }
     }
@@ -272,10 +272,8 @@ impl<'a> Stored<'a> {
         events.extend(self.results(&stepped.stopped, &stepped.said));
         events.extend(self.spoken(&stepped.said));
         for started in &stepped.started {
-            if let (Some(approval), Performer::Tool { tool, .. }) =
-                (&started.approval, &started.performer)
-            {
-                events.push(self.asked(started.id.approval(), tool, &approval.action));
+            if let Some(asked) = started.question_at_start() {
+                events.push(self.asked(&asked));
                 continue;
             }
             match &started.performer {
@@ -285,10 +283,8 @@ impl<'a> Stored<'a> {
                         of,
                     });
                 }
-                Performer::Client { action } => {
-                    events.push(self.asked(started.id, &started.key, action))
-                }
                 Performer::Model { .. }
+                | Performer::Client { .. }
                 | Performer::Detached { .. }
                 | Performer::Command { .. }
                 | Performer::External { .. }
@@ -304,23 +300,19 @@ impl<'a> Stored<'a> {
 
     /// Returns the frames of a call that goes on: its question, and the call of a command line.
     fn continued(self, continuation: &Continuation) -> Vec<SessionFrame<'a>> {
-        let asking = match &continuation.pause {
-            Pause::Asking { action, .. } => {
-                Some(self.asked(continuation.question(), "tool", action))
-            }
-            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => None,
+        if let Some(asked) = continuation.asked() {
+            return vec![self.asked(&asked)];
+        }
+        let calling = |call: &CommandCall| SessionFrame::ToolExecuting {
+            operation: operation(&call.started),
+            of: self,
         };
-        let calling = continuation.call.as_ref().map(|call| {
-            let started = &call.started;
-            match &started.approval {
-                Some(approval) => self.asked(started.id.approval(), &call.tool, &approval.action),
-                None => SessionFrame::ToolExecuting {
-                    operation: operation(started),
-                    of: self,
-                },
-            }
-        });
-        asking.into_iter().chain(calling).collect()
+        continuation
+            .call
+            .as_deref()
+            .map(calling)
+            .into_iter()
+            .collect()
     }
 
     /// Returns the frames of the agent's messages, of its model's thinking, and of the calls that

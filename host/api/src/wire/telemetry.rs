@@ -1,4 +1,4 @@
-//! Telemetry in public form. Its names are written as the designs write them.
+//! Telemetry in public form. Its names are those of the API.
 
 use super::CodedSchema;
 use super::values::Time;
@@ -19,8 +19,8 @@ pub(crate) struct TelemetryEventView<'a> {
     kind: TelemetryKind,
     /// The time at which it happened, ISO 8601.
     timestamp: Time,
-    /// Ids (`agentId`, `sessionId`, `runId`, `messageId`, `operationId`), numbers
-    /// (`durationMs`, `toolCallCount`, `inputTokens`, `outputTokens`, …) and names (`tool`,
+    /// Ids (`agent_id`, `session_id`, `run_id`, `input_id`, `operation_id`), numbers
+    /// (`duration_ms`, `tool_call_count`, `input_tokens`, `output_tokens`, …) and names (`tool`,
     /// `model`, `provider`).
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Value>)]
@@ -53,9 +53,9 @@ pub(crate) struct TelemetryLag {
 pub(crate) fn telemetry_event(event: &TelemetryEvent) -> TelemetryEventView<'_> {
     let subject = event.subject;
     let ids = [
-        ("agentId", subject.agent.map(|id| id.to_string())),
-        ("sessionId", subject.session.map(|id| id.to_string())),
-        ("runId", subject.run.map(|id| id.to_string())),
+        ("agent_id", subject.agent.map(|id| id.to_string())),
+        ("session_id", subject.session.map(|id| id.to_string())),
+        ("run_id", subject.run.map(|id| id.to_string())),
         ("content", event.content.as_deref().map(str::to_owned)),
     ];
     let mut data: Map<String, Value> = ids

@@ -272,8 +272,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
             "step": 1, "decision": "wait",
             "messages": [{
                 "id": 2, "role": "assistant", "text": "Let me see.",
-                "parts": [{ "type": "opaque", "provider": "p" }, { "type": "text", "text": "Let me \
-                    see." }, { "type": "call", "index": 0 }],
+                "parts": [{ "type": "opaque", "provider": "p" }, { "type": "text", "length": 11 }, { "type": "call", "index": 0 }],
                 "calls": [{ "index": 0, "name": "read_file", "arguments": "{\"path\":\"a\"}" }], "origin": "model:m", "untrusted": false,
             }],
             "started": [{
@@ -299,7 +298,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         response_schema: None,
         lock_input: true,
     };
-    let expected = json!([{ "call_id": "01".repeat(32), "widget": "choice", "props": { "prompt": "?" }, "lock_input": true }]);
+    let mut expected = json!([{ "tool_call_id": "01".repeat(32), "tool_name": "k", "widget_type": "choice", "props": { "prompt": "?" }, "lock_input": true }]);
     let view = data(stepped(
         vec![operation(Performer::Client {
             action: action.clone(),
@@ -314,6 +313,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         segment: 1,
         state: SECRET.into(),
         pause: Pause::Asking {
+            tool: "notes_add".to_owned(),
             action,
             until: None,
             since: Timestamp(1),
@@ -321,6 +321,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         active_ms: 0,
         call: None,
     };
+    expected[0]["tool_name"] = json!("notes_add");
     assert_eq!(
         data(event::Event::OperationContinued(asking))["client_actions"],
         expected
@@ -383,7 +384,7 @@ fn a_run_that_started_shows_its_hints_and_the_settings_of_its_replies() {
     assert_eq!(shown["hints"], hints);
     assert_eq!(
         shown["generation"],
-        json!({ "temperature": 0.5, "maxTokens": 300 })
+        json!({ "temperature": 0.5, "max_tokens": 300 })
     );
 }
 

@@ -3,12 +3,13 @@
 use super::Time;
 use super::active_session::{ActiveSessionView, active_session};
 use super::message::{MessageView, draft, message};
-use super::operation::{ClientActionView, OperationView, client_action, operation};
+use super::operation::{OperationView, operation};
 use super::quarantine::{QuarantinedView, quarantined};
 use super::queue::InputSource;
 use super::session::{
-    ExecutionStateView, MetricsView, RememberedSessionView, SessionProgress, SessionStatusView,
-    UiStateView, execution_state, metrics, pending_actions, progress, remembered, ui_state,
+    ExecutionStateView, ItemView, MetricsView, PendingActionView, RememberedSessionView,
+    SessionStatusView, UiStateView, execution_state, items, metrics, pending_actions, remembered,
+    status, ui_state,
 };
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
@@ -136,7 +137,7 @@ pub(crate) struct AssignmentView {
 #[schema(as = SessionSummary)]
 pub(crate) struct SessionRowView {
     /// Its id.
-    pub(crate) id: SessionId,
+    pub(crate) session_id: SessionId,
     /// Its agent.
     pub(crate) agent_id: AgentId,
     /// `chat`, or a structured type.
@@ -175,8 +176,8 @@ pub(crate) struct SessionRowView {
     pub(crate) summary: Option<Value>,
     /// Figures about its course so far.
     pub(crate) metrics: MetricsView,
-    /// The time at which it was created, ISO 8601.
-    pub(crate) created_at: Time,
+    /// The time at which it began, ISO 8601.
+    pub(crate) started_at: Time,
     /// The time of its last event or change, ISO 8601.
     pub(crate) updated_at: Time,
     /// The time at which it was pinned, ISO 8601; none when it is not.
@@ -200,12 +201,17 @@ pub(crate) struct SessionView {
     /// The position to follow its stream from, as `after`: nothing that is not shown here is
     /// missed. What was stored while it was read is shown here and may come on the stream as well.
     pub(crate) position: u64,
-    /// Its status, with its progress while it is open.
-    pub(crate) session_status: SessionProgress,
     /// The item that is being worked on: the question that is answered next, by the id to answer
     /// under. None while nothing is asked. The item that goes on the record for it has an id of its
     /// own.
     pub(crate) current_item_id: Option<OperationId>,
+    /// The question that was asked first and is not answered.
+    pub(crate) pending_action: Option<PendingActionView>,
+    /// The questions asked after that one that are not answered either.
+    pub(crate) further_actions: Vec<PendingActionView>,
+    /// What was asked and answered in it: the first 200 items. `GET
+    /// /api/agents/{id}/sessions/{sid}/items` lists all.
+    pub(crate) items: Vec<ItemView>,
     /// The configuration that it was opened with.
     pub(crate) config: Option<Value>,
     /// The state that a client needs to show it as it was left.
@@ -221,8 +227,6 @@ pub(crate) struct SessionView {
     /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages
     /// to it are accepted and wait.
     pub(crate) quarantined: Option<QuarantinedView>,
-    /// The questions that wait for an answer.
-    pub(crate) client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
     pub(crate) operations: Vec<OperationView>,
     /// The messages that were asked for, in order.
@@ -439,11 +443,11 @@ fn assignment(assignment: &Assignment) -> AssignmentView {
 /// A session as lists show it.
 pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
     SessionRowView {
-        id: row.id,
+        session_id: row.id,
         agent_id: row.agent,
         session_type: row.session_type.clone(),
         name: row.name.clone(),
-        status: row.status.into(),
+        status: status(row),
         user_id: row.user_id.clone(),
         conversation_id: row.conversation,
         expires_at: row.expires_at.map(Time),
@@ -459,7 +463,7 @@ pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
         waiting: row.waiting,
         last_snippet: row.last_snippet.clone(),
         started_by: row.started_by.clone(),
-        created_at: Time(row.created_at),
+        started_at: Time(row.created_at),
         updated_at: Time(row.updated_at),
         pinned_at: row.pinned_at.map(Time),
         attributes: row.attributes.clone(),
@@ -470,11 +474,15 @@ pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
 
 /// A session with what is going on in it.
 pub(crate) fn session(view: &broker::SessionView) -> SessionView {
+    let mut waiting = pending_actions(view);
+    let first = waiting.next();
     SessionView {
         summary: session_row(&view.row),
         position: view.position,
-        session_status: progress(view),
-        current_item_id: pending_actions(view).first().map(|(call, _)| *call),
+        current_item_id: first.as_ref().map(|first| first.tool_call_id),
+        pending_action: first,
+        further_actions: waiting.collect(),
+        items: items(0, &view.items),
         config: view.config.clone(),
         ui_state: ui_state(view),
         execution_state: execution_state(view),
@@ -487,11 +495,6 @@ pub(crate) fn session(view: &broker::SessionView) -> SessionView {
             }),
         run_input_ids: view.claimed.clone(),
         quarantined: view.quarantined.as_ref().map(quarantined),
-        client_actions: view
-            .asking
-            .iter()
-            .map(|(call, action)| client_action(*call, action))
-            .collect(),
         operations: view.open.iter().map(operation).collect(),
         messages: view.messages.iter().map(message).collect(),
     }

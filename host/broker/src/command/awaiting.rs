@@ -2,20 +2,20 @@
 //!
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
-use super::sessions::open_questions;
 use super::{Broker, Error, TurnFailure, TurnReport};
 use crate::boxed::boxed;
 use crate::driver::{catch_up, load_run};
+use domain::agent::milestones::questions;
 use domain::cut_off;
 use domain::event::InputAccepted;
-use domain::id::{InputId, OperationId, RunId};
+use domain::id::{InputId, RunId};
 use domain::message::Message;
 use domain::queue::WaitKind;
 use domain::run::Run;
 use domain::run::end::NOT_BEGUN;
 use domain::run::intake::wakes;
 use domain::run::settle::question;
-use domain::tool::ClientAction;
+use domain::session::PendingAction;
 use domain::turn::TurnEnd;
 use std::time::Duration;
 use store::InputState;
@@ -46,8 +46,8 @@ pub enum TurnOutcome {
     /// The run that deals with it, or the one behind which it waits, waits for the user, and for
     /// nothing else but times.
     Asking {
-        /// The questions, with the ids to answer under, in the order in which they were asked.
-        questions: Vec<(OperationId, ClientAction)>,
+        /// The questions, in the order in which they were asked.
+        questions: Vec<PendingAction>,
     },
 }
 
@@ -171,7 +171,7 @@ impl Broker {
         };
         catch_up(self.store(), &mut run, &mut version).await.ok()?;
         let asking = waits_for_user(&run).then(|| TurnOutcome::Asking {
-            questions: open_questions(&run),
+            questions: questions(&run),
         });
         *seen = Some((run, version));
         asking

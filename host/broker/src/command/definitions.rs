@@ -245,11 +245,12 @@ impl Broker {
 
 /// Returns the refusal of a list that allows more than that of its template.
 fn beyond(wider: &Wider, template: &Definition) -> Refusal {
+    let list = snake_case(wider.list);
     let message = format!(
-        "`{}` is not within `{}` of `{}`; leave it out, or write what is",
-        wider.pattern, wider.list, template.agent_id
+        "`{}` is not within `{list}` of `{}`; leave it out, or write what is",
+        wider.pattern, template.agent_id
     );
-    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(format!("/lists/{}", wider.list))
+    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(format!("/lists/{list}"))
 }
 
 fn too_many(whose: &str, max: impl std::fmt::Display) -> Refusal {

@@ -8,10 +8,11 @@ use domain::agent::Agent;
 use domain::authority::Caller;
 use domain::definition::Definition;
 use domain::id::SessionId;
+use domain::json::snake_case;
 use domain::path::PathKind;
 use domain::persona::PersonaId;
 use domain::role::Right;
-use domain::sampling::GenerationSettings;
+use domain::sampling::{GenerationSettings, SessionGeneration};
 use domain::user::UserId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -211,8 +212,9 @@ impl Broker {
             .and_then(|()| gateway.check_sampling(model, &given.sampling(false)))
             .and_then(|()| gateway.check_reply_limit(model, given.max_tokens))
             .map_err(|unfit| {
-                let field = format!("/config/generation/{}", unfit.field);
-                invalid(unfit.message, &field)
+                let name = snake_case(unfit.field);
+                let message = unfit.message.replace(unfit.field, &name);
+                invalid(message, &format!("/config/generation/{name}"))
             })?;
         // What does not fit among all of them is the definition's.
         let settings = given.over(&definition.generation);
@@ -232,8 +234,8 @@ fn settings_of(command: &NewSession) -> Result<GenerationSettings, Error> {
     let Some(given) = given else {
         return Ok(GenerationSettings::default());
     };
-    let fault = match GenerationSettings::deserialize(given) {
-        Ok(settings) if given.is_object() => return Ok(settings),
+    let fault = match SessionGeneration::deserialize(given) {
+        Ok(settings) if given.is_object() => return Ok(settings.into()),
         // A list would be taken for the values of the fields.
         Ok(_) => "it must be an object".to_owned(),
         Err(error) => error.to_string(),

@@ -12,6 +12,7 @@ use crate::refusals::{
     session_purged,
 };
 use domain::agent::Agent;
+use domain::agent::milestones::questions;
 use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, ConversationId, OperationId, SessionId, Stream};
 use domain::refusal::Refusal;
@@ -19,12 +20,11 @@ use domain::role::{AgentRole, Right};
 use domain::run::settle::question;
 use domain::run::{Open, Run};
 use domain::time::Timestamp;
-use domain::tool::ClientAction;
 use domain::user::UserId;
 use serde_json::Value;
 use store::{
     Addressee, AgentRow, Commit, CommitError, Door, Expected, HistoryFilter, SessionFilter,
-    SessionGuard, SessionRow, SessionStatus, UserSession, UserSessionFilter,
+    SessionGuard, SessionRow, SessionStatus, UserSessionFilter,
 };
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -33,6 +33,8 @@ const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
 const MESSAGES_SHOWN: u64 = 100;
 /// Number of messages that a look at a session shows at most.
 const MESSAGES_MAX: u64 = 1_000;
+/// Number of items that a look at a session shows at most.
+const ITEMS_SHOWN: usize = 200;
 
 impl Broker {
     /// Returns an agent's sessions, the most recently updated first, after a place between them.
@@ -101,7 +103,7 @@ impl Broker {
         user: &UserId,
         filter: UserSessionFilter,
         limit: usize,
-    ) -> Result<Vec<UserSession>, Error> {
+    ) -> Result<Vec<SessionRow>, Error> {
         let clearance = self.clearance(user).await?;
         let found = self.store().sessions_of_user(&clearance, filter, limit);
         Ok(found.await?)
@@ -198,8 +200,13 @@ impl Broker {
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
             None => None,
         };
+        let items = match row.items {
+            0 => Vec::new(),
+            _ => self.store().items(row.id, 0, ITEMS_SHOWN).await?,
+        };
         Ok(SessionView {
             position,
+            items,
             active: agent
                 .active_session
                 .filter(|active| active.session_id == row.id),
@@ -211,7 +218,7 @@ impl Broker {
                 .is_some_and(|run| run.started.compacts.is_some()),
             claimed: run.iter().flat_map(|run| run.claimed.clone()).collect(),
             open: open.iter().map(|open| open.operation.clone()).collect(),
-            asking: run.as_ref().map(open_questions).unwrap_or_default(),
+            asking: run.as_ref().map(questions).unwrap_or_default(),
             messages: {
                 let own = run
                     .iter()
@@ -354,7 +361,7 @@ impl Broker {
             .flat_map(|active| active.phase.pending())
             .any(|action| action.tool_call_id == call)
         {
-            return Err(not_suspended().at("/call_id").into());
+            return Err(not_suspended().at("/tool_call_id").into());
         }
         let now = self.core.now();
         let saved = UiSaved {
@@ -410,13 +417,6 @@ pub(super) fn visible(
         Some(row) if row.status != SessionStatus::Deleted => Ok(row),
         Some(_) | None => Err(session_not_found(id)),
     }
-}
-
-/// Returns the questions of a run that wait for the user, with the ids to answer under, in the
-/// order in which they were asked.
-pub(super) fn open_questions(run: &Run) -> Vec<(OperationId, ClientAction)> {
-    let asking = |open: &Open| Some((open.question(), question(open)?.clone()));
-    in_order(run).into_iter().filter_map(asking).collect()
 }
 
 /// Returns the open operations of a run in the order in which they were started.

@@ -304,8 +304,9 @@ impl SessionContext {
 fn of_session(config: &Value) -> GenerationSettings {
     config
         .get(GENERATION)
-        .and_then(|settings| GenerationSettings::deserialize(settings).ok())
+        .and_then(|settings| SessionGeneration::deserialize(settings).ok())
         .unwrap_or_default()
+        .into()
 }
 
 /// Returns the prompt and settings that are the agent's, the session's or the persona's own,

@@ -148,6 +148,7 @@ impl Performed {
                 let since = now;
                 (
                     Pause::Asking {
+                        tool: open.operation.asker().to_owned(),
                         action,
                         until,
                         since,

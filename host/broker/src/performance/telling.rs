@@ -122,7 +122,7 @@ impl<'a> Telling<'a> {
                 spent(event, attempts, elapsed)
                     .with("provider", reply.provider.as_str())
                     .with("model", reply.model.as_str())
-                    .with("toolCalls", reply.parts.iter().filter(is_call).count())
+                    .with("tool_calls", reply.parts.iter().filter(is_call).count())
             }),
             // The failure is that of the model that was asked for, also after its fallbacks.
             Err(failure) => self.tell(TelemetryKind::LlmError, |event| {
@@ -133,7 +133,7 @@ impl<'a> Telling<'a> {
                         .with("model", model.model);
                 }
                 if !completion.also_failed.is_empty() {
-                    event = event.with("alsoFailed", completion.also_failed.as_slice());
+                    event = event.with("also_failed", completion.also_failed.as_slice());
                 }
                 event.failing(error(failure))
             }),
@@ -155,7 +155,7 @@ impl<'a> Telling<'a> {
                 run: Some(self.started.run),
             };
             let event = TelemetryEvent::new(kind, subject, core.now());
-            fill(event.with("operationId", self.operation.id.to_string()))
+            fill(event.with("operation_id", self.operation.id.to_string()))
         };
         core.telemetry
             .tell(|| *core.store.durable().borrow(), event);
@@ -170,9 +170,9 @@ fn spent(event: TelemetryEvent, attempts: &[Attempt], elapsed: Duration) -> Tele
     let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let event = event
         .with("attempts", attempts.len())
-        .with("durationMs", elapsed_ms)
-        .with("inputTokens", input)
-        .with("outputTokens", output);
+        .with("duration_ms", elapsed_ms)
+        .with("input_tokens", input)
+        .with("output_tokens", output);
     let costs: Vec<u64> = attempts
         .iter()
         .filter_map(|attempt| attempt.cost_micros)
@@ -180,7 +180,7 @@ fn spent(event: TelemetryEvent, attempts: &[Attempt], elapsed: Duration) -> Tele
     if costs.is_empty() {
         event
     } else {
-        event.with("costMicros", costs.iter().sum::<u64>())
+        event.with("cost_micros", costs.iter().sum::<u64>())
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
         let event = TelemetryEvent::new(TelemetryKind::LlmError, subject, Timestamp(0));
         let elapsed = Duration::from_millis(560);
         let event = spent(event, &[attempt(0), attempt(1)], elapsed);
-        assert_eq!(event.data["durationMs"], json!(560));
+        assert_eq!(event.data["duration_ms"], json!(560));
         assert_eq!(event.data["attempts"], json!(2));
     }
 }

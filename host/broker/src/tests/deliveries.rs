@@ -209,7 +209,7 @@ async fn whoever_waits_behind_a_turn_that_asks_the_user_hears_of_the_question_at
         panic!("{outcome:?}")
     };
     assert_eq!(questions.len(), 1);
-    assert_eq!(questions[0].1.widget, "multiple_choice");
+    assert_eq!(questions[0].action.widget, "multiple_choice");
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_question_is_queued_under_the_id_that_answers_it() {
     let DeliveryCause::Question { operation, .. } = queued.cause else {
         panic!("{:?}", queued.cause)
     };
-    assert_eq!(view.asking[0].0, operation);
+    assert_eq!(view.asking[0].tool_call_id, operation);
 }
 
 #[tokio::test]

@@ -28,8 +28,8 @@ pub enum ReasoningEffort {
 
 words!(ReasoningEffort { Minimal = "minimal", Low = "low", Medium = "medium", High = "high" });
 
-/// Settings of model replies, of a definition (`generation`) or of a session (`generation` in what
-/// it is opened with). What is not set is left to the model's configuration and its provider.
+/// Settings of model replies, of a definition (`generation`) or of a session
+/// ([`SessionGeneration`]). What is not set is left to the model's configuration and its provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GenerationSettings {
@@ -51,6 +51,27 @@ pub struct GenerationSettings {
     /// The effort that the model puts into thinking. A session's replaces its definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
+}
+
+/// The settings that a session is opened with, under the API's names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionGeneration {
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    stop: Option<Vec<String>>,
+    reasoning_effort: Option<ReasoningEffort>,
+}
+
+impl From<SessionGeneration> for GenerationSettings {
+    fn from(given: SessionGeneration) -> Self {
+        Self {
+            temperature: given.temperature,
+            max_tokens: given.max_tokens,
+            stop: given.stop,
+            reasoning_effort: given.reasoning_effort,
+        }
+    }
 }
 
 /// A setting that no provider takes.

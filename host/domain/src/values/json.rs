@@ -278,5 +278,33 @@ pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }
 
+/// Returns a key of the configuration as the API names it: `tool_allowlist` for `toolAllowlist`.
+#[must_use]
+pub fn snake_case(key: &str) -> String {
+    let mut name = String::with_capacity(key.len() + 4);
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// Returns a name of the API as the configuration writes it: `toolAllowlist` for `tool_allowlist`.
+#[must_use]
+pub fn camel_case(name: &str) -> String {
+    let mut key = String::with_capacity(name.len());
+    let mut is_first = false;
+    for letter in name.chars() {
+        match letter {
+            '_' => is_first = true,
+            letter if std::mem::take(&mut is_first) => key.push(letter.to_ascii_uppercase()),
+            letter => key.push(letter),
+        }
+    }
+    key
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! outcome yet.
 
 use crate::access::tool::{ClientAction, EffectClass};
+use crate::agents::session::PendingAction;
 use crate::thread::message::{Answers, Draft, MessageId, Part};
 use crate::thread::model::Usage;
 use crate::values::digest::Digest;
@@ -264,6 +265,36 @@ impl Operation {
             _ => None,
         }
     }
+
+    /// Returns the question with which it starts: the approval that it needs, or its client action.
+    #[must_use]
+    pub fn question_at_start(&self) -> Option<PendingAction> {
+        let (call, action) = match (&self.approval, &self.performer) {
+            (Some(approval), _) => (self.id.approval(), &approval.action),
+            (None, Performer::Client { action }) => (self.id, action),
+            (None, _) => return None,
+        };
+        Some(self.asking(call, action))
+    }
+
+    /// Returns a question that it asks, under the name of its tool, or else the agent's name for it.
+    #[must_use]
+    pub fn asking(&self, call: OperationId, action: &ClientAction) -> PendingAction {
+        PendingAction {
+            tool_call_id: call,
+            tool_name: self.asker().to_owned(),
+            action: action.clone(),
+        }
+    }
+
+    /// Returns the name under which it asks: that of its tool, or else the agent's name for it.
+    #[must_use]
+    pub fn asker(&self) -> &str {
+        match &self.performer {
+            Performer::Tool { tool, .. } | Performer::Lasting { tool, .. } => tool,
+            _ => &self.key,
+        }
+    }
 }
 
 /// The state of an operation between its segments.
@@ -280,6 +311,8 @@ pub enum Pause {
     },
     /// Its next segment needs the user's answer.
     Asking {
+        /// The tool that asks.
+        tool: String,
         /// The question.
         action: ClientAction,
         /// Time until which it may be answered; then the call has timed out.
@@ -348,6 +381,22 @@ impl Continuation {
     #[must_use]
     pub fn question(&self) -> OperationId {
         self.operation.question(self.segment)
+    }
+
+    /// Returns what a user is asked now: by the tool that goes on, or about the call that a command
+    /// line makes.
+    #[must_use]
+    pub fn asked(&self) -> Option<PendingAction> {
+        match &self.pause {
+            Pause::Asking { tool, action, .. } => Some(PendingAction {
+                tool_call_id: self.question(),
+                tool_name: tool.clone(),
+                action: action.clone(),
+            }),
+            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => {
+                self.call.as_ref()?.started.question_at_start()
+            }
+        }
     }
 
     /// Returns the bytes of what the tool left and asks: they stay stored.

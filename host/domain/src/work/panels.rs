@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// The panels that a client shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct PanelInventory {
     /// The kind of payload.
     #[serde(rename = "type", default)]
@@ -57,7 +57,7 @@ pub struct PanelInventory {
 
 /// A panel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Panel {
     /// Its id within the client.
     pub panel_id: String,
@@ -73,7 +73,7 @@ pub struct Panel {
 
 /// The thing that is active in a panel: an item, or a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default)]
 pub struct PanelContext {
     /// The item's type.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -104,8 +104,8 @@ impl PanelContext {
             ("type", &self.item_type),
             ("id", &self.id),
             ("name", &self.name),
-            ("viewName", &self.view_name),
-            ("viewQuery", &self.view_query),
+            ("view_name", &self.view_name),
+            ("view_query", &self.view_query),
             ("mode", &self.mode),
         ];
         single
@@ -132,12 +132,12 @@ impl PanelInventory {
             panel.check(&format!("/panels/{index}"))?;
             if !ids.insert(panel.panel_id.as_str()) {
                 let told = format!("the id `{}` stands twice", panel.panel_id);
-                return Err(invalid(format!("/panels/{index}/panelId"), told));
+                return Err(invalid(format!("/panels/{index}/panel_id"), told));
             }
         }
         match &self.selected_panel_id {
             Some(id) if !ids.contains(id.as_str()) => Err(invalid(
-                "/selectedPanelId",
+                "/selected_panel_id",
                 "it is none of the panels; name one of them, or leave it out",
             )),
             Some(_) | None => Ok(()),
@@ -155,15 +155,18 @@ impl PanelInventory {
 
 impl Panel {
     fn check(&self, at: &str) -> Result<(), Refusal> {
-        for (name, id) in [("panelId", &self.panel_id), ("panelType", &self.panel_type)] {
+        for (name, id) in [
+            ("panel_id", &self.panel_id),
+            ("panel_type", &self.panel_type),
+        ] {
             if id.is_empty() {
                 return Err(invalid(format!("{at}/{name}"), "it must not be empty"));
             }
         }
         let own = [
-            ("panelId", Some(&self.panel_id)),
-            ("panelType", Some(&self.panel_type)),
-            ("panelTitle", self.panel_title.as_ref()),
+            ("panel_id", Some(&self.panel_id)),
+            ("panel_type", Some(&self.panel_type)),
+            ("panel_title", self.panel_title.as_ref()),
         ];
         let own = own
             .into_iter()
@@ -270,11 +273,11 @@ pub fn result(tool: &str, shown: &[(SessionId, PanelInventory)], with_context: b
                 continue;
             }
             let mut told = json!({
-                "panelId": panel.panel_id,
-                "panelType": panel.panel_type,
-                "panelTitle": panel.panel_title,
+                "panel_id": panel.panel_id,
+                "panel_type": panel.panel_type,
+                "panel_title": panel.panel_title,
                 "selected": selected,
-                "sessionId": session,
+                "session_id": session,
             });
             if let Some(fields) = told.as_object_mut().filter(|_| with_context) {
                 fields.insert("context".to_owned(), json!(panel.context));

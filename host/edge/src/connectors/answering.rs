@@ -172,12 +172,12 @@ impl Shared {
         };
         let mut asking = view.asking.into_iter();
         Ok(asking
-            .find(|(asked, _)| *asked == id)
-            .map(|(_, action)| Question {
+            .find(|asked| asked.tool_call_id == id)
+            .map(|asked| Question {
                 id,
                 session,
                 agent,
-                action,
+                action: asked.action,
             }))
     }
 

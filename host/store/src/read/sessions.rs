@@ -156,22 +156,14 @@ row! {
         /// True if it was purged, or is about to be. Then nothing of it is left except that it
         /// existed.
         pub purged: bool = "s.purged",
+        /// True if it is structured and waits for its client.
+        pub awaits_client: bool =
+            "s.session_type != 'chat' AND EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent AND \
+             CASE WHEN a.slot = s.id THEN json_extract(a.agent, '$.active_session.phase.status') \
+             END = 'awaiting_client_action')",
         /// Time from which on its memory agent is to read it; none when it is not.
         pub memory_due: Option<Timestamp> =
             "(SELECT w.due FROM wakes w WHERE w.subject = s.id AND w.kind = 'memory')",
-    }
-}
-
-row! {
-    /// A session of a user's, as a list of all of them has it.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct UserSession from "sessions s" {
-        /// The session.
-        pub row: SessionRow as row,
-        /// True if it holds its agent's slot and waits for its client.
-        pub awaits_client: bool =
-            "EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent AND a.slot = s.id AND \
-             json_extract(a.agent, '$.active_session.phase.status') = 'awaiting_client_action')",
     }
 }
 
@@ -317,11 +309,11 @@ impl Store {
         clearance: &Clearance,
         filter: UserSessionFilter,
         limit: usize,
-    ) -> Result<Vec<UserSession>, ReadError> {
+    ) -> Result<Vec<SessionRow>, ReadError> {
         let clearance = clearance.clone();
         self.read(move |sql| {
             let text = select!(
-                UserSession,
+                SessionRow,
                 "WHERE s.user_id = :user AND s.status != 'deleted' AND s.started_by LIKE 'user:%' \
                  AND EXISTS (SELECT 1 FROM access WHERE access.user_id = :user AND access.agent = \
                  s.agent) AND (:session_type IS NULL OR s.session_type = :session_type) AND (NOT \

@@ -331,7 +331,7 @@ async fn said(host: &Host, words: &str) -> String {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     );
     assert_eq!(
         host.post(&format!("{session}/messages"), &json!({ "content": words }))

@@ -50,10 +50,11 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
     let call = stage.call.as_str();
     let wrong = "ab".repeat(32);
     let yes = json!({ "confirmed": true });
-    let answer = |call: &str, response: &Value| json!({ "call_id": call, "response": response });
+    let answer =
+        |call: &str, response: &Value| json!({ "tool_call_id": call, "response": response });
     let old = |call: &str, response: &Value| json!({ "tool_call_id": call, "response": response });
     let kept =
-        |call: &str, state: &Value| json!({ "call_id": call, "widget_partial_state": state });
+        |call: &str, state: &Value| json!({ "tool_call_id": call, "widget_partial_state": state });
     let respond = |agent: &str| format!("/api/agents/{agent}/respond");
     let old_respond = |session: &str| format!("/api/session/{session}/respond");
     let ui =
@@ -195,7 +196,7 @@ fn in_the_way(stage: &Stage) -> Vec<Refusal> {
 
 /// The same answer twice at the same time.
 async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
-    let answer = json!({ "call_id": stage.call, "response": { "confirmed": true } });
+    let answer = json!({ "tool_call_id": stage.call, "response": { "confirmed": true } });
     let respond = || {
         send(stage.ask(
             Method::POST,
@@ -232,7 +233,7 @@ fn after_the_end(stage: &Stage) -> Vec<Refusal> {
         (
             Method::POST,
             format!("{agent}/respond"),
-            json!({ "call_id": call, "response": yes }),
+            json!({ "tool_call_id": call, "response": yes }),
             409,
             "NOT_SUSPENDED",
         ),
@@ -246,7 +247,7 @@ fn after_the_end(stage: &Stage) -> Vec<Refusal> {
         (
             Method::PUT,
             format!("{session}/ui-state"),
-            json!({ "call_id": call, "widget_partial_state": {} }),
+            json!({ "tool_call_id": call, "widget_partial_state": {} }),
             409,
             "NOT_SUSPENDED",
         ),

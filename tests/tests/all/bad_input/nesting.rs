@@ -34,7 +34,7 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
         .await
         .unwrap();
     assert_eq!(begun.status, 201, "{begun:?}");
-    let session = format!("{agent}/sessions/{}", begun.text("id"));
+    let session = format!("{agent}/sessions/{}", begun.text("session_id"));
     let call = question(host, &session).await;
     let lists = (0..depth).fold(json!(1), |inner, _| Value::Array(vec![inner]));
     let (method, path, body) = match part {
@@ -61,12 +61,12 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
         "widget_partial_state" => (
             Method::PUT,
             format!("{session}/ui-state"),
-            json!({ "call_id": call, "widget_partial_state": lists }),
+            json!({ "tool_call_id": call, "widget_partial_state": lists }),
         ),
         _ => (
             Method::POST,
             format!("{agent}/respond"),
-            json!({ "call_id": call, "response": { "confirmed": true, "a": lists } }),
+            json!({ "tool_call_id": call, "response": { "confirmed": true, "a": lists } }),
         ),
     };
     let what = format!("`{part}` of {depth} lists in each other");
@@ -78,7 +78,7 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
     };
     if taken && part == "response" {
         // It goes on with the answer, or nobody can look at it any more.
-        until(host, &session, |seen| seen["status"] != "open").await;
+        until(host, &session, |seen| !seen["completed_at"].is_null()).await;
     }
     let id = made.text("id");
     let mut findings = Vec::new();

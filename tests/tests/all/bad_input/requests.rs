@@ -158,7 +158,7 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("PUT", "/api/agents/{id}/assignments/{user}") => json!({ "role": "mentee" }),
         ("POST", "/api/agents/{id}/handoff") => json!({ "user_id": "carol", "keep": "primary" }),
         ("POST", "/api/agents/{id}/respond") => {
-            json!({ "call_id": call, "response": { "confirmed": true } })
+            json!({ "tool_call_id": call, "response": { "confirmed": true } })
         }
         ("PATCH", "/api/agents/{id}/sessions/{sid}") => {
             json!({ "name": "Other", "pinned": true, "attributes": { "a": 1 } })
@@ -166,14 +166,14 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/agents/{id}/sessions/{sid}/fork") => json!({ "name": "Other" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/panels") => {
             json!({
-                "type": "panel_inventory", "selectedPanelId": "p",
-                "panels": [{ "panelId": "p", "panelType": "artifacts" }],
+                "type": "panel_inventory", "selected_panel_id": "p",
+                "panels": [{ "panel_id": "p", "panel_type": "artifacts" }],
             })
         }
         ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
         ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => {
-            json!({ "call_id": call, "widget_partial_state": { "half": true } })
+            json!({ "tool_call_id": call, "widget_partial_state": { "half": true } })
         }
         (
             "POST",

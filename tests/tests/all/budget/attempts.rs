@@ -219,7 +219,7 @@ async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages",
         answer.text("agent_id"),
-        answer.text("id")
+        answer.text("session_id")
     );
     host.post(
         &path,
@@ -227,7 +227,9 @@ async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
     )
     .await
     .unwrap();
-    crash::rest(&host, &answer.text("id")).await.unwrap();
+    crash::rest(&host, &answer.text("session_id"))
+        .await
+        .unwrap();
     assert!(host.stop().await.success());
     let store = crash::open(&folder).await;
     let events = store

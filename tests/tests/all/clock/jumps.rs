@@ -72,10 +72,10 @@ async fn lesson(host: &Host) -> String {
     let lesson = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     until(host, &lesson, |seen| {
-        seen["session_status"] == "awaiting_client_action"
+        seen["status"] == "awaiting_client_action"
     })
     .await;
     lesson
@@ -128,7 +128,7 @@ async fn a_jump_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirm
     let users = said(&host, &chat).await.matches(r#""role":"user""#).count();
     assert_eq!(users, 2, "what began it, and what was said once");
     assert_eq!(
-        host.get(&lesson).await.unwrap().body["session_status"],
+        host.get(&lesson).await.unwrap().body["status"],
         "awaiting_client_action"
     );
     let clock = host.get("/api/clock").await.unwrap().body;
@@ -182,7 +182,7 @@ async fn a_start_after_a_jump_ends_nothing_on_the_same_boot_and_keeps_keys_on_an
         "{clock}"
     );
     assert_eq!(
-        host.get(&lesson).await.unwrap().body["session_status"],
+        host.get(&lesson).await.unwrap().body["status"],
         "awaiting_client_action"
     );
     host.kill().await;

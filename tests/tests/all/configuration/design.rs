@@ -51,7 +51,7 @@ async fn say(host: &Host, agent: &str, words: &str) -> String {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages?wait_s=30",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     let said = host.post(&path, &json!({ "content": words })).await;
     let said = said.unwrap();

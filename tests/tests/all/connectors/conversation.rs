@@ -47,7 +47,7 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
         "{delivery}"
     );
     // Where turns are listed, each has its own.
-    let id = session["id"].as_str().unwrap();
+    let id = session["session_id"].as_str().unwrap();
     let tree = get(&ada, &format!("{}/sessions/{id}/tree", at(AGENT))).await;
     let turns = tree["turns"].as_array().unwrap();
     let states: Vec<&Value> = turns
@@ -194,7 +194,7 @@ async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
     );
     let session = scene.session("ada", AGENT).await;
     let ada = scene.user("ada").await;
-    let id = session["id"].as_str().unwrap();
+    let id = session["session_id"].as_str().unwrap();
     let files = get(&ada, &format!("{}/sessions/{id}/files", at(AGENT))).await;
     let [file] = files["files"].as_array().unwrap().as_slice() else {
         panic!("{files}")

@@ -211,7 +211,7 @@ impl Scene {
             let listed = get(&line, &format!("{}/sessions", at(agent))).await;
             let sessions = listed["sessions"].as_array()?;
             assert!(sessions.len() <= 1, "{listed}");
-            let id = sessions.first()?["id"].as_str()?.to_owned();
+            let id = sessions.first()?["session_id"].as_str()?.to_owned();
             Some(get(&line, &format!("/api/sessions/{id}?from=1&to=100")).await)
         })
         .await

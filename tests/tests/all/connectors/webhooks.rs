@@ -375,7 +375,7 @@ async fn every_message_of_a_call_with_hundreds_is_taken() {
     let ada = called.host.user("ada", &["read", "write"]).await;
     until(async || {
         let listed = get(&ada, &format!("{}/sessions", at("/ada/whatsapp"))).await;
-        let id = listed["sessions"][0]["id"].as_str()?.to_owned();
+        let id = listed["sessions"][0]["session_id"].as_str()?.to_owned();
         let session = get(&ada, &format!("/api/sessions/{id}?from=1&to=100")).await;
         let said = texts(&session, "user").join("\n");
         let is_there = |number: usize| said.contains(&format!("line {number:03}"));

@@ -160,7 +160,7 @@ impl Client {
         ensure!(answer.status == 201, "{answer:?}");
         Ok(Talk {
             agent: answer.text("agent_id"),
-            session: answer.text("id"),
+            session: answer.text("session_id"),
         })
     }
 
@@ -311,22 +311,18 @@ impl Client {
         talk: &Talk,
     ) -> Result<()> {
         loop {
-            let asks = |session: &Value| {
-                session["client_actions"]
-                    .as_array()
-                    .is_some_and(|actions| !actions.is_empty())
-            };
+            let asks = |session: &Value| session["pending_action"].is_object();
             let session = self
                 .until(talk, |session| is_idle(session) || asks(session))
                 .await?;
-            let Some(call) = session["client_actions"][0]["call_id"].as_str() else {
+            let Some(call) = session["pending_action"]["tool_call_id"].as_str() else {
                 return Ok(());
             };
             ensure!(
                 !ledger.answered.contains(call),
                 "it asks again what was answered: {session}"
             );
-            let body = json!({ "call_id": call, "response": true });
+            let body = json!({ "tool_call_id": call, "response": true });
             self.once(
                 Method::POST,
                 &format!("/api/agents/{}/respond", talk.agent),
@@ -417,12 +413,8 @@ impl Client {
 
     /// Terminates an agent's structured session.
     pub(super) async fn terminate(&mut self, talk: &Talk) -> Result<()> {
-        self.until(talk, |session| {
-            !session["client_actions"]
-                .as_array()
-                .is_none_or(Vec::is_empty)
-        })
-        .await?;
+        self.until(talk, |session| session["pending_action"].is_object())
+            .await?;
         self.once(
             Method::DELETE,
             &format!("/api/agents/{}/sessions/current", talk.agent),

@@ -89,7 +89,7 @@ async fn users_take_turns_with_the_messages_of_an_agent() {
         (&bob, "words of bob"),
     ] {
         let opened = sent(line, &format!("{agent}/sessions"), &json!({})).await;
-        let session = opened["id"].as_str().unwrap();
+        let session = opened["session_id"].as_str().unwrap();
         let path = format!("{agent}/sessions/{session}/messages");
         posts.push((line, path, json!({ "content": words })));
     }
@@ -254,7 +254,7 @@ async fn an_agent_without_streaming_is_answered_in_one_piece_and_says_so() {
         let session = open(&host, agent, &json!({})).await;
         let said = say(&host, &session, "hello").await;
         assert_eq!(
-            (&said["content"], &said["streamed"]),
+            (&said["reply"]["text"], &said["streamed"]),
             (&json!("well"), &json!(streamed)),
             "{agent}: {said}"
         );

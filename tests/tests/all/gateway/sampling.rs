@@ -28,7 +28,7 @@ async fn requests_have_the_settings_of_definition_and_session_in_their_dialect()
     let folder = folder(&peer, agents(&peer)).await;
     let host = folder.start(None).await.unwrap();
     let of_session = json!({ "config": { "generation": {
-        "temperature": 0.0, "maxTokens": 1_000, "stop": [],
+        "temperature": 0.0, "max_tokens": 1_000, "stop": [],
     } } });
     for (agent, opening) in [
         ("plain", json!({})),
@@ -73,8 +73,8 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
         ),
         (
             "claude",
-            json!({ "reasoningEffort": "minimal" }),
-            "/config/generation/reasoningEffort",
+            json!({ "reasoning_effort": "minimal" }),
+            "/config/generation/reasoning_effort",
         ),
         (
             "set",
@@ -83,8 +83,8 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
         ),
         (
             "set",
-            json!({ "maxTokens": 0 }),
-            "/config/generation/maxTokens",
+            json!({ "max_tokens": 0 }),
+            "/config/generation/max_tokens",
         ),
         ("set", json!({ "temprature": 1 }), "/config/generation"),
     ] {
@@ -175,7 +175,7 @@ async fn a_session_has_no_model_that_does_not_take_its_agents_settings() {
     for (body, field) in [
         (json!({ "model": "claude" }), "/model"),
         (
-            json!({ "model": "claude", "config": with(json!({ "maxTokens": 9 })) }),
+            json!({ "model": "claude", "config": with(json!({ "max_tokens": 9 })) }),
             "/model",
         ),
         (

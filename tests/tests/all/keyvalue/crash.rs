@@ -28,7 +28,7 @@ async fn dies_at(point: &str) -> (String, [Option<String>; 2]) {
         .post("/api/agents/puppet/sessions", &json!({}))
         .await
         .unwrap();
-    let session = answer.text("id");
+    let session = answer.text("session_id");
     let add = |key: &str, tool: &str| {
         json!({
             "key": key, "tool": tool, "args": { "do": [["add", key, 1]] },
@@ -148,7 +148,7 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
                 .await
                 .unwrap();
             let agent = answer.text("agent_id");
-            let session = answer.text("id");
+            let session = answer.text("session_id");
             let steps = json!({
                 "steps": [{
                     "start": [{

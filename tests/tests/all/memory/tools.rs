@@ -243,7 +243,7 @@ impl Shared {
         let path = format!("{}/sessions", self.agent);
         let opened = ask(line, Method::POST, &path, &json!({})).await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        format!("{path}/{}", opened.text("id"))
+        format!("{path}/{}", opened.text("session_id"))
     }
 
     /// What a call in a chat of this user's came to.

@@ -46,7 +46,7 @@ async fn call(host: &Host, agent: &str) {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages?wait_s=30",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     let answer = host.post(&path, &json!({ "content": "go" })).await.unwrap();
     assert!(answer.status < 300, "{answer:?}");

@@ -169,7 +169,7 @@ async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
         .post("/api/agents/a/sessions", &json!({}))
         .await
         .unwrap();
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     for command in COMMANDS {
         let command: Vec<&str> = command
             .iter()

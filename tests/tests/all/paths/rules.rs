@@ -277,7 +277,7 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
         &json!({ "session_type": "chat" }),
     )
     .await
-    .text("id");
+    .text("session_id");
     let steps = json!({
         "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }],
     });

@@ -51,7 +51,7 @@ async fn open(host: &Host, definition: &str) -> (String, String) {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    (opened.text("agent_id"), opened.text("id"))
+    (opened.text("agent_id"), opened.text("session_id"))
 }
 
 /// Waits until a session is so.
@@ -174,7 +174,7 @@ async fn written_to(host: &Host) -> (String, String) {
         .body;
     (
         agent,
-        sessions["sessions"][0]["id"]
+        sessions["sessions"][0]["session_id"]
             .as_str()
             .unwrap_or_else(|| panic!("{sessions}"))
             .to_owned(),

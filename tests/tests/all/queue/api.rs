@@ -29,7 +29,7 @@ async fn stage() -> (Folder, Host, String) {
     let session = format!(
         "/api/agents/{}/sessions/{}",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     host.post(
         &format!("{session}/messages"),
@@ -37,10 +37,7 @@ async fn stage() -> (Folder, Host, String) {
     )
     .await
     .unwrap();
-    while host.get(&session).await.unwrap().body["client_actions"]
-        .as_array()
-        .is_none_or(Vec::is_empty)
-    {
+    while host.get(&session).await.unwrap().body["pending_action"].is_null() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     (folder, host, session)

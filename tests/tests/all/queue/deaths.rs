@@ -65,11 +65,11 @@ async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_
         .post("/api/agents/busy/sessions", &json!({}))
         .await
         .unwrap();
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     let path = format!(
         "/api/agents/{}/sessions/{}/messages",
         opened.text("agent_id"),
-        opened.text("id")
+        opened.text("session_id")
     );
     let mut chance = Chance::new(0x2545_F491);
     let mut acknowledged = Vec::new();
@@ -183,7 +183,7 @@ async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_ha
         .await
         .unwrap();
     let agent = opened.text("agent_id");
-    let session = opened.text("id");
+    let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
     assert_eq!(
         host.post(&format!("{path}/messages"), &json!({ "content": "go" }))

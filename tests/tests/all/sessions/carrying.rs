@@ -58,7 +58,7 @@ impl Stage {
             json!({ "turn_id": first }),
         )
         .await
-        .text("id");
+        .text("session_id");
         self.say(&line, &forked, "aside").await;
         (line, session, forked)
     }

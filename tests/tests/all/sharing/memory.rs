@@ -35,7 +35,8 @@ async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Str
 async fn question(line: &Line, path: &str) -> String {
     let waiting = async {
         loop {
-            if let Some(call) = get(line, path).await.body["client_actions"][0]["call_id"].as_str()
+            if let Some(call) =
+                get(line, path).await.body["pending_action"]["tool_call_id"].as_str()
             {
                 return call.to_owned();
             }
@@ -62,7 +63,7 @@ impl Team {
         )
         .await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        format!("{}/sessions/{}", self.agent, opened.text("id"))
+        format!("{}/sessions/{}", self.agent, opened.text("session_id"))
     }
 
     /// Has a user tell the agent in a chat what to do.
@@ -106,7 +107,7 @@ impl Team {
         )
         .await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        let path = format!("{}/sessions/{}", self.agent, opened.text("id"));
+        let path = format!("{}/sessions/{}", self.agent, opened.text("session_id"));
         let script = json!({ "steps": [{ "complete": { "topic": topic }, "effects": effects }] })
             .to_string();
         let said = ask(
@@ -117,7 +118,7 @@ impl Team {
         )
         .await;
         assert_eq!(said.status, 202, "{said:?}");
-        last_words(line, &path, |seen| seen["session_status"] == "completed").await;
+        last_words(line, &path, |seen| seen["status"] == "completed").await;
     }
 
     /// The events of one type in the agent's stream.
@@ -288,7 +289,7 @@ async fn who_becomes_a_mentee_while_a_turn_waits_is_one_when_it_goes_on() {
     )
     .await;
     assert_eq!(changed.status, 200, "{changed:?}");
-    let answer = json!({ "call_id": call, "response": { "confirmed": true } });
+    let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
     let answered = ask(
         &team.bob,
         Method::POST,
@@ -331,7 +332,10 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
         ),
         (
             Method::POST,
-            format!("/sessions/{}/messages", sessions[0]["id"].as_str().unwrap()),
+            format!(
+                "/sessions/{}/messages",
+                sessions[0]["session_id"].as_str().unwrap()
+            ),
             json!({ "content": "x" }),
         ),
         (
@@ -490,16 +494,16 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         own["title"] = json!(title);
         let opened = json!({ "session_type": "learning", "config": { "lesson": own } });
         let opened = ask(line, Method::POST, &format!("{agent}/sessions"), &opened).await;
-        let path = format!("{agent}/sessions/{}", opened.text("id"));
+        let path = format!("{agent}/sessions/{}", opened.text("session_id"));
         let call = question(line, &path).await;
         ask(
             line,
             Method::POST,
             &format!("{agent}/respond"),
-            &json!({ "call_id": call, "response": { "index": 0 } }),
+            &json!({ "tool_call_id": call, "response": { "index": 0 } }),
         )
         .await;
-        last_words(line, &path, |seen| seen["session_status"] == "completed").await;
+        last_words(line, &path, |seen| seen["status"] == "completed").await;
     }
     let kept = get(&alice, &format!("{agent}/preferences")).await.body;
     let titles: Vec<&Value> = kept["preferences"]["taught"]

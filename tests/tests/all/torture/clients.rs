@@ -288,7 +288,7 @@ impl Client {
         assert_eq!(answer.status, 201, "{answer:?}");
         let talk = Talk {
             agent: answer.text("agent_id"),
-            session: answer.text("id"),
+            session: answer.text("session_id"),
         };
         self.ledger.opened.insert(key, talk.session.clone());
         self.talks.push(talk);
@@ -361,7 +361,7 @@ impl Client {
             201 => {
                 let talk = Talk {
                     agent: answer.text("agent_id"),
-                    session: answer.text("id"),
+                    session: answer.text("session_id"),
                 };
                 self.ledger.forks += 1;
                 self.ledger.opened.insert(key, talk.session.clone());

@@ -68,7 +68,7 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     let call = scene
         .until("a question", async || {
             let seen = scene.host.get(&chat).await.unwrap().body;
-            seen["client_actions"][0]["call_id"]
+            seen["pending_action"]["tool_call_id"]
                 .as_str()
                 .map(str::to_owned)
         })
@@ -80,7 +80,7 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     let next: Timestamp = next.as_str().unwrap().parse().unwrap();
     assert!(next.since_ms(scene.now().await) <= 60_000, "{next}");
     let agent = chat.split("/sessions/").next().unwrap();
-    let answer = json!({ "call_id": call, "response": "yes" });
+    let answer = json!({ "tool_call_id": call, "response": "yes" });
     let answered = scene.host.post(&format!("{agent}/respond"), &answer).await;
     assert_eq!(answered.unwrap().status, 202);
     scene.idle(&chat).await;

@@ -43,7 +43,7 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
     let about = scene.host.get(&format!("/api/agents/{agent}")).await;
     let path = about.unwrap().text("path");
     for (name, target) in [
-        ("to-session", json!({ "session": seen["id"] })),
+        ("to-session", json!({ "session": seen["session_id"] })),
         ("to-agent", json!({ "agent": agent })),
         ("to-path", json!({ "path": path })),
         (

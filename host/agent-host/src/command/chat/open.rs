@@ -43,7 +43,7 @@ pub(super) async fn without_messages(client: &Client, id: &str) -> Result<Value,
 /// Returns a session with its last messages.
 pub(super) async fn with_last_messages(client: &Client, session: &Value) -> Result<Value, Failure> {
     let from = first_recalled(session);
-    let id = segment(text(session, "/id"));
+    let id = segment(text(session, "/session_id"));
     client.get(&format!("/api/sessions/{id}?from={from}")).await
 }
 
@@ -84,8 +84,12 @@ async fn first_event(frames: &mut Frames) -> Option<Sse> {
 
 /// Returns the question of a session that waits longest.
 pub(super) fn question(session: &Value) -> Option<Question> {
-    let actions = list(session, "/client_actions");
-    actions.first().and_then(Question::read)
+    session.get("pending_action").and_then(Question::read)
+}
+
+/// Returns whether a session takes no more input.
+pub(super) fn has_ended(session: &Value) -> bool {
+    ["completed", "terminated"].contains(&text(session, "/status"))
 }
 
 /// Returns the command that goes on with a session.

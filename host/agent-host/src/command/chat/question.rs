@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Question {
     /// The id to answer under.
-    pub(super) call_id: String,
+    pub(super) tool_call_id: String,
     /// The agent that asks; none for the agent of the conversation.
     pub(super) agent: Option<String>,
     prompt: String,
@@ -42,7 +42,7 @@ impl Question {
             .pointer("/anyOf/0")
             .filter(|_| can_be_skipped)
             .cloned();
-        let is_hosts = action.get("widget").and_then(Value::as_str) == Some(WIDGET);
+        let is_hosts = action.get("widget_type").and_then(Value::as_str) == Some(WIDGET);
         let approves = props
             .get("call")
             .and_then(Value::as_str)
@@ -52,7 +52,7 @@ impl Question {
             first(&["prompt", "question", "message", "title"]).unwrap_or_else(|| props.to_string());
         let exact = |name: &str| props.get(name).map(ToString::to_string).unwrap_or_default();
         Some(Self {
-            call_id: action.get("call_id")?.as_str()?.to_owned(),
+            tool_call_id: action.get("tool_call_id")?.as_str()?.to_owned(),
             agent: None,
             prompt: match approves {
                 // The terminal would leave out what could steer it, and show another call.
@@ -264,9 +264,9 @@ mod tests {
     use crate::terminal::clean;
 
     fn question(props: &Value, schema: &Value) -> Question {
-        Question::read(
-            &json!({ "call_id": "c", "widget": "w", "props": props, "response_schema": schema }),
-        )
+        Question::read(&json!({
+            "tool_call_id": "c", "widget_type": "w", "props": props, "response_schema": schema,
+        }))
         .unwrap()
     }
 
@@ -376,8 +376,8 @@ mod tests {
             "prompt": "May `puppet` call `put`?", "tool": "put", "call": "12",
             "arguments": { "path": "a\u{202e}b\u{200b}c\u{7f}d\n\\u{202e} \u{e9}" },
         });
-        let question =
-            Question::read(&json!({ "call_id": "c", "widget": WIDGET, "props": props })).unwrap();
+        let asked = json!({ "tool_call_id": "c", "widget_type": WIDGET, "props": props });
+        let question = Question::read(&asked).unwrap();
         let expected =
             r#"May `puppet` call `put`? "put" {"path":"a\u{202e}b\u{200b}c\u{7f}d\n\\u{202e} é"}"#;
         assert_eq!(question.lines(), [expected, "  (y or n)"]);

@@ -1,7 +1,7 @@
 //! Other agents and sessions within one `chat`: going to them, and coming back.
 
 use super::command::{Command, HELP};
-use super::open::{stream_path, with_last_messages, without_messages};
+use super::open::{has_ended, stream_path, with_last_messages, without_messages};
 use super::scene::Scene;
 use super::{Awaited, Conversation};
 use crate::client::{Frames, Refused, segment};
@@ -79,10 +79,14 @@ impl Conversation<'_> {
         let opened = self.client.post(&path, &body).await?;
         let place = Place {
             agent: text(&opened, "/agent_id").to_owned(),
-            session: text(&opened, "/id").to_owned(),
+            session: text(&opened, "/session_id").to_owned(),
             frames: self
                 .client
-                .follow(&stream_path(&self.agent, text(&opened, "/id"), Some(0)))
+                .follow(&stream_path(
+                    &self.agent,
+                    text(&opened, "/session_id"),
+                    Some(0),
+                ))
                 .await?,
             position: Some(0),
         };
@@ -91,13 +95,11 @@ impl Conversation<'_> {
 
     async fn go_to_session(&mut self, id: &str) -> Result<(), Failure> {
         let there = without_messages(self.client, id).await?;
-        if text(&there, "/status") != "open" {
+        if has_ended(&there) {
             let error = anyhow!("that session has ended ({})", text(&there, "/status"));
             return Err(Failure::new(Exit::Refused, error));
         }
-        let named =
-            json!({ "agent_id": text(&there, "/agent_id"), "session_id": text(&there, "/id") });
-        let place = self.place(&named, None).await?;
+        let place = self.place(&there, None).await?;
         self.enter(place).await
     }
 
@@ -111,9 +113,7 @@ impl Conversation<'_> {
     async fn go_to_fork(&mut self, name: Option<String>) -> Result<(), Failure> {
         let path = format!("{}/fork", self.path());
         let forked = self.client.post(&path, &json!({ "name": name })).await?;
-        let named =
-            json!({ "agent_id": text(&forked, "/agent_id"), "session_id": text(&forked, "/id") });
-        let place = self.place(&named, None).await?;
+        let place = self.place(&forked, None).await?;
         self.enter(place).await
     }
 
@@ -219,7 +219,7 @@ impl Conversation<'_> {
             let line = format!("{label} ({})", text(group, "/path"));
             self.line.line(Shade::Plain, &line);
             for session in list(group, "/sessions") {
-                let id = text(session, "/id");
+                let id = text(session, "/session_id");
                 let here = if id == self.session { "*" } else { " " };
                 let words = [text(session, "/name"), text(session, "/last_snippet")];
                 let told = words.into_iter().find(|words| !words.is_empty());

@@ -9,6 +9,7 @@ use crate::guests;
 use anyhow::Context;
 use api::wire;
 use domain::digest::Digest;
+use domain::json::camel_case;
 use serde_json::{Map, Value, json};
 
 /// Takes the snapshot of a configuration.
@@ -76,7 +77,7 @@ fn agent(view: &Value) -> (String, Value) {
         .flatten();
     let mut agent: Map<String, Value> = lists
         .filter(|(_, list)| !list.is_null())
-        .map(|(name, list)| (name.clone(), list.clone()))
+        .map(|(name, list)| (camel_case(name), list.clone()))
         .collect();
     agent.insert("component".to_owned(), text(view, "/component").into());
     agent.insert(

@@ -104,7 +104,7 @@ pub(super) fn either<T: PartialEq>(
 
 /// An agent, by its id or by its path: one of them.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[schema(as = PostTarget)]
 pub(super) struct Named {
     /// Its UUID.
@@ -124,10 +124,10 @@ impl Named {
                 match parsed {
                     Ok(PostTarget::Agent(agent)) => Ok(Target::Agent(agent)),
                     Ok(PostTarget::Path(_)) => Err(Problem::invalid_field(
-                        &at("agentId"),
+                        &at("agent_id"),
                         format!("`{id}` is a path; give it as `path`"),
                     )),
-                    Err(error) => Err(Problem::invalid_field(&at("agentId"), error.to_string())),
+                    Err(error) => Err(Problem::invalid_field(&at("agent_id"), error.to_string())),
                 }
             }
             (None, Some(path)) if path.starts_with('/') => Ok(target(&path)),
@@ -137,11 +137,11 @@ impl Named {
             )),
             (Some(_), Some(_)) => Err(Problem::invalid_field(
                 field,
-                "`agentId` and `path` both name an agent; leave one of them out",
+                "`agent_id` and `path` both name an agent; leave one of them out",
             )),
             (None, None) => Err(Problem::invalid_field(
                 field,
-                "nothing names an agent; say `agentId` or `path`",
+                "nothing names an agent; say `agent_id` or `path`",
             )),
         }
     }

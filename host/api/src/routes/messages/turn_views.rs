@@ -14,7 +14,6 @@ pub(in crate::routes) struct ToolCallView {
     /// True if it gave a result that is no failure.
     ok: bool,
     /// Milliseconds from its start to its outcome, waiting included.
-    #[serde(rename = "durationMs")]
     duration_ms: u64,
 }
 

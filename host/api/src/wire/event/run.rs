@@ -3,10 +3,10 @@
 use super::public;
 use crate::wire::message::{MessageView, message};
 use crate::wire::operation::{
-    ClientActionView, OperationView, ReplyToView, SettledOperation, client_action, operation,
-    settlements,
+    OperationView, ReplyToView, SettledOperation, operation, settlements,
 };
-use crate::wire::values::{ContentDigest, Time};
+use crate::wire::session::{PendingActionView, pending_action};
+use crate::wire::values::{ContentDigest, Time, snake_keys};
 use domain::account::Accounts;
 use domain::approval::ApprovalAnswered as Approved;
 use domain::budget::Amount;
@@ -15,13 +15,9 @@ use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::event;
 use domain::id::{InputId, NoteId, OperationId, TurnId};
-use domain::limits::TurnLimits;
-use domain::operation::{
-    Answer, Attempt, CallUsage, Continuation, Kept, Operation, Pause, Performer,
-};
+use domain::operation::{Answer, Attempt, CallUsage, Continuation, Kept, Operation, Pause};
 use domain::persona::PersonaId;
 use domain::queue::OverflowNotice;
-use domain::sampling::GenerationSettings;
 use domain::step::Decision;
 use domain::tool::EffectClass;
 use domain::turn::TurnEnd;
@@ -39,7 +35,7 @@ public! {
         revision: u64,
         claimed: Vec<InputId>,
         #[schema(value_type = Object)]
-        limits: TurnLimits,
+        limits: Value = snake_keys(&it.limits),
         #[schema(value_type = Vec<Object>)]
         accounts: Accounts,
         deadline: Option<Time> = it.deadline.map(Time),
@@ -59,7 +55,7 @@ public! {
         #[schema(value_type = Option<String>)]
         persona: Option<PersonaId>,
         #[schema(value_type = Object)]
-        generation: GenerationSettings,
+        generation: Value = snake_keys(&it.generation),
         hints: Vec<HintView> = it.hints.iter().map(|hint| HintView {
             note_id: hint.note,
             bytes: hint.bytes,
@@ -82,7 +78,12 @@ public! {
             .chain(settlements(&it.stopped, &it.said))
             .collect(),
         claimed: Vec<InputId>,
-        client_actions: Vec<ClientActionView> = it.started.iter().filter_map(asked).collect(),
+        client_actions: Vec<PendingActionView> = it
+            .started
+            .iter()
+            .filter_map(Operation::question_at_start)
+            .map(|asked| pending_action(&asked))
+            .collect(),
         #[schema(value_type = Object)]
         usage: CallUsage,
         /// The agent's summary, of `complete`.
@@ -146,12 +147,7 @@ public! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         started: Vec<OperationView> = it.call.iter().map(|call| operation(&call.started)).collect(),
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        client_actions: Vec<ClientActionView> = match &it.pause {
-            Pause::Asking { action, .. } => vec![client_action(it.question(), action)],
-            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => {
-                it.call.iter().filter_map(|call| asked(&call.started)).collect()
-            }
-        },
+        client_actions: Vec<PendingActionView> = it.asked().iter().map(pending_action).collect(),
     }
     OperationAnswered(it: Answer) {
         operation_id: OperationId = it.operation,
@@ -198,15 +194,4 @@ pub(crate) struct HintView {
     note_id: NoteId,
     bytes: u64,
     untrusted: bool,
-}
-
-/// Returns the question of an operation that asks the user.
-fn asked(operation: &Operation) -> Option<ClientActionView> {
-    if let Some(approval) = &operation.approval {
-        return Some(client_action(operation.id.approval(), &approval.action));
-    }
-    match &operation.performer {
-        Performer::Client { action } => Some(client_action(operation.id, action)),
-        _ => None,
-    }
 }

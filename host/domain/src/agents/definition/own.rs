@@ -4,6 +4,7 @@ use super::{Definition, DefinitionId, Extended, UnfitKey};
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
+use crate::values::json::camel_case;
 use crate::values::refusal::{Refusal, RefusalKind};
 use crate::values::shown::controls_what_is_shown;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub struct OwnDefinition {
 /// The lists of a definition that its user may make narrower, 16 KiB together at most as JSON. One
 /// that is missing is that of the template.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default)]
 pub struct OwnLists {
     /// Tools that it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,10 +141,11 @@ impl OwnDefinition {
 
     /// Returns it as keys of a definition.
     fn keys(&self) -> Map<String, Value> {
-        let mut keys = match serde_json::to_value(&self.lists) {
-            Ok(Value::Object(lists)) => lists,
-            Ok(_) | Err(_) => Map::new(),
-        };
+        let lists = serde_json::to_value(&self.lists).unwrap_or_default();
+        let lists = lists.as_object().into_iter().flatten();
+        let mut keys: Map<String, Value> = lists
+            .map(|(name, list)| (camel_case(name), list.clone()))
+            .collect();
         let texts = [
             ("displayName", Some(&self.display_name)),
             ("description", self.description.as_ref()),
@@ -291,7 +293,7 @@ mod tests {
     fn a_made_definition_is_within_its_template_and_its_users_alone() {
         let Extended { definition, wider } = made(
             "ada",
-            &json!({ "display_name": "Trips", "lists": { "toolAllowlist": ["web_get", "*"] } }),
+            &json!({ "display_name": "Trips", "lists": { "tool_allowlist": ["web_get", "*"] } }),
         );
         assert_eq!(definition.agent_id.0, "made-trips-0123");
         assert_eq!(

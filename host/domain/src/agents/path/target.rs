@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The agent to which something is posted. In JSON `{"agentId": "…"}` or `{"path": "/…"}`,
+/// The agent to which something is posted. In JSON `{"agent_id": "…"}` or `{"path": "/…"}`,
 /// as text the id or the path alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Given")]
 pub enum PostTarget {
     /// The agent with this id, wherever it lives and whether or not it is active.
-    #[serde(rename = "agentId")]
+    #[serde(rename = "agent_id")]
     Agent(AgentId),
     /// The active agent that lives at this path.
     #[serde(rename = "path")]
@@ -31,16 +31,16 @@ pub enum PostTargetError {
     )]
     NotAnId(String),
     /// Both keys are there.
-    #[error("`agentId` and `path` both name an agent; leave one of them out")]
+    #[error("`agent_id` and `path` both name an agent; leave one of them out")]
     Both,
     /// Neither key is there.
-    #[error("nothing names an agent; say `agentId` or `path`")]
+    #[error("nothing names an agent; say `agent_id` or `path`")]
     Neither,
 }
 
 /// A target as it may be sent. A key with `null` is one that is left out.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct Given {
     agent_id: Option<AgentId>,
     path: Option<AgentPath>,

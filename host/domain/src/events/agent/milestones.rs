@@ -12,7 +12,6 @@ use crate::events::run::settle::question;
 use crate::events::run::{Open, Run};
 use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
-use crate::work::operation::Performer;
 
 impl Agent {
     /// The questions that wait in its active session, if the run is one of that session.
@@ -61,15 +60,8 @@ pub fn questions(run: &Run) -> Vec<PendingAction> {
 }
 
 fn pending(open: &Open) -> Option<PendingAction> {
-    let tool_name = match &open.operation.performer {
-        Performer::Tool { tool, .. } | Performer::Lasting { tool, .. } => tool.clone(),
-        _ => open.operation.key.clone(),
-    };
-    Some(PendingAction {
-        tool_call_id: open.question(),
-        tool_name,
-        action: question(open)?.clone(),
-    })
+    let action = question(open)?;
+    Some(open.operation.asking(open.question(), action))
 }
 
 /// Returns the point from which a run continues.

@@ -123,7 +123,7 @@ fn matches(phase: &Phase, given: OperationId) -> Result<(), Refusal> {
         .map(|action| action.tool_call_id.to_string())
         .unwrap_or_default();
     let message = format!("Response tool_call_id {given} doesn't match pending {pending}");
-    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"))
+    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/tool_call_id"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::end::{AGENT_FAILED, MESSAGE_TIMED_OUT};
-use crate::access::tool::ClientAction;
+use crate::agents::session::PendingAction;
 use crate::events::event::{
     DeliveryCause, DeliveryQueued, Event, RunEnded, RunStarted, RunStepped, Source,
 };
@@ -13,7 +13,7 @@ use crate::values::error_code::{LIMIT_REACHED, TIMED_OUT};
 use crate::values::id::{ConnectorId, DeliveryId, InputId, OperationId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Destination, Outbound, Recipient, ask};
-use crate::work::operation::{Continuation, Operation, Pause, Performer};
+use crate::work::operation::{Continuation, Operation};
 use crate::work::step::Decision;
 use std::sync::Arc;
 
@@ -90,31 +90,17 @@ fn of_step(run: &Run, stepped: &RunStepped) -> Vec<Outward> {
 
 /// Returns the question with which an operation begins, if it begins with one.
 fn asked_by(operation: &Operation) -> Option<Outward> {
-    if let Some(approval) = &operation.approval {
-        return Some(question(operation.id.approval(), &approval.action));
-    }
-    match &operation.performer {
-        Performer::Client { action } => Some(question(operation.id, action)),
-        _ => None,
-    }
+    operation.question_at_start().as_ref().map(question)
 }
 
 fn of_continuation(continuation: &Continuation) -> Vec<Outward> {
-    let asked = match &continuation.pause {
-        Pause::Asking { action, .. } => Some(question(continuation.question(), action)),
-        Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => None,
-    };
-    let call = continuation.call.as_ref();
-    asked
-        .into_iter()
-        .chain(call.and_then(|call| asked_by(&call.started)))
-        .collect()
+    continuation.asked().iter().map(question).collect()
 }
 
-fn question(question: OperationId, action: &ClientAction) -> Outward {
+fn question(asked: &PendingAction) -> Outward {
     Outward::Question {
-        question,
-        asked: ask(question, action),
+        question: asked.tool_call_id,
+        asked: ask(asked.tool_call_id, &asked.action),
     }
 }
 

@@ -392,5 +392,5 @@ fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
         "Response tool_call_id {call} doesn't match pending {}",
         pending.question()
     );
-    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/call_id"))
+    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/tool_call_id"))
 }

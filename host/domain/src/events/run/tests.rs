@@ -791,6 +791,7 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         segment,
         state: Vec::new(),
         pause: Pause::Asking {
+            tool: "notes_add".to_owned(),
             action,
             until,
             since: NOW,
@@ -897,6 +898,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
         segment: 1,
         state: Vec::new(),
         pause: Pause::Asking {
+            tool: "notes_add".to_owned(),
             action,
             until: None,
             since: NOW,

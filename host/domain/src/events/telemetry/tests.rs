@@ -96,9 +96,9 @@ fn the_end_of_a_turn_tells_of_each_message_how_it_went() {
         );
         assert_eq!(kinds(&events), [kind], "{code:?}");
         let event = &events[0];
-        assert_eq!(event.data["messageId"], json!(Uuid::nil().to_string()));
-        assert_eq!(event.data["toolCallCount"], json!(0));
-        assert!(event.data["durationMs"].is_u64(), "{event:?}");
+        assert_eq!(event.data["input_id"], json!(Uuid::nil().to_string()));
+        assert_eq!(event.data["tool_call_count"], json!(0));
+        assert!(event.data["duration_ms"].is_u64(), "{event:?}");
         let said = event.error.as_ref();
         assert_eq!(
             said.map(|error| (error.category, error.retryable)),

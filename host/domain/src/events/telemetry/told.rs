@@ -113,7 +113,7 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
         Event::SessionOpened(opened) => vec![
             teller
                 .event(TelemetryKind::SessionCreated)
-                .with("sessionType", opened.session_type.as_str()),
+                .with("session_type", opened.session_type.as_str()),
         ],
         Event::InputAccepted(accepted) => vec![
             teller
@@ -162,7 +162,7 @@ impl Teller<'_> {
     }
 
     fn message(&self, kind: TelemetryKind, input: InputId) -> TelemetryEvent {
-        self.event(kind).with("messageId", input.to_string())
+        self.event(kind).with("input_id", input.to_string())
     }
 
     /// A message without an answer, by the code of the reason.
@@ -201,7 +201,7 @@ impl Teller<'_> {
     fn begun(&self, operation: OperationId, tool: &str) -> TelemetryEvent {
         self.event(TelemetryKind::ToolCallStart)
             .with("tool", visible(tool, TOOL_CHARS_MAX))
-            .with("operationId", operation.to_string())
+            .with("operation_id", operation.to_string())
     }
 
     fn settled(&self, settlements: &[Settlement]) -> Vec<TelemetryEvent> {
@@ -223,8 +223,8 @@ impl Teller<'_> {
         let event = self
             .event(kind)
             .with("tool", call.tool.as_str())
-            .with("operationId", settlement.operation.to_string())
-            .with("durationMs", settlement.time.since_ms(call.since));
+            .with("operation_id", settlement.operation.to_string())
+            .with("duration_ms", settlement.time.since_ms(call.since));
         Some(TelemetryEvent { error, ..event })
     }
 
@@ -253,8 +253,8 @@ impl Teller<'_> {
             };
             events.push(
                 event
-                    .with("durationMs", ended.time.since_ms(begun))
-                    .with("toolCallCount", self.tally.tool_calls()),
+                    .with("duration_ms", ended.time.since_ms(begun))
+                    .with("tool_call_count", self.tally.tool_calls()),
             );
         }
         events

@@ -11,11 +11,11 @@ fn two() -> PanelInventory {
     inventory(json!({
         "type": "panel_inventory",
         "panels": [
-            { "panelId": "p1", "panelType": "artifacts", "panelTitle": "Lists",
+            { "panel_id": "p1", "panel_type": "artifacts", "panel_title": "Lists",
               "context": { "type": "todo", "id": "2", "name": "Milk", "selection": ["2"] } },
-            { "panelId": "p2", "panelType": "chat" },
+            { "panel_id": "p2", "panel_type": "chat" },
         ],
-        "selectedPanelId": "p1",
+        "selected_panel_id": "p1",
     }))
 }
 
@@ -23,39 +23,39 @@ fn two() -> PanelInventory {
 fn a_fault_of_an_inventory_is_refused_with_its_field() {
     assert_eq!(two().check(), Ok(()));
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
-    let panel = json!({ "panelId": "p", "panelType": "t" });
+    let panel = json!({ "panel_id": "p", "panel_type": "t" });
     let many: Vec<Value> = (0..=PANELS_MAX)
-        .map(|id| json!({ "panelId": id.to_string(), "panelType": "t" }))
+        .map(|id| json!({ "panel_id": id.to_string(), "panel_type": "t" }))
         .collect();
     let selection = vec!["1"; SELECTION_MAX + 1];
     for (value, field) in [
         (json!({ "panels": many }), "/panels"),
-        (json!({ "panels": [panel, panel] }), "/panels/1/panelId"),
+        (json!({ "panels": [panel, panel] }), "/panels/1/panel_id"),
         (
-            json!({ "panels": [{ "panelId": "", "panelType": "t" }] }),
-            "/panels/0/panelId",
+            json!({ "panels": [{ "panel_id": "", "panel_type": "t" }] }),
+            "/panels/0/panel_id",
         ),
         (
-            json!({ "panels": [{ "panelId": "p", "panelType": "t\n" }] }),
-            "/panels/0/panelType",
+            json!({ "panels": [{ "panel_id": "p", "panel_type": "t\n" }] }),
+            "/panels/0/panel_type",
         ),
         (
-            json!({ "panels": [{ "panelId": "p", "panelType": "t", "panelTitle": long }] }),
-            "/panels/0/panelTitle",
+            json!({ "panels": [{ "panel_id": "p", "panel_type": "t", "panel_title": long }] }),
+            "/panels/0/panel_title",
         ),
         (
-            json!({ "panels": [{ "panelId": "p", "panelType": "t",
+            json!({ "panels": [{ "panel_id": "p", "panel_type": "t",
                 "context": { "name": long } }] }),
             "/panels/0/context/name",
         ),
         (
-            json!({ "panels": [{ "panelId": "p", "panelType": "t",
+            json!({ "panels": [{ "panel_id": "p", "panel_type": "t",
                 "context": { "selection": selection } }] }),
             "/panels/0/context/selection",
         ),
         (
-            json!({ "panels": [panel], "selectedPanelId": "q" }),
-            "/selectedPanelId",
+            json!({ "panels": [panel], "selected_panel_id": "q" }),
+            "/selected_panel_id",
         ),
     ] {
         let refusal = inventory(value).check().unwrap_err();
@@ -73,7 +73,7 @@ fn what_is_no_inventory_among_attributes_counts_as_none() {
     for wrong in [
         json!("panels"),
         json!({}),
-        json!({ "panels": [{ "panelId": "" }] }),
+        json!({ "panels": [{ "panel_id": "" }] }),
     ] {
         assert_eq!(read(wrong), None);
     }

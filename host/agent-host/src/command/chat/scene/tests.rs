@@ -239,7 +239,7 @@ fn progress_that_an_agent_below_tells_is_a_quiet_line_and_its_reply_is_not_shown
 
 #[test]
 fn what_an_agent_below_asks_is_answered_to_it() {
-    let asked = json!({ "data": { "client_actions": [{ "call_id": "c", "widget": "w", "props": { "prompt": "Really?" } }] } });
+    let asked = json!({ "data": { "client_actions": [{ "tool_call_id": "c", "widget_type": "w", "props": { "prompt": "Really?" } }] } });
     let shown = Scene::default().take(
         "run.stepped.v1",
         &below(asked.clone(), "/local/agent/assistant/sub/0", 1),
@@ -248,7 +248,7 @@ fn what_an_agent_below_asks_is_answered_to_it() {
         panic!("{shown:?}")
     };
     assert_eq!(
-        (question.call_id.as_str(), question.agent.as_deref()),
+        (question.tool_call_id.as_str(), question.agent.as_deref()),
         ("c", Some("worker"))
     );
     let own = Scene::default().take("run.stepped.v1", &asked);

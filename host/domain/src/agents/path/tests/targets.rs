@@ -7,7 +7,7 @@ const ID: &str = "6f1ed002-ab59-4e46-9d7b-6b9a3b8d0c11";
 #[test]
 fn a_target_is_an_id_or_a_path_as_text_and_in_json() {
     for (text, json) in [
-        (ID, format!(r#"{{"agentId":"{ID}"}}"#)),
+        (ID, format!(r#"{{"agent_id":"{ID}"}}"#)),
         (
             "/u/telegram/sub/0",
             r#"{"path":"/u/telegram/sub/0"}"#.to_owned(),
@@ -25,7 +25,7 @@ fn a_target_is_an_id_or_a_path_as_text_and_in_json() {
     assert!(
         matches!(ID.parse().unwrap(), PostTarget::Agent(id) if PostTarget::from(id).to_string() == ID)
     );
-    let with_null = format!(r#"{{"agentId":"{ID}","path":null}}"#);
+    let with_null = format!(r#"{{"agent_id":"{ID}","path":null}}"#);
     assert!(matches!(
         serde_json::from_str(&with_null).unwrap(),
         PostTarget::Agent(_)
@@ -34,14 +34,14 @@ fn a_target_is_an_id_or_a_path_as_text_and_in_json() {
 
 #[test]
 fn what_names_no_agent_or_two_says_so() {
-    let both = format!(r#"{{"agentId":"{ID}","path":"/u/telegram"}}"#);
+    let both = format!(r#"{{"agent_id":"{ID}","path":"/u/telegram"}}"#);
     for (json, told) in [
-        (both.as_str(), "`agentId` and `path` both name an agent"),
-        ("{}", "say `agentId` or `path`"),
-        (r#"{"agentId":null}"#, "say `agentId` or `path`"),
+        (both.as_str(), "`agent_id` and `path` both name an agent"),
+        ("{}", "say `agent_id` or `path`"),
+        (r#"{"agent_id":null}"#, "say `agent_id` or `path`"),
         (
-            r#"{"agent_id":"x"}"#,
-            "unknown field `agent_id`, expected `agentId` or `path`",
+            r#"{"agentId":"x"}"#,
+            "unknown field `agentId`, expected `agent_id` or `path`",
         ),
         (
             r#"{"path":"/u/telegram","session":"s"}"#,
@@ -52,7 +52,7 @@ fn what_names_no_agent_or_two_says_so() {
             r#"{"path":"/u/telegram","path":"/u/telegram"}"#,
             "duplicate field `path`",
         ),
-        (r#"{"agentId":"/u/telegram"}"#, "UUID"),
+        (r#"{"agent_id":"/u/telegram"}"#, "UUID"),
         (r#""/u/telegram""#, "invalid type"),
     ] {
         let refused = serde_json::from_str::<PostTarget>(json)

@@ -130,8 +130,8 @@ const AUTHORITY: &[Pinned] = &[
     ),
     (
         names::<OwnLists>,
-        "agentAllowlist agentDenylist capabilityAllowlist capabilityDenylist confirm \
-         modelAllowlist skillAllowlist skillDenylist toolAllowlist toolDenylist",
+        "agent_allowlist agent_denylist capability_allowlist capability_denylist confirm \
+         model_allowlist skill_allowlist skill_denylist tool_allowlist tool_denylist",
     ),
     (names::<AgentRole>, "mentee observer primary shared"),
     (names::<Scope>, "admin keys read write"),

@@ -305,6 +305,7 @@ fn questions_are_told_under_the_ids_that_answer_them() {
         segment: 3,
         state: Vec::new(),
         pause: Pause::Asking {
+            tool: "notes_add".to_owned(),
             action,
             until: None,
             since: NOW,

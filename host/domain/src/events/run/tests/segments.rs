@@ -11,6 +11,7 @@ fn a_run_counts_all_that_its_calls_leave_between_their_segments() {
     let pauses = [
         Pause::Until { due: NOW },
         Pause::Asking {
+            tool: "notes_add".to_owned(),
             action: serde_json::from_value(action).unwrap(),
             until: None,
             since: NOW,
