@@ -181,6 +181,17 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         again["ui_state"]["widget_partial_state"],
         json!({ "half": true })
     );
+    // A list says the same of it, and the session itself asks it.
+    let sessions = session.rsplit_once('/').unwrap().0;
+    let listed = host.get(sessions).await.unwrap().body["sessions"][0].clone();
+    assert_eq!(
+        (
+            &listed["status"],
+            &again["status"],
+            &again["pending_action"]
+        ),
+        (&again["status"], &json!("awaiting_client_action"), pending)
+    );
     // The agent shows it too, but for the messages.
     let shown = host.get(&agent).await.unwrap().body["active_session"].clone();
     assert_eq!(
@@ -225,6 +236,12 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         (&json!({ "score": 1 }), &json!(1), &json!(1))
     );
     assert!(ended["execution_state"].is_null() && ended["metrics"]["duration_ms"].is_u64());
+    assert_eq!(
+        ended["items"],
+        host.get(&format!("{session}/items")).await.unwrap().body["items"]
+    );
+    let listed = host.get(sessions).await.unwrap().body["sessions"][0].clone();
+    assert_eq!(listed["status"], "completed", "{listed}");
     assert_eq!(
         answer(&host, &agent, call, json!({ "confirmed": true }))
             .await

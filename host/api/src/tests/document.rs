@@ -34,7 +34,7 @@ const VERBS: [(&str, &[&str]); 5] = [
 ];
 
 /// Fields with text whose names end as ids and times do, and that have no form.
-const OTHER_IDS: [&str; 17] = [
+const OTHER_IDS: [&str; 18] = [
     "Criterion.id",
     "ItemRecorded.item_id",
     "LegacyItem.id",
@@ -49,6 +49,7 @@ const OTHER_IDS: [&str; 17] = [
     "event_id",
     "message_id",
     "model_id",
+    "selected_panel_id",
     "service_id",
     "target_id",
     "visitor_id",
@@ -242,6 +243,35 @@ fn no_two_types_are_described_under_one_name() {
         }
     }
     assert!(names.len() > 100, "the test has lost its object: {names:?}");
+}
+
+/// Checks that the fields of a schema, and of those within it, have names in snake_case.
+fn has_snake_case(place: &str, schema: &Value) {
+    match schema {
+        Value::Object(parts) => {
+            for (key, part) in parts {
+                let fields = part.as_object().filter(|_| key == "properties");
+                for field in fields.into_iter().flat_map(|fields| fields.keys()) {
+                    let is_snake = !field.contains(|letter: char| letter.is_uppercase());
+                    assert!(is_snake, "{place}: {field}");
+                }
+                has_snake_case(place, part);
+            }
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| has_snake_case(place, part)),
+        _ => {}
+    }
+}
+
+#[test]
+fn fields_have_names_in_snake_case() {
+    let document = description();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        // A trigger stands in the API as the configuration writes it.
+        if name != "TriggerSpec" {
+            has_snake_case(name, schema);
+        }
+    }
 }
 
 /// Returns whether a schema is of a text of any form.

@@ -322,6 +322,15 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         call: None,
     };
     expected[0]["tool_name"] = json!("notes_add");
+    let [(name, frame)] =
+        <[_; 1]>::try_from(frames_of(event::Event::OperationContinued(asking.clone()))).unwrap();
+    assert_eq!(name, "client_action");
+    for (field, value) in expected[0].as_object().unwrap() {
+        assert_eq!(
+            frame[field], *value,
+            "the frame has the same question: {field}"
+        );
+    }
     assert_eq!(
         data(event::Event::OperationContinued(asking))["client_actions"],
         expected

@@ -149,3 +149,13 @@ fn the_document_in_a_reply_is_found_behind_thoughts_and_in_one_fence() {
         assert_eq!(bare(reply), document, "{reply:?}");
     }
 }
+
+#[test]
+fn a_key_of_the_configuration_has_its_name_in_the_api() {
+    for (key, name) in [("toolAllowlist", "tool_allowlist"), ("stop", "stop")] {
+        assert_eq!(
+            (snake_case(key), camel_case(name)),
+            (name.into(), key.into())
+        );
+    }
+}
