@@ -297,12 +297,13 @@ pub(crate) fn ui_state(view: &SessionView) -> UiStateView {
 
 /// Returns the questions that wait in a session, in the order in which they were asked.
 pub(crate) fn pending_actions(view: &SessionView) -> impl Iterator<Item = PendingActionView> {
-    let active = view.active.iter().flat_map(|it| it.phase.pending());
-    let asking = match active.clone().next() {
-        Some(_) => [].as_slice(),
-        None => view.asking.as_slice(),
+    let active = view.active.as_ref().map(|active| &active.phase);
+    let asking = match active {
+        Some(Phase::AwaitingClientAction { .. }) => [].as_slice(),
+        Some(Phase::Active) | None => view.asking.as_slice(),
     };
-    active.chain(asking).map(pending_action)
+    let waiting = active.into_iter().flat_map(Phase::pending);
+    waiting.chain(asking).map(pending_action)
 }
 
 /// The execution state; none while the session does not wait.

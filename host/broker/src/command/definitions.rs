@@ -17,6 +17,7 @@ use crate::refusals::{conflict, definition_not_found, forbidden};
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
 use domain::id::Stream;
+use domain::json::snake_case;
 use domain::refusal::{Refusal, RefusalKind};
 use domain::user::UserId;
 use serde_json::json;

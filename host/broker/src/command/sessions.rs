@@ -17,7 +17,6 @@ use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, ConversationId, OperationId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
-use domain::run::settle::question;
 use domain::run::{Open, Run};
 use domain::time::Timestamp;
 use domain::user::UserId;

@@ -28,7 +28,7 @@ use domain::id::TurnId;
 use domain::operation::ReplyTo;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
-use domain::sampling::GenerationSettings;
+use domain::sampling::{GenerationSettings, SessionGeneration};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Deserialize;

@@ -64,8 +64,8 @@ impl SessionContext {
             .sessions_of_user(&clearance, open, SESSIONS_MAX)
             .await?;
         let shown = others.into_iter().filter_map(|other| {
-            let inventory = PanelInventory::of_session(&other.row.attributes)?;
-            Some((other.row.id, inventory))
+            let inventory = PanelInventory::of_session(&other.attributes)?;
+            Some((other.id, inventory))
         });
         Ok(shown.collect())
     }

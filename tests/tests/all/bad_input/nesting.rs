@@ -78,7 +78,11 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
     };
     if taken && part == "response" {
         // It goes on with the answer, or nobody can look at it any more.
-        until(host, &session, |seen| !seen["completed_at"].is_null()).await;
+        let goes_on = |seen: &Value| {
+            let status = seen["status"].as_str().unwrap_or_default();
+            ["pending", "active", "awaiting_client_action"].contains(&status)
+        };
+        until(host, &session, |seen| !goes_on(seen)).await;
     }
     let id = made.text("id");
     let mut findings = Vec::new();

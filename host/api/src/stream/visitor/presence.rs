@@ -62,9 +62,9 @@ impl Presence {
         let rows = store
             .sessions_of_user(&clearance, open, SESSIONS_MAX)
             .await?;
-        self.sessions = rows.iter().map(|it| (it.row.id, it.row.open_run)).collect();
+        self.sessions = rows.iter().map(|row| (row.id, row.open_run)).collect();
         self.waiting.clear();
-        for row in rows.iter().map(|it| &it.row) {
+        for row in &rows {
             if row.open_run.is_none() {
                 continue;
             }
@@ -76,8 +76,8 @@ impl Presence {
                 Err(broker::Error::Refused(_)) => continue,
                 Err(error) => return Err(error),
             };
-            let calls = wire::pending_actions(&view).into_iter();
-            self.waiting.extend(calls.map(|(call, _)| (call, row.id)));
+            let calls = wire::pending_actions(&view).map(|asked| asked.tool_call_id);
+            self.waiting.extend(calls.map(|call| (call, row.id)));
         }
         let shown = self.open.keys().copied();
         let closed: Vec<_> = shown.filter(|shown| !self.is_waiting(*shown)).collect();
