@@ -52,7 +52,7 @@ pub(super) struct NewAgent {
     /// Its configuration other than its address.
     #[serde(default)]
     config: NewConfig,
-    /// The agent below which it is made: `{"agent_id": "…"}` or `{"path": "/…"}`. This requires the
+    /// The agent below which it is made: `{"agent_id": …}` or `{"path": "/…"}`. This requires the
     /// role primary there. The host then assigns the path, such as `<parent>/sub/3`, and no number
     /// is ever given twice. Whatever is denied to the agents above it is denied to it too.
     parent: Option<Named>,

@@ -158,8 +158,8 @@ pub(super) struct NewDefinition {
     settings: Option<Map<String, Value>>,
     /// Its lists: `tool_allowlist`, `tool_denylist`, `skill_allowlist`, `skill_denylist`,
     /// `capability_allowlist`, `capability_denylist`, `agent_allowlist`, `agent_denylist`,
-    /// `model_allowlist`, `confirm`. One that is missing is the template's. Every entry of an allow list has to be within the template's; deny lists are
-    /// added to its.
+    /// `model_allowlist`, `confirm`. One that is missing is the template's. Every entry of an allow
+    /// list has to be within the template's; deny lists are added to its.
     #[schema(value_type = Option<Object>)]
     lists: Option<OwnLists>,
 }

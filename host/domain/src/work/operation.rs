@@ -277,7 +277,7 @@ impl Operation {
         Some(self.asking(call, action))
     }
 
-    /// Returns a question that it asks, under the name of its tool, or else the agent's name for it.
+    /// Returns a question that it asks, under its [`asker`](Self::asker).
     #[must_use]
     pub fn asking(&self, call: OperationId, action: &ClientAction) -> PendingAction {
         PendingAction {
