@@ -1,7 +1,7 @@
 //! Given what happens in a run, then people outside are told this.
 
 use super::*;
-use crate::access::tool::EffectClass;
+use crate::access::tool::{ClientAction, EffectClass};
 use crate::agents::definition::DefinitionId;
 use crate::events::event::{InputAccepted, RunStarted};
 use crate::thread::cut_off::NO_ANSWER;
@@ -12,7 +12,7 @@ use crate::work::approval::{Approval, Exact};
 use crate::work::basis::{Basis, LimitsLeft};
 use crate::work::budget::Amount;
 use crate::work::connector::ReplyRoute;
-use crate::work::operation::{CallUsage, ReplyTo};
+use crate::work::operation::{CallUsage, Pause, Performer, ReplyTo};
 use crate::work::step::{Until, Wait};
 use crate::work::trigger::Quiet;
 use serde_json::json;
