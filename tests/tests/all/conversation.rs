@@ -89,8 +89,8 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
                 .session(&UserId::local(), &target("tutor"), session, None)
                 .await
                 .unwrap();
-            match view.asking.first() {
-                Some((other, _)) if *other != call => break Some(*other),
+            match view.asking.first().map(|asking| asking.tool_call_id) {
+                Some(other) if other != call => break Some(other),
                 _ if view.row.status == store::SessionStatus::Completed => break None,
                 _ => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
             }

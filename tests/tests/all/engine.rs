@@ -413,8 +413,8 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
             .session(&UserId::local(), &worker, child.session, None)
             .await
             .unwrap();
-        if let Some((question, _)) = view.asking.into_iter().next() {
-            break question;
+        if let Some(asking) = view.asking.into_iter().next() {
+            break asking.tool_call_id;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
