@@ -245,7 +245,7 @@ fn no_two_types_are_described_under_one_name() {
     assert!(names.len() > 100, "the test has lost its object: {names:?}");
 }
 
-/// Checks that the fields of a schema, and of those within it, have names in snake_case.
+/// Checks that the fields of a schema, and of those within it, have names in `snake_case`.
 fn has_snake_case(place: &str, schema: &Value) {
     match schema {
         Value::Object(parts) => {
