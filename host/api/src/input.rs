@@ -203,16 +203,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
             .map(|value| value.to_str().map(str::to_owned))
             .transpose();
         if keys.next().is_some() {
-            let problem = Problem::new(
-                ErrorCode::InvalidIdempotencyKey,
-                "there is more than one idempotency key; send one",
-            );
-            return Err(problem.at(RequestPart::Header("Idempotency-Key")));
+            let detail = "there is more than one idempotency key; send one";
+            return Err(Problem::new(ErrorCode::InvalidIdempotencyKey, detail));
         }
         key.map(Self).map_err(|_| {
             let detail = "the idempotency key must be visible ASCII characters";
             Problem::new(ErrorCode::InvalidIdempotencyKey, detail)
-                .at(RequestPart::Header("Idempotency-Key"))
         })
     }
 }
@@ -482,8 +478,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
         other => format!("`{other}`"),
     };
     let detail = format!("the body's content type is {is}; send `content-type: application/json`");
-    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail)
-        .at(RequestPart::Header("Content-Type")))
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {

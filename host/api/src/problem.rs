@@ -28,14 +28,12 @@ pub(crate) struct Problem {
     details: Vec<(&'static str, Value)>,
 }
 
-/// The part of a request that is at fault. Domain and broker write the same forms in their
-/// refusals.
+/// The part of a request that is at fault. Codes and refusals of domain and broker write the same
+/// forms, and `body` for a body as a whole that is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestPart<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
     Body(&'a str),
-    /// The body as a whole, where it is not JSON: `body`.
-    WholeBody,
     /// A header: `header:Idempotency-Key`.
     Header(&'a str),
     /// A parameter of the query: `query:limit`.
@@ -48,7 +46,6 @@ impl fmt::Display for RequestPart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Body(pointer) => f.write_str(pointer),
-            Self::WholeBody => f.write_str("body"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Query(name) => write!(f, "query:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),

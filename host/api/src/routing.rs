@@ -31,14 +31,14 @@ impl Outcome for Response {}
 impl Outcome for &str {}
 
 /// A handler of a route with these arguments.
-pub(crate) trait Handler<Arguments> {
+pub(crate) trait RouteFn<Arguments> {
     /// The codes of its outcome.
     fn codes(&self) -> BTreeSet<ErrorCode>;
 }
 
 macro_rules! handlers {
     ($(($($argument:ident),*))+) => {$(
-        impl<F, Answer, $($argument),*> Handler<($($argument,)*)> for F
+        impl<F, Answer, $($argument),*> RouteFn<($($argument,)*)> for F
         where
             F: Fn($($argument),*) -> Answer,
             Answer: Future<Output: Outcome>,
@@ -63,19 +63,15 @@ pub(crate) use routes;
 
 /// Puts the codes of a handler into the description of its route.
 pub(crate) fn with_codes<S, A>(
-    (schemas, mut paths, router): UtoipaMethodRouter<S>,
-    handler: &impl Handler<A>,
+    mut route: UtoipaMethodRouter<S>,
+    handler: &impl RouteFn<A>,
 ) -> UtoipaMethodRouter<S> {
     let codes = handler.codes().into_iter();
-    let codes = json!(
-        codes
-            .map(|code| (code.status(), code.as_str()))
-            .collect::<Vec<_>>()
-    );
-    for (_, operation) in paths.paths.values_mut().flat_map(operations) {
-        extend(&mut operation.extensions, CODES, codes.clone());
+    let codes: Vec<_> = codes.map(|code| (code.status(), code.as_str())).collect();
+    for (_, operation) in route.1.paths.values_mut().flat_map(operations) {
+        extend(&mut operation.extensions, CODES, json!(codes));
     }
-    (schemas, paths, router)
+    route
 }
 
 /// Joins the routes of one path.

@@ -98,6 +98,10 @@ domain::refusals! {
         "a structured session keeps what was asked and answered in it; {only}";
     turn_not_found(turn: TurnId) = TurnNotFound:
         "there is no turn `{turn}` in a session that you see here";
+    no_turn_there(turn: TurnId) = TurnNotFound at "/to/thread": "there is no turn `{turn}`";
+    no_thread_found() = NoThreadFound:
+        "no thread of yours speaks of that; name an agent, a persona or a session, or say in \
+         `about` what it was about";
     thread_empty() = ThreadEmpty:
         "no turn was stored in this session's thread yet; there is nothing to fork";
     threads_apart(max: usize) = ThreadsApart:

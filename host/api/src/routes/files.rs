@@ -7,7 +7,7 @@ use crate::codes::{self, Refused, error_codes};
 use crate::input::{
     InPath, Params, SessionInPath, TargetSession, existing, read_at_most, read_path,
 };
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ContentDigest};
 use axum::body::Body;
@@ -106,7 +106,7 @@ pub(super) async fn read_file(
 ) -> Result<Vec<u8>, Problem> {
     let too_large = || {
         let detail = format!("{what} has at most {bytes_max} bytes");
-        Problem::new(ErrorCode::FileTooLarge, detail).at(RequestPart::WholeBody)
+        Problem::new(ErrorCode::FileTooLarge, detail)
     };
     let content = read_at_most(bytes_max, headers, body, too_large).await?;
     Ok(content.into())
@@ -118,10 +118,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
         return Ok(UNKNOWN_MEDIA_TYPE.to_owned());
     };
     let text = value.to_str().unwrap_or_default();
-    let unsupported = |detail| {
-        Problem::new(ErrorCode::UnsupportedMediaType, detail)
-            .at(RequestPart::Header("Content-Type"))
-    };
+    let unsupported = |detail| Problem::new(ErrorCode::UnsupportedMediaType, detail);
     check_media_type(text).map_err(unsupported)?;
     Ok(text.to_owned())
 }

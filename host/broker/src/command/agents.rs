@@ -503,7 +503,6 @@ pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
             ErrorCode::AgentExists,
             format!("there is an agent `{id}` already"),
         )
-        .at("/id")
         .into(),
         _ => Refusal::new(
             ErrorCode::PathTaken,

@@ -167,9 +167,7 @@ impl Broker {
                         "`{key}` stands for the user `{}`; unbind it there first",
                         row.user
                     );
-                    return Err(Refusal::new(ErrorCode::ConnectorKeyBound, message)
-                        .at("path:key")
-                        .into());
+                    return Err(Refusal::new(ErrorCode::ConnectorKeyBound, message).into());
                 }
                 None => {}
             }

@@ -68,17 +68,14 @@ impl Broker {
         let row = self
             .place_for_file(&command.user, &command.target, session, &command.name)
             .await?;
-        check_media_type(&command.media_type).map_err(|fault| {
-            Refusal::new(ErrorCode::InvalidMediaType, fault).at("header:Content-Type")
-        })?;
+        check_media_type(&command.media_type)
+            .map_err(|fault| Refusal::new(ErrorCode::InvalidMediaType, fault))?;
         if content.len() > FILE_BYTES_MAX {
             let message = format!(
                 "a file has at most {FILE_BYTES_MAX} bytes, this one has {}",
                 content.len()
             );
-            return Err(Refusal::new(ErrorCode::FileTooLarge, message)
-                .at("body")
-                .into());
+            return Err(Refusal::new(ErrorCode::FileTooLarge, message).into());
         }
         let row_of_file = FileRow {
             file: File {

@@ -146,9 +146,7 @@ impl Broker {
                 Refusal::new(ErrorCode::InvalidResponse, complaint).at(format!("/response{place}"))
             })?;
         if let Some(complaint) = misfit(&self.core.schemas, action, response).await? {
-            return Err(Refusal::new(ErrorCode::InvalidResponse, complaint)
-                .at("/response")
-                .into());
+            return Err(Refusal::new(ErrorCode::InvalidResponse, complaint).into());
         }
         let Some(AnswerWithFiles { answer, brought }) = accepted else {
             return Ok(Vec::new());

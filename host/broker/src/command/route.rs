@@ -19,7 +19,7 @@ use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
-use crate::refusals::{changing, key_reused, session_unknown};
+use crate::refusals::{changing, key_reused, no_thread_found, no_turn_there, session_unknown};
 use domain::delegate::Priority;
 use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::AgentCreated;
@@ -424,15 +424,7 @@ impl Broker {
 
     /// Returns the session that is at a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<FoundDestination, Error> {
-        let no_turn = || {
-            Error::from(
-                Refusal::new(
-                    ErrorCode::TurnNotFound,
-                    format!("there is no turn `{turn}`"),
-                )
-                .at("/to/thread"),
-            )
-        };
+        let no_turn = || Error::from(no_turn_there(turn));
         let own = self.store().chat_at(user, turn).await?;
         let made_in = match own {
             Some(_) => own,
@@ -535,11 +527,7 @@ impl Broker {
         let clearance = self.clearance(user).await?;
         let found = self.store().speaks_of(&clearance, among, text).await?;
         match pick(&found, self.core.now()) {
-            Pick::None => {
-                let message = "no thread of yours speaks of that; name an agent, a persona or a \
-                               session, or say in `about` what it was about";
-                Err(Refusal::new(ErrorCode::NoThreadFound, message).into())
-            }
+            Pick::None => Err(no_thread_found().into()),
             Pick::One { best, next } => {
                 let row = self.session_row(best.session).await?;
                 let why = explain(&best, next.as_ref());

@@ -170,7 +170,7 @@ macro_rules! codes {
 codes! {
     AgentArchived = "AGENT_ARCHIVED", Conflict, Never, NotReady;
     AgentDead = "AGENT_DEAD", Conflict, Never, NotReady;
-    AgentExists = "AGENT_EXISTS", Conflict, Never, RegistrationFailed;
+    AgentExists = "AGENT_EXISTS", Conflict, Never, RegistrationFailed => "/id";
     AgentNotArchived = "AGENT_NOT_ARCHIVED", Conflict, Never;
     AgentNotExternal = "AGENT_NOT_EXTERNAL", Conflict, Never;
     AgentNotFound = "AGENT_NOT_FOUND", NotFound, Never;
@@ -188,7 +188,7 @@ codes! {
     ComponentNotFound = "COMPONENT_NOT_FOUND", NotFound, Never, InitFailed => "/spec/component";
     ConfigRefused = "CONFIG_REFUSED", Invalid, Never;
     ConnectorDisabled = "CONNECTOR_DISABLED", Conflict, Never, NotReady;
-    ConnectorKeyBound = "CONNECTOR_KEY_BOUND", Conflict, Never, RegistrationFailed;
+    ConnectorKeyBound = "CONNECTOR_KEY_BOUND", Conflict, Never, RegistrationFailed => "path:key";
     ConnectorKeyNotFound = "CONNECTOR_KEY_NOT_FOUND", NotFound, Never;
     ConnectorNotFound = "CONNECTOR_NOT_FOUND", NotFound, Never;
     ConversationNotFound = "CONVERSATION_NOT_FOUND", NotFound, Never;
@@ -204,7 +204,7 @@ codes! {
     DiskFull = "DISK_FULL", Unavailable, After(10), NotReady;
     ExportTooLarge = "EXPORT_TOO_LARGE", Conflict, Never;
     FileNotFound = "FILE_NOT_FOUND", NotFound, Never;
-    FileTooLarge = "FILE_TOO_LARGE", TooLarge, Never, MessageInvalid;
+    FileTooLarge = "FILE_TOO_LARGE", TooLarge, Never, MessageInvalid => "body";
     HostNotAllowed = "HOST_NOT_ALLOWED", Forbidden, Never => "header:Host";
     IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", Conflict, Never, MessageInvalid
         => "header:Idempotency-Key";
@@ -219,11 +219,13 @@ codes! {
     InvalidField = "INVALID_FIELD", Invalid, Never, MessageInvalid;
     InvalidFileName = "INVALID_FILE_NAME", Invalid, Never, MessageInvalid => "query:name";
     InvalidId = "INVALID_ID", Malformed, Never, MessageInvalid;
-    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY", Malformed, Never, MessageInvalid;
+    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY", Malformed, Never, MessageInvalid
+        => "header:Idempotency-Key";
     InvalidLastEventId = "INVALID_LAST_EVENT_ID", Malformed, Never, MessageInvalid;
-    InvalidMediaType = "INVALID_MEDIA_TYPE", Invalid, Never, MessageInvalid;
+    InvalidMediaType = "INVALID_MEDIA_TYPE", Invalid, Never, MessageInvalid
+        => "header:Content-Type";
     InvalidQuery = "INVALID_QUERY", Malformed, Never, MessageInvalid;
-    InvalidResponse = "INVALID_RESPONSE", Invalid, Never, MessageInvalid;
+    InvalidResponse = "INVALID_RESPONSE", Invalid, Never, MessageInvalid => "/response";
     InvalidSessionType = "INVALID_SESSION_TYPE", Malformed, Never, MessageInvalid
         => "/session_type";
     InvalidToolCallId = "INVALID_TOOL_CALL_ID", Conflict, Never, MessageInvalid => "/call_id";
@@ -313,8 +315,10 @@ codes! {
     TurnNotFound = "TURN_NOT_FOUND", NotFound, Never;
     Unauthorized = "UNAUTHORIZED", Unauthorized, Never => "header:Authorization";
     UnknownField = "UNKNOWN_FIELD", Invalid, Never, MessageInvalid;
-    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", Unsupported, Never, MessageInvalid;
-    UserAlreadyAssigned = "USER_ALREADY_ASSIGNED", Conflict, Never, RegistrationFailed;
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", Unsupported, Never, MessageInvalid
+        => "header:Content-Type";
+    UserAlreadyAssigned = "USER_ALREADY_ASSIGNED", Conflict, Never, RegistrationFailed
+        => "/user_id";
     UserNotAssigned = "USER_NOT_ASSIGNED", NotFound, Never;
     UserRequestLimit = "USER_REQUEST_LIMIT", Busy, Later, NotReady;
     UserSessionLimit = "USER_SESSION_LIMIT", Busy, After(30), NotReady;

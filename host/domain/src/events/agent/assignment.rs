@@ -78,7 +78,7 @@ impl Agent {
         self.assigning(&by)?;
         if self.is_assigned(&user_id) {
             let message = format!("User {user_id} is already assigned to this agent");
-            return Err(Refusal::new(ErrorCode::UserAlreadyAssigned, message).at("/user_id"));
+            return Err(Refusal::new(ErrorCode::UserAlreadyAssigned, message));
         }
         if self.assignments.len() >= ASSIGNMENTS_MAX {
             let message = format!("an agent has at most {ASSIGNMENTS_MAX} users; remove one first");
