@@ -12,6 +12,7 @@ use crate::terminal;
 use crate::token;
 use anyhow::anyhow;
 use bytes::Bytes;
+use domain::error_code::ErrorCode;
 use domain::proof::proof;
 use futures::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
@@ -38,7 +39,8 @@ const LOOK_MS: u64 = 300;
 #[derive(Debug, thiserror::Error)]
 #[error("{title}: {detail}{}", field.as_ref().map(|field| format!(" (at `{field}`)")).unwrap_or_default())]
 pub(crate) struct Refused {
-    pub(crate) code: String,
+    /// The code; none of a host that has codes which this program does not know.
+    pub(crate) code: Option<ErrorCode>,
     title: String,
     detail: String,
     /// The part of the request that is at fault.
@@ -46,9 +48,8 @@ pub(crate) struct Refused {
 }
 
 /// Returns the code of a refusal by the host; none of any other failure.
-pub(crate) fn code_of(failure: &Failure) -> Option<&str> {
-    let refused = failure.error.downcast_ref::<Refused>();
-    refused.map(|refused| refused.code.as_str())
+pub(crate) fn code_of(failure: &Failure) -> Option<ErrorCode> {
+    failure.error.downcast_ref::<Refused>()?.code
 }
 
 /// A client of a running host. Its token is never printed.
@@ -250,7 +251,7 @@ impl Client {
         let problem: Value = response.json().await.unwrap_or_default();
         let text = |name: &str| Some(problem.get(name)?.as_str()?.to_owned());
         let refused = Refused {
-            code: text("code").unwrap_or_else(|| status.to_string()),
+            code: text("code").and_then(|code| ErrorCode::from_word(&code)),
             title: text("title").unwrap_or_else(|| status.to_string()),
             detail: text("detail").unwrap_or_default(),
             field: text("field"),

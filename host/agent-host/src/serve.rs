@@ -22,6 +22,7 @@ use announcing::announce;
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Clock, Identity, Server, Stopper};
 use broker::{AfterRestore, Broker, Catalogue, Entry};
+use domain::error_code::ErrorCode;
 use domain::grant::DirectoryGrant;
 use domain::secret::Secrets;
 use domain::skill::SkillFolder;
@@ -44,8 +45,6 @@ use tokio_util::task::TaskTracker;
 const AFTER_RESTORE: &str = "`serve --resume-effects` continues it, and sends again what was sent \
                              after the backup; `serve --settle-unknown` reports these calls to the \
                              agents as of unknown outcome, and turns the inputs into dead letters";
-/// The refusal of a session that is to be skipped and does not exist.
-const UNKNOWN_SESSION: &str = "SESSION_NOT_FOUND";
 /// The file in the data folder with the address of a running host.
 pub(crate) const ADDRESS_FILE: &str = "address";
 
@@ -276,7 +275,7 @@ async fn open(
         clock,
     };
     let broker = Broker::start(parts).await.map_err(|error| match error {
-        broker::Error::Refused(refusal) if refusal.code == UNKNOWN_SESSION => {
+        broker::Error::Refused(refusal) if refusal.code == ErrorCode::SessionNotFound => {
             Failure::new(Exit::Usage, anyhow!(refusal.message))
                 .advise("`--skip` takes the id of a session, as the log and the events name it")
         }

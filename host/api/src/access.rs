@@ -6,14 +6,15 @@
 
 use crate::clock::Clock;
 use crate::identity::Identity;
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::key::{ApiKey, KEY_PREFIX};
 use domain::proof::proof;
 use domain::user::Naming;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, Uri};
 use std::net::{IpAddr, SocketAddr};
 
 /// The rules that decide whether a request is let in.
@@ -152,10 +153,7 @@ impl Access {
                     .as_ref()
                     .map_or_else(|| host.unwrap_or_default(), Authority::as_str)
             );
-            return Err(
-                Problem::new(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", detail)
-                    .at(RequestPart::Header("Host")),
-            );
+            return Err(Problem::new(ErrorCode::HostNotAllowed, detail));
         }
         let Some(origin) = headers.get(ORIGIN) else {
             return Ok(());
@@ -170,10 +168,7 @@ impl Access {
             return Ok(());
         }
         let detail = format!("pages from `{origin}` may not use this host");
-        Err(
-            Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail)
-                .at(RequestPart::Header("Origin")),
-        )
+        Err(Problem::new(ErrorCode::OriginNotAllowed, detail))
     }
 
     fn is_ours(&self, authority: &Authority) -> bool {
@@ -198,8 +193,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// 401.
 pub(crate) fn unauthorized(detail: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", detail)
-        .at(RequestPart::Header("Authorization"))
+    Problem::new(ErrorCode::Unauthorized, detail)
 }
 
 #[cfg(test)]
@@ -218,7 +212,7 @@ mod tests {
         authorization.map(|value| headers.insert(AUTHORIZATION, value.parse().unwrap()));
         access
             .check(&Uri::from_static("/api/agents"), &headers)
-            .map_or_else(|problem| problem.status.as_u16(), |_| 200)
+            .map_or_else(|problem| problem.code.status(), |_| 200)
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
+use domain::error_code::ErrorCode;
 use domain::key::{Issuer, KeyId};
 use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
-use http::StatusCode;
 use http::request::Parts;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Caller {
             names.join(" or ")
         );
         let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-        let problem = Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail);
+        let problem = Problem::new(ErrorCode::ScopeMissing, detail);
         Err(problem.with("scopes", words))
     }
 
@@ -117,12 +117,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "UNAUTHORIZED",
-                "send a credential",
-            )
-        })
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| Problem::new(ErrorCode::Unauthorized, "send a credential"))
     }
 }

@@ -109,8 +109,8 @@ mod tests {
             let problem = List::Sessions.after(Some(none)).unwrap_err();
             assert_eq!(
                 (
-                    problem.status.as_u16(),
-                    problem.code,
+                    problem.code.status(),
+                    problem.code.as_str(),
                     problem.field.as_deref()
                 ),
                 (400, "INVALID_QUERY", Some("query:after")),

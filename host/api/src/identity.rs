@@ -23,10 +23,10 @@ use crate::access::unauthorized;
 use crate::caller::{Caller, Credential};
 use crate::clock::Clock;
 use crate::problem::Problem;
+use domain::error_code::ErrorCode;
 use domain::user::{Naming, UserId};
 use egress::Resolve;
 use fetch::Source;
-use http::StatusCode;
 use jwt::{Token, Untrusted};
 use keys::{Keys, Unavailable};
 use std::sync::Arc;
@@ -147,10 +147,5 @@ fn unavailable_problem(issuer: &str, Unavailable { retry_after_s }: Unavailable)
         "the keys of `{issuer}` cannot be fetched at the moment, so the token cannot be \
          verified; try again later"
     );
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "IDENTITY_UNAVAILABLE",
-        detail,
-    )
-    .retry_after(retry_after_s)
+    Problem::new(ErrorCode::IdentityUnavailable, detail).retry_after(retry_after_s)
 }

@@ -16,12 +16,13 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use broker::{Broker, By, Target};
 use bytes::Bytes;
 use domain::definition::DefinitionId;
+use domain::error_code::ErrorCode;
 use domain::id::{AgentId, SessionId};
 use domain::json::{self, DEPTH_MAX};
 use domain::user::{Scope, UserId};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, Uri};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
@@ -82,7 +83,7 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     require_json(headers)?;
     let too_large = || {
         let detail = format!("the request's body is larger than {bytes_max} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+        Problem::new(ErrorCode::BodyTooLarge, detail)
     };
     parse(&read_at_most(bytes_max, headers, body, too_large).await?)
 }
@@ -127,7 +128,7 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
             .split_once(": ")
             .map(|(name, _)| name)
             .or_else(|| detail.split('`').nth(1));
-        let problem = Problem::bad_request("INVALID_QUERY", detail);
+        let problem = Problem::new(ErrorCode::InvalidQuery, detail);
         match named {
             Some(name) => problem.at(RequestPart::Query(name)),
             None => problem,
@@ -202,16 +203,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
             .map(|value| value.to_str().map(str::to_owned))
             .transpose();
         if keys.next().is_some() {
-            let problem = Problem::bad_request(
-                "INVALID_IDEMPOTENCY_KEY",
-                "there is more than one idempotency key; send one",
-            );
-            return Err(problem.at(RequestPart::Header("Idempotency-Key")));
+            let detail = "there is more than one idempotency key; send one";
+            return Err(Problem::new(ErrorCode::InvalidIdempotencyKey, detail));
         }
         key.map(Self).map_err(|_| {
             let detail = "the idempotency key must be visible ASCII characters";
-            Problem::bad_request("INVALID_IDEMPOTENCY_KEY", detail)
-                .at(RequestPart::Header("Idempotency-Key"))
+            Problem::new(ErrorCode::InvalidIdempotencyKey, detail)
         })
     }
 }
@@ -311,6 +308,61 @@ pub(crate) fn given<'de, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
+/// Declares the query of a page of a list: its filters, and the place and the size of the page. A
+/// page has `$without` items where the query does not say, and `$max` at most.
+macro_rules! page_query {
+    ($(#[$meta:meta])* $visibility:vis struct $name:ident: String, $without:tt of $max:tt {
+        $($filters:tt)*
+    }) => {
+        $crate::input::page_query!(@ $(#[$meta])* $visibility $name $without $max {
+            /// The `next_after` of the page before.
+            after: Option<String>,
+            $($filters)*
+        });
+    };
+    ($(#[$meta:meta])* $visibility:vis struct $name:ident: Position, $without:tt of $max:tt {
+        $($filters:tt)*
+    }) => {
+        $crate::input::page_query!(@ $(#[$meta])* $visibility $name $without $max {
+            /// The `next_after` of the page before; without it the page is the first.
+            #[param(inline)]
+            after: Option<$crate::input::Position>,
+            $($filters)*
+        });
+    };
+    (@ $(#[$meta:meta])* $visibility:vis $name:ident $without:tt $max:tt { $($fields:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, serde::Deserialize, utoipa::IntoParams)]
+        #[into_params(parameter_in = Query)]
+        #[serde(deny_unknown_fields)]
+        $visibility struct $name {
+            /// Maximum number of results.
+            #[param(minimum = 1, maximum = $max, default = $without)]
+            limit: Option<usize>,
+            $($fields)*
+        }
+
+        impl $name {
+            fn limit(&self) -> Result<usize, $crate::problem::Problem> {
+                $crate::input::limit(self.limit, $without, $max)
+            }
+        }
+    };
+}
+pub(crate) use page_query;
+
+/// Cuts a page of which one row more was read than it has. Returns where the next one begins, if
+/// there is one.
+pub(crate) fn next_after<R, T>(
+    rows: &mut Vec<R>,
+    limit: usize,
+    place: impl FnOnce(&R) -> T,
+) -> Option<T> {
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    rows.last().filter(|_| has_more).map(place)
+}
+
 /// Returns the requested number of items of a list, or `without` when the query names none.
 pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<usize, Problem> {
     match asked.unwrap_or(without) {
@@ -323,7 +375,7 @@ pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<
 }
 
 fn broken_path(rejection: &PathRejection) -> Problem {
-    let problem = Problem::bad_request("INVALID_ID", rejection.body_text());
+    let problem = Problem::new(ErrorCode::InvalidId, rejection.body_text());
     match rejection {
         PathRejection::FailedToDeserializePathParams(error) => match error.kind() {
             ErrorKind::InvalidUtf8InPathParam { key } => problem.at(RequestPart::Path(key)),
@@ -349,7 +401,7 @@ pub(crate) fn blameless(error: broker::Error) -> Problem {
     let mut problem = Problem::from(error);
     problem.field = problem
         .field
-        .filter(|_| problem.code != "DEFINITION_NOT_FOUND");
+        .filter(|_| problem.code != ErrorCode::DefinitionNotFound);
     problem
 }
 
@@ -362,11 +414,7 @@ pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
                  id of a definition is taken only \
                  where a session is begun, by POST /api/agents/{{id}}/sessions"
             );
-            Err(Problem::new(
-                StatusCode::NOT_FOUND,
-                "AGENT_NOT_FOUND",
-                detail,
-            ))
+            Err(Problem::new(ErrorCode::AgentNotFound, detail))
         }
         found @ (Target::Agent(_) | Target::Path(_)) => Ok(found),
     }
@@ -393,7 +441,7 @@ pub(crate) async fn queried_agent(
         Some(row) => Ok(Some(row.agent.id)),
         None => {
             let detail = format!("there is no agent `{path}`");
-            let problem = Problem::new(StatusCode::NOT_FOUND, "AGENT_NOT_FOUND", detail);
+            let problem = Problem::new(ErrorCode::AgentNotFound, detail);
             Err(problem.at(RequestPart::Query("agent")))
         }
     }
@@ -430,18 +478,13 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
         other => format!("`{other}`"),
     };
     let detail = format!("the body's content type is {is}; send `content-type: application/json`");
-    Err(Problem::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "UNSUPPORTED_MEDIA_TYPE",
-        detail,
-    )
-    .at(RequestPart::Header("Content-Type")))
+    Err(Problem::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("the request's body is larger than {BODY_BYTES_MAX} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+        Problem::new(ErrorCode::BodyTooLarge, detail)
     };
     read_at_most(BODY_BYTES_MAX, headers, body, too_large).await
 }
@@ -462,12 +505,11 @@ pub(crate) async fn read_at_most(
         .map_err(|error| match BodyFault::from_error(&error) {
             BodyFault::TooLarge => too_large(),
             BodyFault::Late => Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "BODY_TIMEOUT",
+                ErrorCode::BodyTimeout,
                 "the request's body did not arrive in time",
             ),
-            BodyFault::Broken => Problem::bad_request(
-                "BODY_BROKEN",
+            BodyFault::Broken => Problem::new(
+                ErrorCode::BodyBroken,
                 "the request's body ended early or is encoded wrongly",
             ),
         })
@@ -477,11 +519,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if json::depth(bytes) > DEPTH_MAX {
         let detail =
             format!("the body is nested deeper than {DEPTH_MAX} levels of lists and objects");
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "NESTED_TOO_DEEP",
-            detail,
-        ));
+        return Err(Problem::new(ErrorCode::NestedTooDeep, detail));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value =
@@ -493,7 +531,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 fn malformed(error: &serde_json::Error) -> Problem {
-    Problem::bad_request("MALFORMED_JSON", format!("the body is not JSON: {error}"))
+    Problem::new(
+        ErrorCode::MalformedJson,
+        format!("the body is not JSON: {error}"),
+    )
 }
 
 fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
@@ -512,15 +553,15 @@ fn rejected(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     );
     let named = || text.split('`').nth(1);
     let (code, field) = if text.starts_with("unknown field") {
-        ("UNKNOWN_FIELD", None)
+        (ErrorCode::UnknownField, None)
     } else if text.starts_with("missing field") {
-        ("MISSING_FIELD", named())
+        (ErrorCode::MissingField, named())
     } else if text.starts_with("duplicate field") {
-        ("INVALID_FIELD", named())
+        (ErrorCode::InvalidField, named())
     } else {
-        ("INVALID_FIELD", None)
+        (ErrorCode::InvalidField, None)
     };
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text.as_str());
+    let problem = Problem::new(code, text.as_str());
     match pointer(error.path(), field) {
         pointer if pointer.is_empty() => problem,
         pointer => problem.at(RequestPart::Body(&pointer)),

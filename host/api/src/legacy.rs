@@ -10,10 +10,10 @@ mod import;
 mod sessions;
 mod view;
 
+use crate::routing::routes;
 use crate::state::Api;
 use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// Every route of the old system, and the one that imports its sessions.
 pub(crate) fn routes() -> OpenApiRouter<Api> {

@@ -61,6 +61,7 @@ mod reading;
 mod reloads;
 mod respond;
 mod routes;
+mod routing;
 mod scopes;
 pub mod server;
 mod standing;

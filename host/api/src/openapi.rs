@@ -31,8 +31,8 @@ const DEPRECATED: &str = "deprecated";
 const TELEMETRY: &str = "/api/telemetry";
 /// The path of the stream of a chat with a visitor, which has frames of its own.
 const CHAT: &str = "/chat/{connector}/events";
-/// The extension in which a route lists its own codes, and a response those of its status.
-const CODES: &str = "x-codes";
+/// The extension in which a route has the codes of its error, and a response those of its status.
+pub(crate) const CODES: &str = "x-codes";
 /// The media type of the operations that answer with an event stream.
 const EVENT_STREAM: &str = "text/event-stream";
 /// The operation that opens sessions.
@@ -178,10 +178,9 @@ pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 
 /// Adds the problems that an operation may answer with, by status.
 fn add_problems(operation: &mut Operation, path: &str) {
-    let common = codes::common(reads(operation, path));
+    let common = codes::common(reads(operation, path)).into_iter();
     let mut all: BTreeSet<(u16, String)> = common
-        .into_iter()
-        .map(|(status, code)| (status, code.to_owned()))
+        .map(|code| (code.status(), code.to_string()))
         .collect();
     all.extend(declared_codes(operation));
     let mut by_status: BTreeMap<u16, Vec<String>> = BTreeMap::new();
@@ -240,13 +239,13 @@ fn reads(operation: &Operation, path: &str) -> Reads {
     }
 }
 
-/// Takes the codes that a route declares for itself out of its description.
+/// Takes the codes of a handler's error out of its description.
 fn declared_codes(operation: &mut Operation) -> Vec<(u16, String)> {
     let declared = operation
         .extensions
         .as_mut()
         .and_then(|extensions| extensions.remove(CODES));
-    // Written by `codes::join`: it always has this form.
+    // Written by `crate::routing`: it always has this form.
     declared
         .and_then(|codes| serde_json::from_value(codes).ok())
         .unwrap_or_default()
@@ -265,7 +264,7 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-fn extend(extensions: &mut Option<Extensions>, name: &str, value: Value) {
+pub(crate) fn extend(extensions: &mut Option<Extensions>, name: &str, value: Value) {
     extensions
         .get_or_insert_default()
         .merge([(name, value)].into_iter().collect());

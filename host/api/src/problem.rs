@@ -1,8 +1,8 @@
 //! Problem details (RFC 9457), the only form of this API's errors.
 
 use axum::response::{IntoResponse, Response};
-use domain::error_code::{self, ErrorCategory};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::error_code::{ErrorCategory, ErrorCode};
+use domain::refusal::Refusal;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -14,27 +14,11 @@ use store::ReadError;
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Bytes of a detail, and of what names a field; what is longer is cut.
 const TEXT_BYTES_MAX: usize = 4_096;
-/// Seconds that a client is asked to wait when something is busy.
-const BUSY_RETRY_AFTER_S: u64 = 1;
-/// Seconds that a user is asked to wait who has opened too many sessions in a minute.
-const SESSIONS_RETRY_AFTER_S: u64 = 30;
-/// Seconds that a user is asked to wait who has entered too many pairing codes that are none.
-const GUESSES_RETRY_AFTER_S: u64 = 600;
-/// Seconds that a user with too much stored data is asked to wait: an operator has to purge
-/// something first.
-const STORAGE_RETRY_AFTER_S: u64 = 3_600;
-/// Seconds that a client is asked to wait while the host starts or stops.
-const STARTING_RETRY_AFTER_S: u64 = 2;
-/// Seconds that a client is asked to wait when nothing can be recorded.
-const STORE_RETRY_AFTER_S: u64 = 10;
-/// Seconds after which a probe should look again whether the services are back.
-const DEPENDENCY_RETRY_AFTER_S: u64 = 10;
 
 /// The reason why a request did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) status: StatusCode,
-    pub(crate) code: &'static str,
+    pub(crate) code: ErrorCode,
     /// A description of this occurrence and how to fix it.
     pub(crate) detail: String,
     /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
@@ -44,14 +28,12 @@ pub(crate) struct Problem {
     details: Vec<(&'static str, Value)>,
 }
 
-/// The part of a request that is at fault. Domain and broker write the same forms in their
-/// refusals.
+/// The part of a request that is at fault. Codes and refusals of domain and broker write the same
+/// forms, and `body` for a body as a whole that is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestPart<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
     Body(&'a str),
-    /// The body as a whole, where it is not JSON: `body`.
-    WholeBody,
     /// A header: `header:Idempotency-Key`.
     Header(&'a str),
     /// A parameter of the query: `query:limit`.
@@ -64,7 +46,6 @@ impl fmt::Display for RequestPart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Body(pointer) => f.write_str(pointer),
-            Self::WholeBody => f.write_str("body"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Query(name) => write!(f, "query:{name}"),
             Self::Path(name) => write!(f, "path:{name}"),
@@ -115,99 +96,81 @@ pub(crate) struct Details {
 }
 
 impl Problem {
-    /// A problem with a stable code.
-    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self {
-            status,
-            code,
-            detail: cut(detail.into()),
-            field: None,
-            retry_after_s: None,
-            details: Vec::new(),
-        }
-    }
-
-    /// A request that makes no sense, 400.
-    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    /// A problem with what follows from its code.
+    pub(crate) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Refusal::new(code, detail).into()
     }
 
     /// A field of the body that is refused, 422, by its JSON pointer.
     pub(crate) fn invalid_field(pointer: &str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(RequestPart::Body(pointer))
+        Self::new(ErrorCode::InvalidField, detail).at(RequestPart::Body(pointer))
     }
 
     /// A field of the body that is missing, 422, by its JSON pointer.
     pub(crate) fn missing_field(pointer: &str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-            .at(RequestPart::Body(pointer))
+        Self::new(ErrorCode::MissingField, detail).at(RequestPart::Body(pointer))
     }
 
     /// A parameter of the query that is refused, 400.
     pub(crate) fn invalid_query(name: &str, detail: impl Into<String>) -> Self {
-        Self::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name))
+        Self::new(ErrorCode::InvalidQuery, detail).at(RequestPart::Query(name))
     }
 
     /// A parameter of the path that is refused, 400.
     pub(crate) fn invalid_id(name: &str, detail: impl Into<String>) -> Self {
-        Self::bad_request("INVALID_ID", detail).at(RequestPart::Path(name))
-    }
-
-    /// Reports with 503 that the host cannot do something at this moment, and when to ask again.
-    fn for_now(code: &'static str, detail: &str, retry_after_s: u64) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(retry_after_s)
+        Self::new(ErrorCode::InvalidId, detail).at(RequestPart::Path(name))
     }
 
     /// The host is not ready yet, 503.
     pub(crate) fn starting() -> Self {
         let detail = "the host is starting; try again in a moment";
-        Self::for_now("STARTING", detail, STARTING_RETRY_AFTER_S)
+        Self::new(ErrorCode::Starting, detail)
     }
 
     /// The host is about to end, 503.
     pub(crate) fn shutting_down() -> Self {
         let detail = "the host is shutting down; try again when it is back";
-        Self::for_now("SHUTTING_DOWN", detail, STARTING_RETRY_AFTER_S)
+        Self::new(ErrorCode::ShuttingDown, detail)
     }
 
     /// There is no room to record anything, 503.
     pub(crate) fn disk_full() -> Self {
         let detail = "the disk that holds the data directory is full, so nothing was recorded; \
                       free some space and try again";
-        Self::for_now("DISK_FULL", detail, STORE_RETRY_AFTER_S)
+        Self::new(ErrorCode::DiskFull, detail)
     }
 
     /// Reports with 503 that the store does not answer. Its error is only logged.
     pub(crate) fn unavailable() -> Self {
-        Self::store_unavailable(
-            "the event store is not available, so nothing was recorded; try again in a moment",
-        )
+        let detail =
+            "the event store is not available, so nothing was recorded; try again in a moment";
+        Self::new(ErrorCode::StoreUnavailable, detail)
     }
 
     /// Reports with 503 that the store records nothing at this moment, as `/readyz` does.
     pub(crate) fn not_recording() -> Self {
-        Self::store_unavailable(
-            "the event store records nothing at this moment: its disk fails or does not answer, \
-             or another program has locked it",
-        )
+        let detail = "the event store records nothing at this moment: its disk fails or does not \
+                      answer, or another program has locked it";
+        Self::new(ErrorCode::StoreUnavailable, detail)
+    }
+
+    /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.
+    pub(crate) fn not_reading() -> Self {
+        let detail =
+            "the event store cannot be read at this moment: its disk fails or does not answer";
+        Self::new(ErrorCode::StoreUnavailable, detail)
     }
 
     /// Reports with 503 that the host depends on services which it cannot use at present.
     pub(crate) fn dependency_down(services: &str) -> Self {
         let detail = format!("the host works, and cannot use: {services}");
-        Self::for_now("DEPENDENCY_DOWN", &detail, DEPENDENCY_RETRY_AFTER_S)
+        Self::new(ErrorCode::DependencyDown, detail)
     }
 
-    /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.
-    pub(crate) fn not_reading() -> Self {
-        Self::store_unavailable(
-            "the event store cannot be read at this moment: its disk fails or does not answer",
-        )
-    }
-
-    fn store_unavailable(detail: &str) -> Self {
-        Self::for_now("STORE_UNAVAILABLE", detail, STORE_RETRY_AFTER_S)
+    /// Its HTTP status.
+    pub(crate) fn status(&self) -> StatusCode {
+        // The kinds of errors are statuses.
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The same, with what of the request is at fault.
@@ -258,25 +221,13 @@ fn title(code: &str) -> String {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let status = match refusal.kind {
-            RefusalKind::NotFound => StatusCode::NOT_FOUND,
-            RefusalKind::Gone => StatusCode::GONE,
-            RefusalKind::Forbidden => StatusCode::FORBIDDEN,
-            RefusalKind::Conflict => StatusCode::CONFLICT,
-            RefusalKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            RefusalKind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        };
-        let mut problem = Self::new(status, refusal.code, refusal.message);
-        problem.field = refusal.field;
-        problem.details = refusal.details;
-        problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
-            "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
-            "KEY_STORAGE_LIMIT" | "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
-            "TOO_MANY_GUESSES" => GUESSES_RETRY_AFTER_S,
-            _ => BUSY_RETRY_AFTER_S,
-        });
-        problem
+        Self {
+            code: refusal.code,
+            detail: cut(refusal.message),
+            field: refusal.field,
+            retry_after_s: refusal.code.retry_after_s(),
+            details: refusal.details,
+        }
     }
 }
 
@@ -305,8 +256,8 @@ impl From<ReadError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let status = self.status();
         let Self {
-            status,
             code,
             detail,
             field,
@@ -318,17 +269,17 @@ impl IntoResponse for Problem {
         }
         let kind = format!(
             "urn:agent-host:problem:{}",
-            code.to_ascii_lowercase().replace('_', "-")
+            code.as_str().to_ascii_lowercase().replace('_', "-")
         );
         let details = Details {
             kind,
-            title: title(code),
+            title: title(code.as_str()),
             status: status.as_u16(),
             detail,
-            code,
+            code: code.as_str(),
             field,
-            retryable: error_code::is_retryable(code),
-            category: error_code::category(code).map(ErrorCategory::as_str),
+            retryable: code.is_retryable(),
+            category: code.category().map(ErrorCategory::as_str),
             details: details
                 .into_iter()
                 .map(|(name, fact)| (name.to_owned(), fact))
@@ -357,28 +308,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_becomes_a_problem_of_its_kind() {
-        for (kind, status) in [
-            (RefusalKind::NotFound, 404),
-            (RefusalKind::Forbidden, 403),
-            (RefusalKind::Conflict, 409),
-            (RefusalKind::Invalid, 422),
-            (RefusalKind::TooLarge, 413),
-            (RefusalKind::Gone, 410),
-            (RefusalKind::Busy, 429),
+    fn a_refusal_becomes_a_problem_of_its_code() {
+        for (code, status, named, retry_after) in [
+            (ErrorCode::AgentNotFound, 404, "Agent not found", None),
+            (ErrorCode::PathForbidden, 403, "Path forbidden", None),
+            (ErrorCode::NoActiveSession, 409, "No active session", None),
+            (ErrorCode::Invalid, 422, "Invalid", None),
+            (ErrorCode::MessageTooLarge, 413, "Message too large", None),
+            (ErrorCode::AgentPurged, 410, "Agent purged", None),
+            (ErrorCode::Busy, 429, "Busy", Some("1")),
+            (
+                ErrorCode::UserStorageLimit,
+                429,
+                "User storage limit",
+                Some("3600"),
+            ),
         ] {
-            let problem = Problem::from(
-                Refusal::new(kind, "NO_ACTIVE_SESSION", "there is none").at("/session"),
-            );
-            assert_eq!(problem.status, status);
-            assert_eq!(title(problem.code), "No active session");
+            let problem = Problem::from(Refusal::new(code, "there is none").at("/session"));
+            assert_eq!(problem.status(), status);
+            assert_eq!(title(code.as_str()), named);
             assert_eq!(problem.field.as_deref(), Some("/session"));
             let response = problem.into_response();
             assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE);
-            assert_eq!(
-                response.headers().contains_key(RETRY_AFTER),
-                kind == RefusalKind::Busy
-            );
+            let told = response.headers().get(RETRY_AFTER);
+            assert_eq!(told.map(|seconds| seconds.to_str().unwrap()), retry_after);
         }
+    }
+
+    #[test]
+    fn the_field_of_a_code_stands_in_its_problem() {
+        let problem = Problem::new(ErrorCode::QueueFull, "it is");
+        assert_eq!(problem.field.as_deref(), Some("/queue"));
     }
 }

@@ -15,9 +15,9 @@ pub(crate) use rates::{PerMinute, Rates};
 use crate::caller::{Caller, Credential};
 use crate::problem::Problem;
 use crate::server::Limits;
+use domain::error_code::ErrorCode;
 use domain::key::KeyId;
 use domain::user::UserId;
-use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -199,8 +199,14 @@ impl Quotas {
         let mut taken: Vec<(Holder, Duration)> = Vec::new();
         for holder in holders(caller) {
             let (max, code) = match &holder {
-                Holder::User(_) => (limits.user_requests_per_second_max, "USER_REQUEST_LIMIT"),
-                Holder::Key(_) => (limits.key_requests_per_second_max, "KEY_REQUEST_LIMIT"),
+                Holder::User(_) => (
+                    limits.user_requests_per_second_max,
+                    ErrorCode::UserRequestLimit,
+                ),
+                Holder::Key(_) => (
+                    limits.key_requests_per_second_max,
+                    ErrorCode::KeyRequestLimit,
+                ),
             };
             let interval = Duration::from_secs(1) / max.max(1);
             let burst = Duration::from_secs(u64::from(BURST_S));
@@ -252,7 +258,7 @@ impl Quotas {
                 .take(now, interval, minute)
         });
         let what = "sessions opened in a minute";
-        taken.map_err(|wait| limited("KEY_SESSION_LIMIT", what, max.into(), wait))?;
+        taken.map_err(|wait| limited(ErrorCode::KeySessionLimit, what, max.into(), wait))?;
         Ok(SessionShare {
             quotas: self.clone(),
             taken: key.map(|key| (key, interval)),
@@ -267,8 +273,8 @@ impl Quotas {
         self.lasting(caller, Lasting::Stream, limits)
             .map_err(|holder| {
                 let code = match &holder {
-                    Holder::User(_) => "USER_STREAM_LIMIT",
-                    Holder::Key(_) => "KEY_STREAM_LIMIT",
+                    Holder::User(_) => ErrorCode::UserStreamLimit,
+                    Holder::Key(_) => ErrorCode::KeyStreamLimit,
                 };
                 let max = Lasting::Stream.max(&holder, limits) as u64;
                 let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
@@ -323,24 +329,24 @@ fn holders(caller: &Caller) -> Vec<Holder> {
 }
 
 /// Returns the key of the configuration with the limit that a refusal names.
-fn key_of_limit(code: &str) -> &'static str {
+fn key_of_limit(code: ErrorCode) -> &'static str {
     match code {
-        "USER_REQUEST_LIMIT" => "server.limits.userRequestsPerSecondMax",
-        "KEY_REQUEST_LIMIT" => "server.limits.keyRequestsPerSecondMax",
-        "USER_STREAM_LIMIT" => "server.limits.streamsPerUserMax",
-        "KEY_STREAM_LIMIT" => "server.limits.streamsPerKeyMax",
-        "KEY_SESSION_LIMIT" => "server.limits.keySessionsPerMinuteMax",
+        ErrorCode::UserRequestLimit => "server.limits.userRequestsPerSecondMax",
+        ErrorCode::KeyRequestLimit => "server.limits.keyRequestsPerSecondMax",
+        ErrorCode::UserStreamLimit => "server.limits.streamsPerUserMax",
+        ErrorCode::KeyStreamLimit => "server.limits.streamsPerKeyMax",
+        ErrorCode::KeySessionLimit => "server.limits.keySessionsPerMinuteMax",
         _ => "server.limits",
     }
 }
 
-fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem {
-    let whose = if code.starts_with("KEY_") {
+fn limited(code: ErrorCode, what: &str, max: u64, wait: Duration) -> Problem {
+    let whose = if code.as_str().starts_with("KEY_") {
         "with one API key"
     } else {
         "of one user"
     };
     let key = key_of_limit(code);
     let detail = format!("the limit is {max} {what} {whose} ({key}); try again later");
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(wait.as_secs() + 1)
+    Problem::new(code, detail).retry_after(wait.as_secs() + 1)
 }

@@ -3,16 +3,14 @@
 use crate::problem::Problem;
 use domain::difference::Difference;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::user::UserId;
-use http::StatusCode;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// Number of requests that wait for those before them. Further ones are refused.
 const RELOADS_WAITING_MAX: usize = 16;
-/// Seconds after which a refused request may find room.
-const RETRY_AFTER_S: u64 = 1;
 
 /// A request to read the configuration again.
 #[derive(Debug)]
@@ -114,10 +112,7 @@ pub enum ReloadRefused {
 impl From<ReloadRefused> for Problem {
     fn from(refused: ReloadRefused) -> Self {
         match refused {
-            ReloadRefused::Configuration { reason } => {
-                let status = StatusCode::UNPROCESSABLE_ENTITY;
-                Self::new(status, "CONFIG_REFUSED", reason)
-            }
+            ReloadRefused::Configuration { reason } => Self::new(ErrorCode::ConfigRefused, reason),
             ReloadRefused::Unrecorded(error) => error.into(),
         }
     }
@@ -148,8 +143,7 @@ impl Reloads {
             mpsc::error::TrySendError::Full(_) => {
                 let detail = "too many requests to read the configuration again are waiting; try \
                               again in a moment";
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, "BUSY", detail)
-                    .retry_after(RETRY_AFTER_S)
+                Problem::new(ErrorCode::Busy, detail)
             }
             mpsc::error::TrySendError::Closed(_) => Problem::shutting_down(),
         })

@@ -47,8 +47,8 @@ use crate::legacy;
 use crate::openapi::{Document, announce_deprecation, complete, to_json};
 use crate::problem::Problem;
 use crate::reading::reader;
+use crate::routing::routes;
 use crate::scopes::RouteScopes;
-use crate::server::CROWDED_RETRY_AFTER_S;
 use crate::state::Api;
 use crate::stream;
 use crate::stream::held::{self, Held};
@@ -56,12 +56,12 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use domain::error_code::ErrorCode;
 use http::header::CONNECTION;
-use http::{HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderValue, Method, Uri};
 use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// Every route that needs a credential.
 fn guarded() -> OpenApiRouter<Api> {
@@ -231,12 +231,7 @@ pub fn checks(api: &Api) -> Router {
 async fn crowded() -> Problem {
     let detail = "all connections of this host, or of your address, are taken; close one, or try \
                   again later";
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "TOO_MANY_CONNECTIONS",
-        detail,
-    )
-    .retry_after(CROWDED_RETRY_AFTER_S)
+    Problem::new(ErrorCode::TooManyConnections, detail)
 }
 
 /// The parts that admit a request.
@@ -284,7 +279,7 @@ async fn no_route(uri: Uri) -> Problem {
         "there is no route at `{}`; GET /openapi.json lists all routes",
         uri.path()
     );
-    Problem::new(StatusCode::NOT_FOUND, "ROUTE_NOT_FOUND", detail)
+    Problem::new(ErrorCode::RouteNotFound, detail)
 }
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
@@ -292,5 +287,5 @@ async fn no_method(method: Method, uri: Uri) -> Problem {
         "`{}` does not accept {method}; GET /openapi.json lists the methods that it accepts",
         uri.path()
     );
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
+    Problem::new(ErrorCode::MethodNotAllowed, detail)
 }

@@ -5,8 +5,9 @@
 use crate::caller::Caller;
 use crate::openapi::{TOKEN, is_deprecated, is_stream, operations};
 use crate::problem::Problem;
+use domain::error_code::ErrorCode;
 use domain::user::Scope;
-use http::{Method, StatusCode};
+use http::Method;
 use std::collections::{HashMap, HashSet};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::SecurityRequirement;
@@ -82,8 +83,7 @@ impl RouteScopes {
             Some(Admits::Any) => Ok(()),
             Some(Admits::OneOf(scopes)) => caller.needs_any(scopes),
             None => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "SCOPE_MISSING",
+                ErrorCode::ScopeMissing,
                 "this route does not say which scope it needs, so it is closed",
             )),
         }

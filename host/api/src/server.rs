@@ -17,12 +17,13 @@ mod tests;
 pub(crate) use body::BodyFault;
 pub use connection::Connected;
 pub use limits::{
-    ACCEPT_PAUSES, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, CROWDED_RETRY_AFTER_S,
-    GOODBYES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S,
-    LINGER_BYTES_MAX, Limits, UNACKNOWLEDGED_S_MAX,
+    ACCEPT_PAUSES, BACKLOG, BODY_BYTES_MAX, CHECK_MS_MAX, CHECKS_MAX, GOODBYES_MAX,
+    HEADER_BYTES_MAX, HEADERS_MAX, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, LINGER_BYTES_MAX,
+    Limits, UNACKNOWLEDGED_S_MAX,
 };
 
 use axum::Router;
+use domain::error_code::ErrorCode;
 use silent::{Guest, Silent};
 use std::collections::HashMap;
 use std::io;
@@ -256,9 +257,12 @@ impl Stopper {
 
 /// Returns the response to a client when all connections are taken. A fresh socket has room for it.
 fn crowded() -> String {
+    let retry_after_s = ErrorCode::TooManyConnections
+        .retry_after_s()
+        .unwrap_or_default();
     let body = r#"{"type":"urn:agent-host:problem:too-many-connections","title":"Too many connections","status":503,"code":"TOO_MANY_CONNECTIONS"}"#;
     format!(
-        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {CROWDED_RETRY_AFTER_S}\r\ncontent-type: \
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: {retry_after_s}\r\ncontent-type: \
          application/problem+json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()

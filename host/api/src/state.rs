@@ -12,10 +12,10 @@ use crate::visits::Visits;
 use broker::{Broker, By};
 use bytes::Bytes;
 use domain::delegate::Priority;
+use domain::error_code::ErrorCode;
 use domain::id::AgentId;
 use domain::user::UserId;
 use edge::Edge;
-use http::StatusCode;
 use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,8 +41,6 @@ const UPLOAD_PATIENCE: Duration = Duration::from_secs(5);
 const LARGE_CALLS_MAX: usize = 32;
 /// Bytes from which on a call from outside is a large one.
 const LARGE_CALL_BYTES: u64 = 64 << 10;
-/// Seconds after which the sender of a large call is asked to come back.
-const LARGE_CALL_RETRY_AFTER_S: u64 = 2;
 
 /// The API of one host. Cheap to clone.
 ///
@@ -315,8 +313,7 @@ impl Api {
             Err(_) => {
                 let detail =
                     "too many files are being uploaded to this host; try again in a moment";
-                let status = StatusCode::TOO_MANY_REQUESTS;
-                Err(Problem::new(status, "TOO_MANY_UPLOADS", detail)
+                Err(Problem::new(ErrorCode::TooManyUploads, detail)
                     .retry_after(UPLOAD_PATIENCE.as_secs()))
             }
         }
@@ -338,8 +335,7 @@ impl Api {
         permit.map(Some).map_err(|_| {
             let detail =
                 "too many large calls are on their way to this host; try again in a moment";
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            Problem::new(status, "TOO_MANY_CALLS", detail).retry_after(LARGE_CALL_RETRY_AFTER_S)
+            Problem::new(ErrorCode::TooManyCalls, detail)
         })
     }
 

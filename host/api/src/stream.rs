@@ -21,7 +21,7 @@ pub(crate) mod visitor;
 mod welcome;
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, SESSION, STREAM};
+use crate::codes::{self, Refused};
 use crate::input::{Params, Position, TargetAgent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
@@ -31,12 +31,13 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use broker::{AgentView, Broker, SessionView, Target};
+use domain::error_code::ErrorCode;
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
 use feed::Feed;
 use frame::View;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName};
 use scope::{StreamScope, Tree};
 use serde::Deserialize;
 use std::time::Duration;
@@ -46,8 +47,6 @@ use welcome::Arrival;
 
 /// The header with which a client comes back.
 const LAST_EVENT_ID: &str = "last-event-id";
-/// Seconds that a client is asked to wait when all places are taken.
-const CROWDED_RETRY_AFTER_S: u64 = 5;
 
 /// Query that selects a part of the stream.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -149,7 +148,6 @@ impl StreamParams {
             content_type = "text/event-stream",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, STREAM, AGENT])))),
 )]
 pub(crate) async fn follow(
     State(api): State<Api>,
@@ -158,7 +156,7 @@ pub(crate) async fn follow(
     Params(params): Params<StreamParams>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<codes::ResumedStreams>> {
     let request = StreamRequest {
         target,
         params,
@@ -166,7 +164,7 @@ pub(crate) async fn follow(
         connected,
         headers,
     };
-    begin(&api, request).await
+    Ok(begin(&api, request).await?)
 }
 
 /// A request to follow an agent, or one of its sessions.
@@ -260,8 +258,7 @@ fn keep_sending(api: &Api, feed: Feed, standing: Standing, places: impl Send + '
 fn crowded() -> Problem {
     let detail = "all event streams of this host are taken (server.limits.streamsMax); close one, \
                   or try again later";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
-        .retry_after(CROWDED_RETRY_AFTER_S)
+    Problem::new(ErrorCode::TooManyStreams, detail)
 }
 
 fn event_stream(body: impl Into<Body>) -> Response {
@@ -451,5 +448,5 @@ fn resumed(text: &str) -> Result<Resumed, Problem> {
 }
 
 fn not_resumed(detail: &str) -> Problem {
-    Problem::bad_request("INVALID_LAST_EVENT_ID", detail)
+    Problem::new(ErrorCode::InvalidLastEventId, detail)
 }

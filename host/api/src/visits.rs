@@ -11,9 +11,9 @@ use crate::quota::{PerMinute, Rates};
 use domain::connector::{
     VISITOR_SAYING_BYTES, VISITORS_BYTES_DAYS, has_room, visitors_bytes_since,
 };
+use domain::error_code::ErrorCode;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
-use http::StatusCode;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -50,8 +50,6 @@ const BYTES_COUNTED_S: u64 = 600;
 const DAY_S: u64 = 86_400;
 /// Event streams of one visitor at the same time.
 const STREAMS_OF_VISITOR_MAX: usize = 4;
-/// Seconds after which a visitor is asked to come back for a stream.
-const STREAM_RETRY_AFTER_S: u64 = 5;
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -320,10 +318,7 @@ impl Visits {
         let own = streams.of.get(visitor).copied().unwrap_or_default();
         if own >= STREAMS_OF_VISITOR_MAX || streams.all >= all_max {
             let detail = "too many event streams are open; close one, or try again later";
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(
-                Problem::new(status, "TOO_MANY_STREAMS", detail).retry_after(STREAM_RETRY_AFTER_S)
-            );
+            return Err(Problem::new(ErrorCode::TooManyStreams, detail));
         }
         streams.all += 1;
         streams.of.insert(visitor.clone(), own + 1);
@@ -414,8 +409,7 @@ fn network(address: IpAddr) -> IpAddr {
 
 fn limited(detail: &str, wait: Duration) -> Problem {
     let detail = format!("{detail}; try again later");
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "VISITOR_LIMIT", detail)
-        .retry_after(wait.as_secs() + 1)
+    Problem::new(ErrorCode::VisitorLimit, detail).retry_after(wait.as_secs() + 1)
 }
 
 #[cfg(test)]
@@ -437,7 +431,7 @@ mod tests {
         }
         let problem = visits.come(&site, same_network).unwrap_err();
         assert_eq!(
-            (problem.status.as_u16(), problem.code),
+            (problem.code.status(), problem.code.as_str()),
             (429, "VISITOR_LIMIT")
         );
         assert_eq!(visits.come(&site, "192.0.2.1".parse().unwrap()), Ok(()));
@@ -489,7 +483,7 @@ mod tests {
                 now: Timestamp(0),
             };
             let said = self.visits.say_bytes(&self.store, saying).await;
-            said.map_err(|problem| problem.code)
+            said.map_err(|problem| problem.code.as_str())
         }
 
         fn of(&self, from: IpAddr) -> (u64, u64) {

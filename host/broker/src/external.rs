@@ -2,6 +2,7 @@
 //! which the programs know their sessions.
 
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
 use domain::id::{OperationId, SessionId};
 use domain::secret::Secret;
@@ -102,8 +103,8 @@ pub(crate) struct NotedRefusals(Mutex<Noted>);
 struct Noted {
     minute: Timestamp,
     signed: Vec<SessionId>,
-    collected: BTreeSet<(SessionId, &'static str)>,
-    waiting: BTreeMap<(SessionId, &'static str), u64>,
+    collected: BTreeSet<(SessionId, ErrorCode)>,
+    waiting: BTreeMap<(SessionId, ErrorCode), u64>,
 }
 
 impl NotedRefusals {
@@ -123,7 +124,7 @@ impl NotedRefusals {
     pub(crate) fn collect(
         &self,
         session: SessionId,
-        code: &'static str,
+        code: ErrorCode,
         now: Timestamp,
     ) -> Option<u64> {
         let mut noted = self.at(now);
@@ -223,10 +224,10 @@ mod tests {
     #[test]
     fn refusals_of_whoever_cannot_sign_are_one_line_a_minute_and_displace_no_others() {
         let noted = NotedRefusals::default();
-        let collect = |nth, now| noted.collect(session(nth), "SIGNATURE_INVALID", now);
+        let collect = |nth, now| noted.collect(session(nth), ErrorCode::SignatureInvalid, now);
         assert_eq!(collect(0, NOON), Some(1));
         assert!((0..1_000).all(|_| collect(0, NOON).is_none()));
-        let other = noted.collect(session(0), "SIGNATURE_STALE", NOON);
+        let other = noted.collect(session(0), ErrorCode::SignatureStale, NOON);
         assert_eq!(other, Some(1));
         let lines = (1..10_000).filter(|nth| collect(*nth, NOON).is_some());
         assert_eq!(lines.count(), 28);

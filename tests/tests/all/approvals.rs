@@ -71,7 +71,7 @@ async fn answers(world: &World) -> Vec<(bool, String)> {
 
 fn code(answered: Result<u64, broker::Error>) -> &'static str {
     match answered {
-        Err(broker::Error::Refused(refusal)) => refusal.code,
+        Err(broker::Error::Refused(refusal)) => refusal.code.as_str(),
         other => panic!("{other:?}"),
     }
 }

@@ -119,7 +119,7 @@ async fn answer(world: &World, post: ExternalPost) -> Result<(u64, bool), String
         .answer_external(post)
         .await
         .map_err(|error| match error {
-            broker::Error::Refused(refusal) => refusal.code.to_owned(),
+            broker::Error::Refused(refusal) => refusal.code.to_string(),
             other => panic!("{other:?}"),
         })
 }

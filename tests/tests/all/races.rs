@@ -480,7 +480,7 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     let (deleted, (forked, routed)) = Box::pin(held_up(&world, both)).await;
     deleted.unwrap();
     let code = |refused: Option<broker::Error>| match refused {
-        Some(broker::Error::Refused(refusal)) => refusal.code,
+        Some(broker::Error::Refused(refusal)) => refusal.code.as_str(),
         other => panic!("{other:?}"),
     };
     assert_eq!(

@@ -942,7 +942,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
             .broker
             .requeue(By::from(&me), letter.accepted.input, None);
         if let Err(broker::Error::Refused(refusal)) = again.await {
-            refused.push(refusal.code);
+            refused.push(refusal.code.as_str());
         }
     }
     assert!(refused.contains(&"WORK_SETTLED"), "{refused:?}");

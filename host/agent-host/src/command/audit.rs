@@ -11,6 +11,7 @@ use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use domain::delegate;
 use domain::delivery::{ANSWER, DELIVER};
+use domain::error_code::ErrorCode;
 use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
@@ -106,7 +107,7 @@ async fn unknown_edge(client: &Client, name: &str) -> Option<String> {
     let is_unknown = if let Some(trigger) = name.strip_prefix(TRIGGER) {
         let path = format!("/api/triggers/{}", segment(trigger));
         let shown = client.get(&path).await;
-        shown.is_err_and(|failure| code_of(&failure) == Some("TRIGGER_NOT_FOUND"))
+        shown.is_err_and(|failure| code_of(&failure) == Some(ErrorCode::TriggerNotFound))
     } else {
         let connector = name.strip_prefix(CONNECTOR)?;
         let listed = client.get("/api/connectors").await.ok()?;

@@ -18,6 +18,7 @@ use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
 use command::Command;
+use domain::error_code::ErrorCode;
 use editor::{Editor, Printer, TerminalSettings};
 use futures::StreamExt;
 use input::{Input, InputError, Typed};
@@ -508,7 +509,7 @@ impl<'a> Conversation<'a> {
                     if failure
                         .error
                         .downcast_ref::<Refused>()
-                        .is_some_and(|refused| refused.code != "STARTING") =>
+                        .is_some_and(|refused| refused.code != Some(ErrorCode::Starting)) =>
                 {
                     return Err(failure);
                 }

@@ -7,6 +7,7 @@ use crate::client::{Client, code_of, parameters, segment};
 use crate::failure::Failure;
 use crate::fields::{list, text};
 use anyhow::anyhow;
+use domain::error_code::ErrorCode;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -39,19 +40,19 @@ impl Named {
     /// Adds what to do about a refusal, as commands of this program.
     fn advise(&self, failure: Failure) -> Failure {
         let advice = match (code_of(&failure), &self.connector, &self.user) {
-            (Some("CONNECTOR_NOT_FOUND"), ..) => {
+            (Some(ErrorCode::ConnectorNotFound), ..) => {
                 "`connector list` shows those that there are".to_owned()
             }
-            (Some("CONNECTOR_KEY_NOT_FOUND"), Some(connector), Some(user)) => format!(
+            (Some(ErrorCode::ConnectorKeyNotFound), Some(connector), Some(user)) => format!(
                 "`connector bind {user} {connector}:ID` with the id that the service has for them"
             ),
-            (Some("CONNECTOR_KEY_NOT_FOUND"), None, Some(user)) => {
+            (Some(ErrorCode::ConnectorKeyNotFound), None, Some(user)) => {
                 format!("`connector list {user}` shows the user's keys")
             }
-            (Some("PAIRING_NOT_FOUND"), ..) => {
+            (Some(ErrorCode::PairingNotFound), ..) => {
                 "`connector pairings` shows those that there are".to_owned()
             }
-            (Some("DELIVERY_NOT_FOUND" | "INVALID_ID"), Some(connector), None) => {
+            (Some(ErrorCode::DeliveryNotFound | ErrorCode::InvalidId), Some(connector), None) => {
                 format!("`connector deliveries {connector}` shows those that there are")
             }
             _ => return failure,

@@ -7,6 +7,7 @@ use crate::client::{Client, code_of, parameters, segment};
 use crate::config::{Config, Loaded, odd_targets};
 use crate::failure::Failure;
 use crate::fields::{list, number, shown, text};
+use domain::error_code::ErrorCode;
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use serde_json::{Value, json};
 
@@ -44,8 +45,8 @@ pub(super) async fn run(loaded: &Loaded, what: Trigger) -> Result<Answer, Failur
 /// Adds what to do about a refusal, as commands of this program.
 fn advised(failure: Failure) -> Failure {
     let advice = match code_of(&failure) {
-        Some("TRIGGER_NOT_FOUND") => "`trigger list` shows those that there are",
-        Some("TRIGGER_CONFIGURED") => {
+        Some(ErrorCode::TriggerNotFound) => "`trigger list` shows those that there are",
+        Some(ErrorCode::TriggerConfigured) => {
             "take it out of the configuration; until then, `trigger pause` has it stand still"
         }
         _ => return failure,

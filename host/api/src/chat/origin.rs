@@ -4,12 +4,13 @@
 //! their token, and no cookie goes with any request.
 
 use super::visitor::chat_named;
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use crate::state::Api;
 use axum::RequestExt;
 use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use domain::error_code::ErrorCode;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ORIGIN, VARY,
@@ -83,8 +84,7 @@ async fn admitted(api: &Api, request: &mut Request) -> Result<(), Problem> {
     let detail = format!(
         "pages from `{shown}` may not use this chat; the operator lists the origins that may"
     );
-    let problem = Problem::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", detail);
-    Err(problem.at(RequestPart::Header("Origin")))
+    Err(Problem::new(ErrorCode::OriginNotAllowed, detail))
 }
 
 /// Says that the answer depends on the origin, so that no cache gives one page another's.

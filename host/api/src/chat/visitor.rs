@@ -9,10 +9,11 @@ use crate::problem::Problem;
 use crate::state::Api;
 use domain::connector::DirectSpec;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 
@@ -49,11 +50,7 @@ impl Chat {
             "the chat `{}` is closed for now; come back later",
             self.connector
         );
-        Err(Problem::new(
-            StatusCode::CONFLICT,
-            "CONNECTOR_DISABLED",
-            detail,
-        ))
+        Err(Problem::new(ErrorCode::ConnectorDisabled, detail))
     }
 }
 
@@ -77,8 +74,7 @@ impl VisitorToken {
         SystemRandom::new().fill(&mut secret).map_err(|_| {
             tracing::error!("the system gives no random bytes");
             Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "NO_RANDOMNESS",
+                ErrorCode::NoRandomness,
                 "the system gives no random bytes; the host's log says more",
             )
         })?;
@@ -160,7 +156,7 @@ pub(crate) fn chat_named(api: &Api, name: &str) -> Result<Chat, Problem> {
     chat.ok_or_else(|| {
         let shown: String = name.chars().take(64).collect();
         let detail = format!("there is no chat `{shown}`");
-        Problem::new(StatusCode::NOT_FOUND, "CONNECTOR_NOT_FOUND", detail)
+        Problem::new(ErrorCode::ConnectorNotFound, detail)
     })
 }
 

@@ -67,7 +67,7 @@ impl World {
             Ok(_) => "fine".to_owned(),
             Err(problem) => format!(
                 "{} {}",
-                problem.status.as_u16(),
+                problem.code.status(),
                 problem
                     .detail
                     .replace("the bearer token is not accepted: ", "")
@@ -546,7 +546,7 @@ async fn all_who_come_at_once_share_one_request_for_keys() {
         futures::future::join_all(callers)
             .await
             .iter()
-            .all(|caller| caller.as_ref().is_err_and(|it| it.status.as_u16() == 503))
+            .all(|caller| caller.as_ref().is_err_and(|it| it.code.status() == 503))
     );
     assert_eq!(world.server.asked(), 2);
 }
@@ -718,7 +718,7 @@ async fn an_issuer_says_itself_where_its_keys_are_and_nobody_says_it_for_another
             .caller(&token)
             .await
             .map(drop)
-            .map_err(|problem| problem.status.as_u16());
+            .map_err(|problem| problem.code.status());
         assert_eq!(told.err(), expected, "{documents}");
     }
 }

@@ -94,8 +94,8 @@ fn what_is_wrong_with_a_body_is_told_with_its_field() {
         let problem = parse::<Outer>(body.as_bytes()).unwrap_err();
         assert_eq!(
             (
-                problem.status.as_u16(),
-                problem.code,
+                problem.code.status(),
+                problem.code.as_str(),
                 problem.field.as_deref()
             ),
             (status, code, field),
@@ -153,8 +153,8 @@ fn what_is_wrong_with_a_query_is_told_with_its_parameter() {
         let problem = query::<Page>(&format!("/?{text}").parse().unwrap()).unwrap_err();
         assert_eq!(
             (
-                problem.status.as_u16(),
-                problem.code,
+                problem.code.status(),
+                problem.code.as_str(),
                 problem.field.as_deref()
             ),
             (400, "INVALID_QUERY", Some(field)),

@@ -1,7 +1,7 @@
 //! Importing sessions of the system that this one replaces.
 
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::Json;
 use crate::problem::Problem;
 use crate::state::Api;
@@ -9,6 +9,10 @@ use axum::extract::State;
 use domain::import::{OldSessions, Voucher, read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+error_codes! {
+    ImportErrors = [ConversationTaken, Invalid] + Recording;
+}
 
 /// Bytes of an issuer.
 const ISSUER_BYTES_MAX: usize = 2_000;
@@ -61,16 +65,12 @@ pub(super) struct Report {
     security(("token" = ["admin"])),
     request_body = Document,
     responses((status = 200, description = "They are here.", body = Report)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID,
-        &[(409, "CONVERSATION_TAKEN")],
-    ])))),
 )]
 pub(super) async fn import(
     State(api): State<Api>,
     caller: Caller,
     Json(document): Json<Document>,
-) -> Result<axum::Json<Report>, Problem> {
+) -> Result<axum::Json<Report>, Refused<ImportErrors>> {
     let issuer = document.issuer.map(|issuer| vouching(&api, issuer));
     let old = OldSessions {
         format: document.format,

@@ -6,10 +6,7 @@ use super::view::{
     LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary,
 };
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT, AGENT_COMMAND, ANSWERING, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING,
-    SESSION, SESSION_LIMITS, STREAM,
-};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{InPath, Json, OptionalJson, Params, read_path};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
@@ -20,11 +17,18 @@ use axum::extract::{Extension, State};
 use axum::response::Response;
 use broker::{NewSession, Respond, SessionView, Target};
 use domain::definition::SESSION_TIME_LIMIT_S_MAX;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::id::{AgentId, ConversationId, NotAnId, OperationId, SessionId};
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::UserSessionFilter;
+
+error_codes! {
+    CreateErrors = [InvalidSessionType] + Opening;
+    RespondErrors = [MalformedToolCallId] + Answering;
+    TerminateErrors = [Invalid, NoActiveSession, SessionQuarantined] + LiveAgent + Session;
+}
 
 /// Sessions in a list unless others are asked for, and at most.
 const LIST: (usize, usize) = (50, 200);
@@ -75,20 +79,15 @@ pub(super) struct CreateSessionResponse {
     security(("token" = ["write"])),
     request_body = CreateSessionRequest,
     responses((status = 200, description = "It has begun.", body = CreateSessionResponse)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION_LIMITS, INVALID,
-        &[(400, "INVALID_SESSION_TYPE")],
-    ])))),
 )]
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     Json(new): Json<CreateSessionRequest>,
-) -> Result<axum::Json<CreateSessionResponse>, Problem> {
+) -> Result<axum::Json<CreateSessionResponse>, Refused<CreateErrors>> {
     if !TYPES.contains(&new.session_type.as_str()) {
         let detail = format!("Invalid session_type. Must be one of: {}", TYPES.join(", "));
-        return Err(Problem::bad_request("INVALID_SESSION_TYPE", detail)
-            .at(RequestPart::Body("/session_type")));
+        return Err(Problem::new(ErrorCode::InvalidSessionType, detail).into());
     }
     let broker = api.command()?;
     let catalogue = broker.catalogue();
@@ -97,7 +96,7 @@ pub(super) async fn create(
             "no agent of this host leads `{}` sessions",
             new.session_type
         );
-        Problem::bad_request("INVALID_SESSION_TYPE", detail).at(RequestPart::Body("/session_type"))
+        Problem::new(ErrorCode::InvalidSessionType, detail)
     })?;
     let mut config = new.config.unwrap_or_default();
     if let Some(prompt) = new.system_prompt {
@@ -199,13 +198,12 @@ pub(super) async fn list(
     security(("token" = ["read"])),
     params(("sid" = SessionId, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session.", body = LegacySession)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(sid): InPath<String>,
-) -> Result<axum::Json<LegacySession>, Problem> {
+) -> Result<axum::Json<LegacySession>, Refused<codes::Session>> {
     let (agent, session) = found(&api, &sid).await?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
@@ -218,13 +216,12 @@ pub(super) async fn show(
     security(("token" = ["read"])),
     params(("sid" = SessionId, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session's state.", body = LegacyState)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn state(
     State(api): State<Api>,
     caller: Caller,
     InPath(sid): InPath<String>,
-) -> Result<axum::Json<LegacyState>, Problem> {
+) -> Result<axum::Json<LegacyState>, Refused<codes::Session>> {
     let (agent, session) = found(&api, &sid).await?;
     Ok(axum::Json(legacy_state(
         shown(&api, &caller, agent, session).await?,
@@ -250,25 +247,18 @@ pub(super) struct SubmitResponseRequest {
     params(("sid" = SessionId, Path, description = "UUID of the session.")),
     request_body = SubmitResponseRequest,
     responses((status = 200, description = "The session.", body = LegacySession)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, ANSWERING, DRIVER,
-        &[(400, "INVALID_TOOL_CALL_ID")],
-    ])))),
 )]
 pub(super) async fn respond(
     State(api): State<Api>,
     caller: Caller,
     InPath(sid): InPath<String>,
     Json(answer): Json<SubmitResponseRequest>,
-) -> Result<axum::Json<LegacySession>, Problem> {
+) -> Result<axum::Json<LegacySession>, Refused<RespondErrors>> {
     let (agent, session) = found(&api, &sid).await?;
     // First, so that nobody answers in another session than the one they name, or in one that they
     // do not see.
     shown(&api, &caller, agent, session).await?;
-    let invalid = |error: NotAnId| {
-        Problem::bad_request("INVALID_TOOL_CALL_ID", error.to_string())
-            .at(RequestPart::Body("/tool_call_id"))
-    };
+    let invalid = |error: NotAnId| Problem::new(ErrorCode::MalformedToolCallId, error.to_string());
     let call: OperationId = answer.tool_call_id.parse().map_err(invalid)?;
     let command = Respond {
         target: Target::Agent(agent),
@@ -297,25 +287,21 @@ pub(super) struct TerminateSessionRequest {
     params(("sid" = SessionId, Path, description = "UUID of the session.")),
     request_body = Option<TerminateSessionRequest>,
     responses((status = 200, description = "The session.", body = LegacySession)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID, DRIVER,
-        &[(409, "NO_ACTIVE_SESSION")],
-    ])))),
 )]
 pub(super) async fn terminate(
     State(api): State<Api>,
     caller: Caller,
     InPath(sid): InPath<String>,
     OptionalJson(request): OptionalJson<TerminateSessionRequest>,
-) -> Result<axum::Json<LegacySession>, Problem> {
+) -> Result<axum::Json<LegacySession>, Refused<TerminateErrors>> {
     let (agent, session) = found(&api, &sid).await?;
     let before = view(&api, &caller, agent, session).await?;
     if before.active.is_none() {
         return Err(Problem::new(
-            StatusCode::CONFLICT,
-            "NO_ACTIVE_SESSION",
+            ErrorCode::NoActiveSession,
             "Cannot terminate: the session has ended already",
-        ));
+        )
+        .into());
     }
     api.command()?
         .terminate(&caller.user, &Target::Agent(agent), session, request.reason)
@@ -337,7 +323,6 @@ pub(super) async fn terminate(
             content_type = "text/event-stream",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, STREAM, AGENT])))),
 )]
 pub(super) async fn follow(
     State(api): State<Api>,
@@ -345,7 +330,7 @@ pub(super) async fn follow(
     InPath(sid): InPath<String>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<codes::ResumedStreams>> {
     let (agent, session) = found(&api, &sid).await?;
     view(&api, &caller, agent, session).await?;
     let request = StreamRequest {
@@ -355,7 +340,7 @@ pub(super) async fn follow(
         connected,
         headers,
     };
-    stream::begin(&api, request).await
+    Ok(stream::begin(&api, request).await?)
 }
 
 async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
@@ -367,8 +352,7 @@ async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
 
 fn not_found(session: SessionId) -> Problem {
     Problem::new(
-        StatusCode::NOT_FOUND,
-        "SESSION_NOT_FOUND",
+        ErrorCode::SessionNotFound,
         format!("Session {session} not found"),
     )
 }
@@ -385,9 +369,7 @@ async fn view(
         .await;
     found.map_err(|error| match error {
         // Of somebody else's agent nobody learns that it has this session.
-        broker::Error::Refused(refusal)
-            if refusal.kind == domain::refusal::RefusalKind::NotFound =>
-        {
+        broker::Error::Refused(refusal) if refusal.kind() == ErrorKind::NotFound => {
             not_found(session)
         }
         error => error.into(),

@@ -3,10 +3,10 @@
 mod config;
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, given, limit, read_field,
-    read_query,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, given, page_query,
+    read_field, read_query,
 };
 use crate::problem::Problem;
 use crate::respond::Created;
@@ -23,6 +23,17 @@ use domain::user::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::AgentFilter;
+
+error_codes! {
+    CreateErrors = [
+        AgentExists, DefinitionNotFound, IndicesUsedUp, Invalid, PathTaken,
+    ] + AgentCommand;
+    ChangeErrors = [AgentSpawned, Invalid, SettingFixed] + AgentCommand;
+    PreferErrors = [AgentSpawned, Invalid] + AgentCommand;
+    ArchiveErrors = [
+        AgentSpawned, DefinitionNotFound, Invalid, SessionAlreadyActive,
+    ] + AgentCommand;
+}
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
@@ -75,29 +86,20 @@ pub(super) struct NewAgent {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, INVALID,
-        &[
-            (404, "DEFINITION_NOT_FOUND"),
-            (409, "AGENT_EXISTS"),
-            (409, "INDICES_USED_UP"),
-            (409, "PATH_TAKEN"),
-        ],
-    ])))),
 )]
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
     Json(new): Json<NewAgent>,
-) -> Result<Created<wire::AgentView>, Problem> {
+) -> Result<Created<wire::AgentView>, Refused<CreateErrors>> {
     let template = match (new.definition, new.agent_type) {
         (Some(definition), None) => Template::Definition(DefinitionId(definition)),
         (None, Some(agent_type)) => Template::Type(agent_type),
         _ => {
             let detail =
                 "give either `definition` or `agent_type`; GET /api/definitions lists both";
-            return Err(Problem::missing_field("/definition", detail));
+            return Err(Problem::missing_field("/definition", detail).into());
         }
     };
     let id = new.id.as_deref().map(|id| read_field("/id", id));
@@ -118,29 +120,23 @@ pub(super) async fn create(
     Ok(Created { location, view })
 }
 
-/// Query that selects a page of agents.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-    /// Only of this type, such as `tutor`.
-    agent_type: Option<String>,
-    /// Only those to which you are this: `primary`, `shared`, `mentee` or `observer`.
-    #[param(value_type = Option<AgentRole>)]
-    role: Option<String>,
-    /// `active` (without) or `archived`.
-    #[param(inline)]
-    status: Option<Lifecycle>,
-    /// True to include agents that the configuration hides (`uiVisible`).
-    #[serde(default)]
-    all: bool,
-    /// True to include agents that other agents spawned. They are left out by default.
-    spawned: Option<bool>,
+page_query! {
+    /// Query that selects a page of agents.
+    pub(super) struct Page: String, 200 of 200 {
+        /// Only of this type, such as `tutor`.
+        agent_type: Option<String>,
+        /// Only those to which you are this: `primary`, `shared`, `mentee` or `observer`.
+        #[param(value_type = Option<AgentRole>)]
+        role: Option<String>,
+        /// `active` (without) or `archived`.
+        #[param(inline)]
+        status: Option<Lifecycle>,
+        /// True to include agents that the configuration hides (`uiVisible`).
+        #[serde(default)]
+        all: bool,
+        /// True to include agents that other agents spawned. They are left out by default.
+        spawned: Option<bool>,
+    }
 }
 
 /// The lifecycle state of an agent.
@@ -176,7 +172,7 @@ pub(super) async fn list(
     Params(page): Params<Page>,
 ) -> Result<axum::Json<AgentList>, Problem> {
     let mut after = read_query::<AgentId>("after", page.after.as_deref())?;
-    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let limit = page.limit()?;
     let role = page.role.as_deref().map(str::parse::<AgentRole>);
     let filter = AgentFilter {
         agent_type: page.agent_type,
@@ -228,13 +224,12 @@ pub(super) async fn list(
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The agent.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
-) -> Result<axum::Json<wire::AgentView>, Problem> {
+) -> Result<axum::Json<wire::AgentView>, Refused<codes::Agent>> {
     let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
@@ -268,10 +263,6 @@ pub(super) struct AgentChanges {
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = AgentChanges,
     responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
-        &[(403, "SETTING_FIXED")],
-    ])))),
 )]
 pub(super) async fn change(
     State(api): State<Api>,
@@ -279,7 +270,7 @@ pub(super) async fn change(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(mut changes): Json<AgentChanges>,
-) -> Result<axum::Json<wire::AgentView>, Problem> {
+) -> Result<axum::Json<wire::AgentView>, Refused<ChangeErrors>> {
     let name = changes.config.name.take();
     let prompt = changes.config.system_prompt.take();
     let prompts = ["system_prompt_override", "system_prompt"];
@@ -328,13 +319,12 @@ fn preferences(view: &AgentView, caller: &Caller) -> Preferences {
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "Its preferences.", body = Preferences)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn show_preferences(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
-) -> Result<axum::Json<Preferences>, Problem> {
+) -> Result<axum::Json<Preferences>, Refused<codes::Agent>> {
     let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
     Ok(axum::Json(preferences(&view, &caller)))
 }
@@ -360,9 +350,6 @@ pub(super) struct NewPreferences {
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewPreferences,
     responses((status = 200, description = "Its preferences afterwards.", body = Preferences)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
-    ])))),
 )]
 pub(super) async fn prefer(
     State(api): State<Api>,
@@ -370,14 +357,14 @@ pub(super) async fn prefer(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(new): Json<NewPreferences>,
-) -> Result<axum::Json<Preferences>, Problem> {
+) -> Result<axum::Json<Preferences>, Refused<PreferErrors>> {
     let broker = api.command()?;
     let (keys, own) = match (new.preferences, new.mine) {
         (Some(keys), None) => (keys, false),
         (None, Some(keys)) => (keys, true),
         _ => {
             let detail = "give either `preferences`, which apply to all users, or `mine`";
-            return Err(Problem::missing_field("/preferences", detail));
+            return Err(Problem::missing_field("/preferences", detail).into());
         }
     };
     let by = key.by(&caller.user);
@@ -414,10 +401,6 @@ pub(super) struct ArchivedAgent {
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<Archive>,
     responses((status = 200, description = "It is archived.", body = ArchivedAgent)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
-        &[(404, "DEFINITION_NOT_FOUND"), (409, "SESSION_ALREADY_ACTIVE")],
-    ])))),
 )]
 pub(super) async fn archive(
     State(api): State<Api>,
@@ -425,7 +408,7 @@ pub(super) async fn archive(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     OptionalJson(how): OptionalJson<Archive>,
-) -> Result<axum::Json<ArchivedAgent>, Problem> {
+) -> Result<axum::Json<ArchivedAgent>, Refused<ArchiveErrors>> {
     let broker = api.command()?;
     let user = &caller.user;
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());

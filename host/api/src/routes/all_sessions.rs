@@ -1,34 +1,32 @@
 //! Your sessions with all agents, in groups by agent or as one conversation.
 
 use crate::caller::Caller;
-use crate::codes;
+use crate::codes::{Refused, error_codes};
 use crate::cursor::List;
-use crate::input::{InPath, Params, limit, read_path};
+use crate::input::{InPath, Params, page_query, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, AgentSessionsView, SessionRowView};
 use axum::extract::State;
+use domain::error_code::ErrorCode;
 use domain::id::ConversationId;
 use domain::user::UserId;
-use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use store::{PinnedFirst, UserSessionFilter};
+
+error_codes! {
+    ConversationErrors = [ConversationNotFound];
+}
 
 /// Sessions in one answer.
 const SESSIONS_MAX: usize = 200;
 
-/// Query that selects sessions of all agents.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GroupParams {
-    /// Maximum number of sessions in all groups together, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-    /// The `next_after` of the page before: an opaque token, of this list alone.
-    after: Option<String>,
-    /// `true`: only those that take input.
-    open: Option<bool>,
+page_query! {
+    /// Query that selects sessions of all agents.
+    pub(super) struct GroupParams: String, 200 of 200 {
+        /// `true`: only those that take input.
+        open: Option<bool>,
+    }
 }
 
 /// Sessions of all agents.
@@ -57,7 +55,7 @@ pub(super) async fn list(
     caller: Caller,
     Params(params): Params<GroupParams>,
 ) -> Result<axum::Json<SessionGroups>, Problem> {
-    let limit = limit(params.limit, SESSIONS_MAX, SESSIONS_MAX)?;
+    let limit = params.limit()?;
     let open = params.open.unwrap_or_default();
     let after = after(params.after.as_deref())?;
     let listed = api
@@ -92,13 +90,12 @@ pub(super) struct Conversation {
     security(("token" = ["read"])),
     params(("conversation" = String, Path, description = "UUID of the conversation.")),
     responses((status = 200, description = "The conversation.", body = Conversation)),
-    extensions(("x-codes" = json!(codes::join(&[&[(404, "CONVERSATION_NOT_FOUND")]])))),
 )]
 pub(super) async fn conversation(
     State(api): State<Api>,
     caller: Caller,
     InPath(conversation): InPath<String>,
-) -> Result<axum::Json<Conversation>, Problem> {
+) -> Result<axum::Json<Conversation>, Refused<ConversationErrors>> {
     let id: ConversationId = read_path("conversation", &conversation)?;
     let filter = UserSessionFilter {
         conversation: Some(id),
@@ -110,8 +107,7 @@ pub(super) async fn conversation(
         .await?;
     if found.is_empty() {
         let detail = format!("you have no conversation `{id}`");
-        let code = "CONVERSATION_NOT_FOUND";
-        return Err(Problem::new(StatusCode::NOT_FOUND, code, detail));
+        return Err(Problem::new(ErrorCode::ConversationNotFound, detail).into());
     }
     Ok(axum::Json(Conversation {
         id,

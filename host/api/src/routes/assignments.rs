@@ -2,7 +2,7 @@
 //! over.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json, TargetAgent, read_field, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -13,6 +13,17 @@ use domain::role::AgentRole;
 use domain::user::UserId;
 use http::StatusCode;
 use serde::Deserialize;
+
+error_codes! {
+    AssignErrors = [
+        AgentSpawned, InvalidAssignmentRole, TooManyUsers, UserAlreadyAssigned,
+    ] + AgentCommand;
+    ChangeRoleErrors = [
+        AgentSpawned, InvalidAssignmentRole, LastPrimary, UserNotAssigned,
+    ] + AgentCommand;
+    UnassignErrors = [AgentSpawned, LastPrimary, UserNotAssigned] + AgentCommand;
+    HandOffErrors = [AgentSpawned, Invalid, InvalidAssignmentRole, TooManyUsers] + AgentCommand;
+}
 
 /// A user to assign, and the role.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -34,14 +45,6 @@ pub(super) struct NewAssignment {
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewAssignment,
     responses((status = 201, description = "The agent afterwards.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
-        &[
-            (409, "TOO_MANY_USERS"),
-            (409, "USER_ALREADY_ASSIGNED"),
-            (422, "INVALID_ASSIGNMENT_ROLE"),
-        ],
-    ])))),
 )]
 pub(super) async fn assign(
     State(api): State<Api>,
@@ -49,7 +52,7 @@ pub(super) async fn assign(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(new): Json<NewAssignment>,
-) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
+) -> Result<(StatusCode, axum::Json<wire::AgentView>), Refused<AssignErrors>> {
     let user = read_field("/user_id", &new.user_id)?;
     let role = new.role.parse::<AgentRole>()?;
     let broker = api.command()?;
@@ -82,10 +85,6 @@ pub(super) struct NewRole {
     ),
     request_body = NewRole,
     responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
-        &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY"), (422, "INVALID_ASSIGNMENT_ROLE")],
-    ])))),
 )]
 pub(super) async fn change_role(
     State(api): State<Api>,
@@ -93,7 +92,7 @@ pub(super) async fn change_role(
     InPath((id, named)): InPath<(String, String)>,
     key: Idempotency,
     Json(new): Json<NewRole>,
-) -> Result<axum::Json<wire::AgentView>, Problem> {
+) -> Result<axum::Json<wire::AgentView>, Refused<ChangeRoleErrors>> {
     let (target, named) = read_assignment(&id, &named)?;
     let role = new.role.parse::<AgentRole>()?;
     let broker = api.command()?;
@@ -116,17 +115,13 @@ pub(super) async fn change_role(
         IdempotencyKey,
     ),
     responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT,
-        &[(404, "USER_NOT_ASSIGNED"), (409, "LAST_PRIMARY")],
-    ])))),
 )]
 pub(super) async fn unassign(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, named)): InPath<(String, String)>,
     key: Idempotency,
-) -> Result<axum::Json<wire::AgentView>, Problem> {
+) -> Result<axum::Json<wire::AgentView>, Refused<UnassignErrors>> {
     let (target, named) = read_assignment(&id, &named)?;
     let broker = api.command()?;
     let view = broker
@@ -158,10 +153,6 @@ pub(super) struct Handoff {
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Handoff,
     responses((status = 200, description = "The agent afterwards.", body = wire::AgentView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, TOPMOST_AGENT, INVALID,
-        &[(409, "TOO_MANY_USERS"), (422, "INVALID_ASSIGNMENT_ROLE")],
-    ])))),
 )]
 pub(super) async fn hand_off(
     State(api): State<Api>,
@@ -169,7 +160,7 @@ pub(super) async fn hand_off(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     Json(handoff): Json<Handoff>,
-) -> Result<axum::Json<wire::AgentView>, Problem> {
+) -> Result<axum::Json<wire::AgentView>, Refused<HandOffErrors>> {
     let to = read_field("/user_id", &handoff.user_id)?;
     let keep = handoff.keep.as_deref().map(str::parse::<AgentRole>);
     let keep = keep.transpose().map_err(|refusal| refusal.at("/keep"))?;

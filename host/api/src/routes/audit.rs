@@ -1,6 +1,6 @@
 //! The ledger, a page at a time.
 
-use crate::input::{Params, Position, limit, read_query};
+use crate::input::{Params, Position, page_query, read_query};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, AuditLine, AuditSubject};
@@ -8,45 +8,35 @@ use axum::extract::State;
 use domain::egress::OUTCOMES;
 use domain::id::{AgentId, RunId, SessionId};
 use domain::user::UserId;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use store::EventFilter;
-
-/// Events whose lines make a page unless asked for others, and at most.
-const PAGE: (usize, usize) = (100, 1_000);
 
 /// The verdicts of the boundary.
 const VERDICTS: [&str; 3] = ["granted", "refused", "limited"];
 
-/// Query that selects a page of the ledger. Every filter narrows it down.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// Only what comes after this position; 0 without.
-    #[param(inline)]
-    after: Option<Position>,
-    /// Maximum number of events whose lines are shown, from 1 to 1,000; 100 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<usize>,
-    /// Only of this agent, a UUID, or of all agents of this definition; of a trigger or a connector
-    /// as `trigger:<name>` and `connector:<name>`.
-    agent: Option<String>,
-    /// Only of this session.
-    #[param(value_type = Option<SessionId>)]
-    session: Option<String>,
-    /// Only of this run.
-    #[param(value_type = Option<RunId>)]
-    run: Option<String>,
-    /// Only of turns that act for this user, and of readings by them.
-    user: Option<String>,
-    /// Only of this component, by the operator's name.
-    component: Option<String>,
-    /// Only of this tool.
-    tool: Option<String>,
-    /// Only about this capability.
-    capability: Option<String>,
-    /// Only with this verdict: `granted`, `refused`, `limited`, or the outcome of a request.
-    verdict: Option<String>,
+page_query! {
+    /// Query that selects a page of the ledger. Every filter narrows it down.
+    pub(super) struct Page: Position, 100 of 1_000 {
+        /// Only of this agent, a UUID, or of all agents of this definition; of a trigger or a
+        /// connector as `trigger:<name>` and `connector:<name>`.
+        agent: Option<String>,
+        /// Only of this session.
+        #[param(value_type = Option<SessionId>)]
+        session: Option<String>,
+        /// Only of this run.
+        #[param(value_type = Option<RunId>)]
+        run: Option<String>,
+        /// Only of turns that act for this user, and of readings by them.
+        user: Option<String>,
+        /// Only of this component, by the operator's name.
+        component: Option<String>,
+        /// Only of this tool.
+        tool: Option<String>,
+        /// Only about this capability.
+        capability: Option<String>,
+        /// Only with this verdict: `granted`, `refused`, `limited`, or the outcome of a request.
+        verdict: Option<String>,
+    }
 }
 
 /// One page of the ledger.
@@ -76,7 +66,7 @@ pub(super) async fn list(
     Params(page): Params<Page>,
 ) -> Result<axum::Json<AuditList>, Problem> {
     let store = api.broker()?.store();
-    let limit = limit(page.limit, PAGE.0, PAGE.1)?;
+    let limit = page.limit()?;
     page.check()?;
     let filter = EventFilter {
         agent: page.agent.as_deref().and_then(|agent| agent.parse().ok()),

@@ -4,9 +4,10 @@
 use crate::chat::{
     USER_PREFIX, Visitor, VisitorToken, chat_named, cross_origin, preflight, visiting,
 };
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{InPath, Params, read_json};
 use crate::problem::Problem;
+use crate::routing::routes;
 use crate::server::Connected;
 use crate::state::Api;
 use crate::stream::visitor::{VisitorRequest, follow_chat};
@@ -26,23 +27,20 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
+
+error_codes! {
+    CreateErrors = [
+        ConnectorDisabled, NoRandomness, TooManyVisitors, VisitorLimit,
+    ] + Recording + Chat;
+    SayErrors = [ConnectorDisabled, Unauthorized, VisitorLimit] + Recording + Chat;
+    FollowErrors = [InvalidLastEventId, TooManyStreams, Unauthorized] + Chat;
+}
 
 /// Bytes of the body of a visitor's request: a text as long as it may be, with room for escapes.
 const BODY_BYTES_MAX: usize = 2 * INCOMING_TEXT_BYTES_MAX;
 /// Characters of a page's own id of a message.
 const ID_CHARS_MAX: usize = 128;
-
-/// The codes of a chat that is not there, or whose page may not use it.
-const CHAT: &[codes::Code] = &[
-    (403, "ORIGIN_NOT_ALLOWED"),
-    (404, "CONNECTOR_NOT_FOUND"),
-    (503, "STARTING"),
-    (503, "STORE_UNAVAILABLE"),
-];
-/// The codes of a visitor whom nobody knows, or who says too much.
-const VISITOR: &[codes::Code] = &[(401, "UNAUTHORIZED"), (429, "VISITOR_LIMIT")];
 
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -97,15 +95,6 @@ struct NewVisitor {
             headers(("Cache-Control" = String, description = "`no-store`.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CHAT,
-        &[
-            (409, "CONNECTOR_DISABLED"),
-            (409, "TOO_MANY_VISITORS"),
-            (429, "VISITOR_LIMIT"),
-            (500, "NO_RANDOMNESS"),
-        ],
-    ])))),
 )]
 async fn create(
     State(api): State<Api>,
@@ -117,7 +106,7 @@ async fn create(
         [(HeaderName, &'static str); 1],
         axum::Json<NewVisitor>,
     ),
-    Problem,
+    Refused<CreateErrors>,
 > {
     let chat = chat_named(&api, &connector)?;
     chat.takes()?;
@@ -198,16 +187,13 @@ struct VisitorSaid {
     params(("connector" = String, Path, description = "The connector.")),
     request_body = VisitorMessage,
     responses((status = 202, description = "It is accepted.", body = VisitorSaid)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CHAT, VISITOR, &[(409, "CONNECTOR_DISABLED")],
-    ])))),
 )]
 async fn say(
     State(api): State<Api>,
     InPath(connector): InPath<String>,
     Extension(connected): Extension<Connected>,
     request: Request,
-) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+) -> Result<(StatusCode, axum::Json<VisitorSaid>), Refused<SayErrors>> {
     let (parts, body) = request.into_parts();
     let (chat, visitor) = visiting(&api, &connector, &parts.headers).await?;
     chat.takes()?;
@@ -219,12 +205,12 @@ async fn say(
             "a text of 1 to {INCOMING_TEXT_BYTES_MAX} bytes is needed, this has {}",
             text.trim().len()
         );
-        return Err(Problem::invalid_field("/text", detail));
+        return Err(Problem::invalid_field("/text", detail).into());
     }
     let id = message_id(&visitor, message.id)?;
     let from = connected.peer.ip();
     let said = Said::Text { text };
-    taken(&api, &visitor, Word { id, from, said }).await
+    Ok(taken(&api, &visitor, Word { id, from, said }).await?)
 }
 
 /// Takes the answer of a visitor to a question that has choices.
@@ -237,16 +223,13 @@ async fn say(
     params(("connector" = String, Path, description = "The connector.")),
     request_body = VisitorAnswer,
     responses((status = 202, description = "It is accepted.", body = VisitorSaid)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CHAT, VISITOR, &[(409, "CONNECTOR_DISABLED")],
-    ])))),
 )]
 async fn answer(
     State(api): State<Api>,
     InPath(connector): InPath<String>,
     Extension(connected): Extension<Connected>,
     request: Request,
-) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+) -> Result<(StatusCode, axum::Json<VisitorSaid>), Refused<SayErrors>> {
     let (parts, body) = request.into_parts();
     let (chat, visitor) = visiting(&api, &connector, &parts.headers).await?;
     chat.takes()?;
@@ -257,12 +240,12 @@ async fn answer(
         let detail = format!(
             "the value of a choice has 1 to {BUTTON_BYTES_MAX} bytes, and no control character"
         );
-        return Err(Problem::invalid_field("/value", detail));
+        return Err(Problem::invalid_field("/value", detail).into());
     }
     let id = message_id(&visitor, id)?;
     let from = connected.peer.ip();
     let said = Said::Button { value };
-    taken(&api, &visitor, Word { id, from, said }).await
+    Ok(taken(&api, &visitor, Word { id, from, said }).await?)
 }
 
 /// Query that selects a part of a chat.
@@ -306,14 +289,6 @@ struct ChatParams {
             content_type = "text/event-stream",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        CHAT,
-        &[
-            (400, "INVALID_LAST_EVENT_ID"),
-            (401, "UNAUTHORIZED"),
-            (429, "TOO_MANY_STREAMS"),
-        ],
-    ])))),
 )]
 async fn follow(
     State(api): State<Api>,
@@ -321,7 +296,7 @@ async fn follow(
     Params(params): Params<ChatParams>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<FollowErrors>> {
     let (chat, visitor) = visiting(&api, &connector, &headers).await?;
     let request = VisitorRequest {
         chat,
@@ -330,7 +305,7 @@ async fn follow(
         connected,
         headers,
     };
-    follow_chat(&api, request).await
+    Ok(follow_chat(&api, request).await?)
 }
 
 /// Returns the id under which something that a visitor says is taken once. It follows from the

@@ -1,14 +1,20 @@
 //! Compacting a thread before it has to be.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT_COMMAND, DRIVER, RECORDING, SESSION};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, SessionInPath, TargetSession};
-use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
 use domain::id::{RunId, SessionId};
 use http::StatusCode;
 use serde::Serialize;
+
+error_codes! {
+    CompactErrors = [
+        DefinitionGone, NothingToCompact, RunOpen, SessionClosed, SessionQuarantined,
+        SessionStructured,
+    ] + AgentCommand + Session;
+}
 
 /// A thread is being compacted.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -31,23 +37,13 @@ pub(super) struct Compacting {
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 202, description = "It has begun.", body = Compacting)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION, DRIVER,
-        &[
-            (409, "DEFINITION_GONE"),
-            (409, "NOTHING_TO_COMPACT"),
-            (409, "RUN_OPEN"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_STRUCTURED"),
-        ],
-    ])))),
 )]
 pub(super) async fn compact(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-) -> Result<(StatusCode, axum::Json<Compacting>), Problem> {
+) -> Result<(StatusCode, axum::Json<Compacting>), Refused<CompactErrors>> {
     let run = api
         .command()?
         .compact(key.by(&caller.user), &target, session)

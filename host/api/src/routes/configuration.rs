@@ -1,7 +1,7 @@
 //! The configuration of the host: comparing its file with what is in force, and reading it again.
 
 use crate::caller::Caller;
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::problem::Problem;
 use crate::reloads::{PendingConfig, PendingFinding, ReloadReport, ReloadRequest};
 use crate::state::Api;
@@ -12,6 +12,10 @@ use serde::Serialize;
 use serde_json::Value;
 use store::Kept;
 use tokio::sync::oneshot;
+
+error_codes! {
+    ReloadErrors = [ConfigRefused] + Recording;
+}
 
 /// The configuration that is in force, and its differences from the one before.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -100,12 +104,11 @@ impl From<ReloadReport> for ReloadView {
     operation_id = "reloadConfig",
     security(("token" = ["admin"])),
     responses((status = 200, description = "It is in force.", body = ReloadView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(422, "CONFIG_REFUSED")]])))),
 )]
 pub(super) async fn reload(
     State(api): State<Api>,
     caller: Caller,
-) -> Result<axum::Json<ReloadView>, Problem> {
+) -> Result<axum::Json<ReloadView>, Refused<ReloadErrors>> {
     api.command()?;
     let (reply, answer) = oneshot::channel();
     api.ask_to_reload(ReloadRequest::Apply {

@@ -7,18 +7,23 @@ mod pairings;
 mod state;
 
 use crate::caller::Caller;
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, InPath, read_path};
 use crate::problem::{Problem, RequestPart};
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire::{self, ConnectorView};
 use axum::extract::State;
+use domain::error_code::ErrorCode;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
-use http::StatusCode;
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    BindErrors = [ConnectorKeyBound, ConnectorNotFound, TooManyConnectorKeys] + Recording;
+    UnbindErrors = [ConnectorKeyNotFound] + Recording;
+}
 
 /// The routes about connectors that need a credential, but for those of connector keys.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -35,9 +40,6 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 pub(super) fn open_routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(incoming_calls::shake_hands, incoming_calls::call))
 }
-
-/// The codes of a connector that is not there.
-const CONNECTOR: &[codes::Code] = &[(404, "CONNECTOR_NOT_FOUND")];
 
 /// Reads the name of a connector in a path.
 fn named(name: &str) -> Result<ConnectorName, Problem> {
@@ -65,17 +67,13 @@ pub(super) struct ConnectorList {
         IdempotencyKey,
     ),
     responses((status = 200, description = "It is bound to the user.", body = ConnectorView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CONNECTOR,
-        &[(409, "CONNECTOR_KEY_BOUND"), (409, "TOO_MANY_CONNECTOR_KEYS")],
-    ])))),
 )]
 pub(super) async fn bind(
     State(api): State<Api>,
     caller: Caller,
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
-) -> Result<axum::Json<ConnectorView>, Problem> {
+) -> Result<axum::Json<ConnectorView>, Refused<BindErrors>> {
     let user: UserId = read_path("user", &user)?;
     let key: ConnectorKey = read_path("key", &key)?;
     let broker = api.command()?;
@@ -110,7 +108,7 @@ async fn check_configured(
             known.join("`, `")
         ),
     };
-    let problem = Problem::new(StatusCode::NOT_FOUND, "CONNECTOR_NOT_FOUND", detail);
+    let problem = Problem::new(ErrorCode::ConnectorNotFound, detail);
     Err(problem.at(named))
 }
 
@@ -135,14 +133,13 @@ pub(super) struct Unbound {
         IdempotencyKey,
     ),
     responses((status = 200, description = "It is bound to nobody.", body = Unbound)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(404, "CONNECTOR_KEY_NOT_FOUND")]])))),
 )]
 pub(super) async fn unbind(
     State(api): State<Api>,
     caller: Caller,
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
-) -> Result<axum::Json<Unbound>, Problem> {
+) -> Result<axum::Json<Unbound>, Refused<UnbindErrors>> {
     let user: UserId = read_path("user", &user)?;
     let key: ConnectorKey = read_path("key", &key)?;
     api.command()?

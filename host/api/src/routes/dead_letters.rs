@@ -1,9 +1,10 @@
 //! Inputs that could not be dealt with.
 
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING, SESSION};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Params, Position, Reason, limit, read_path, read_query,
+    Idempotency, IdempotencyKey, InPath, Params, Position, Reason, next_after, page_query,
+    read_path, read_query,
 };
 use crate::problem::{Problem, RequestPart};
 use crate::reading::note_agents;
@@ -14,20 +15,17 @@ use domain::id::{InputId, RunId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-/// Dead letters in one list.
-const LIST_MAX: usize = 200;
+error_codes! {
+    ShowErrors = [DeadLetterNotFound];
+    RequeueErrors = [
+        DeadLetterNotFound, MayRepeatWork, SessionClosed, WorkSettled,
+    ] + Recording + Session;
+    DiscardErrors = [DeadLetterNotFound, Invalid] + Recording;
+}
 
-/// Query that selects a page of dead letters.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
-    /// The `next_after` of the page before.
-    #[param(inline)]
-    after: Option<Position>,
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of dead letters.
+    pub(super) struct ListParams: Position, 200 of 200 {}
 }
 
 /// Dead letters.
@@ -54,20 +52,19 @@ pub(super) async fn list(
     caller: Caller,
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<DeadLetterList>, Problem> {
-    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
+    let limit = params.limit()?;
     let broker = api.broker()?;
     // One more tells whether there is another page.
     let mut dead = match params.after {
         Some(Position(after)) => broker.dead_letters_before(after, limit + 1).await?,
         None => broker.dead_letters(limit + 1).await?,
     };
-    let has_more = dead.len() > limit;
-    dead.truncate(limit);
+    let next_after = next_after(&mut dead, limit, |last| last.position);
     let agents = dead.iter().filter_map(|dead| dead.agent).collect();
     note_agents(&api, &caller, "GET /api/dead-letters", agents).await?;
     Ok(axum::Json(DeadLetterList {
         dead_letters: dead.iter().map(wire::dead_letter).collect(),
-        next_after: dead.last().filter(|_| has_more).map(|last| last.position),
+        next_after,
     }))
 }
 
@@ -81,13 +78,12 @@ pub(super) async fn list(
     security(("token" = ["admin"])),
     params(("id" = InputId, Path, description = "The `input_id`.")),
     responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail)),
-    extensions(("x-codes" = json!(codes::join(&[&[(404, "DEAD_LETTER_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
-) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
+) -> Result<axum::Json<wire::DeadLetterDetail>, Refused<ShowErrors>> {
     let input: InputId = read_path("id", &id)?;
     let dead = api.broker()?.dead_letter(input).await?;
     let agents = dead.agent.into_iter().collect();
@@ -127,15 +123,6 @@ pub(super) struct Requeued {
         IdempotencyKey,
     ),
     responses((status = 202, description = "It waits again.", body = Requeued)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, SESSION,
-        &[
-            (404, "DEAD_LETTER_NOT_FOUND"),
-            (409, "MAY_REPEAT_WORK"),
-            (409, "SESSION_CLOSED"),
-            (409, "WORK_SETTLED"),
-        ],
-    ])))),
 )]
 pub(super) async fn requeue(
     State(api): State<Api>,
@@ -143,7 +130,7 @@ pub(super) async fn requeue(
     InPath(id): InPath<String>,
     key: Idempotency,
     Params(params): Params<RequeueParams>,
-) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
+) -> Result<(StatusCode, axum::Json<Requeued>), Refused<RequeueErrors>> {
     let input: InputId = read_path("id", &id)?;
     let repeat: Option<RunId> = read_query("repeat", params.repeat.as_deref())?;
     let by = key.by(&caller.user);
@@ -175,9 +162,6 @@ pub(super) struct DroppedLetter {
         IdempotencyKey,
     ),
     responses((status = 200, description = "It is no dead letter any more.", body = DroppedLetter)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID, &[(404, "DEAD_LETTER_NOT_FOUND")],
-    ])))),
 )]
 pub(super) async fn discard(
     State(api): State<Api>,
@@ -185,7 +169,7 @@ pub(super) async fn discard(
     InPath(id): InPath<String>,
     key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
-) -> Result<axum::Json<DroppedLetter>, Problem> {
+) -> Result<axum::Json<DroppedLetter>, Refused<DiscardErrors>> {
     let input: InputId = read_path("id", &id)?;
     api.command()?
         .drop_dead_letter(key.by(&caller.user), input, reason)

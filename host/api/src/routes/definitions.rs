@@ -2,10 +2,11 @@
 
 use super::all_sessions;
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING};
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, Params, limit};
+use crate::codes::{Refused, error_codes};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, Params, page_query};
 use crate::problem::Problem;
 use crate::respond::Created;
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire::{self, DefinitionEntryView, LeftOutDefinitionView};
 use axum::extract::State;
@@ -15,7 +16,14 @@ use domain::user::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    ShowErrors = [DefinitionNotFound];
+    CreateErrors = [
+        DefinitionNotFound, Invalid, PathForbidden, TemplateForbidden, TooManyDefinitions,
+    ] + Recording;
+    DeleteErrors = [DefinitionConfigured, DefinitionNotFound] + Recording;
+}
 
 /// The routes about definitions, and about sessions with the agents of all.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -26,19 +34,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(all_sessions::conversation))
 }
 
-/// Definitions in one answer.
-const PAGE_MAX: usize = 500;
-
-/// Query that selects a page of definitions.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DefinitionParams {
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of results, from 1 to 500; 500 by default.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of definitions.
+    pub(super) struct DefinitionParams: String, 500 of 500 {}
 }
 
 /// One page of definitions.
@@ -70,7 +68,7 @@ pub(super) async fn list(
     caller: Caller,
     Params(params): Params<DefinitionParams>,
 ) -> Result<axum::Json<DefinitionList>, Problem> {
-    let limit = limit(params.limit, PAGE_MAX, PAGE_MAX)?;
+    let limit = params.limit()?;
     let is_on_page = |id: &DefinitionId| params.after.as_ref().is_none_or(|after| id.0 > *after);
     let broker = api.broker()?;
     let counts = broker.store().definition_counts(&caller.user).await?;
@@ -113,13 +111,12 @@ pub(super) async fn list(
     security(("token" = ["read"])),
     params(("definition" = String, Path, description = "Its `agentId`.")),
     responses((status = 200, description = "The definition.", body = DefinitionEntryView)),
-    extensions(("x-codes" = json!(codes::join(&[&[(404, "DEFINITION_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
-) -> Result<axum::Json<DefinitionEntryView>, Problem> {
+) -> Result<axum::Json<DefinitionEntryView>, Refused<ShowErrors>> {
     let broker = api.broker()?;
     let id = DefinitionId(id);
     let is_operator = caller.scopes.contains(&Scope::Admin);
@@ -183,22 +180,13 @@ pub(super) struct NewDefinition {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID,
-        &[
-            (403, "PATH_FORBIDDEN"),
-            (403, "TEMPLATE_FORBIDDEN"),
-            (404, "DEFINITION_NOT_FOUND"),
-            (409, "TOO_MANY_DEFINITIONS"),
-        ],
-    ])))),
 )]
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
     Json(new): Json<NewDefinition>,
-) -> Result<Created<DefinitionEntryView>, Problem> {
+) -> Result<Created<DefinitionEntryView>, Refused<CreateErrors>> {
     let command = MakeDefinition {
         template: DefinitionId(new.template),
         own: OwnDefinition {
@@ -241,17 +229,13 @@ pub(super) struct RemovedDefinition {
         IdempotencyKey,
     ),
     responses((status = 200, description = "It is gone.", body = RemovedDefinition)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING,
-        &[(404, "DEFINITION_NOT_FOUND"), (409, "DEFINITION_CONFIGURED")],
-    ])))),
 )]
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
     key: Idempotency,
-) -> Result<axum::Json<RemovedDefinition>, Problem> {
+) -> Result<axum::Json<RemovedDefinition>, Refused<DeleteErrors>> {
     let is_operator = caller.scopes.contains(&Scope::Admin);
     let definition = DefinitionId(id);
     api.command()?

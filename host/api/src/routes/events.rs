@@ -1,20 +1,17 @@
 //! Stored events, a page at a time.
 
 use crate::caller::Caller;
-use crate::input::{Params, Position, limit, read_query};
+use crate::input::{Params, Position, page_query, read_query};
 use crate::problem::Problem;
 use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use domain::id::{AgentId, RunId, SessionId};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use store::EventFilter;
-
-/// Events on one page unless asked for others, and at most.
-const PAGE: (usize, usize) = (100, 1_000);
 
 /// Bytes of events after which a page is full.
 const PAGE_BYTES: usize = 4 << 20;
@@ -24,26 +21,19 @@ const CHUNK: usize = 32;
 /// The name of this request in the ledger.
 const REQUEST: &str = "GET /api/events";
 
-/// Query that selects a page of events.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// Only events after this position; 0 without.
-    #[param(inline)]
-    after: Option<Position>,
-    /// Maximum number of results, from 1 to 1,000; 100 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<usize>,
-    /// Only about this agent, a UUID.
-    #[param(value_type = Option<AgentId>)]
-    agent: Option<String>,
-    /// Only about this session.
-    #[param(value_type = Option<SessionId>)]
-    session: Option<String>,
-    /// Only about this run.
-    #[param(value_type = Option<RunId>)]
-    run: Option<String>,
+page_query! {
+    /// Query that selects a page of events.
+    pub(super) struct Page: Position, 100 of 1_000 {
+        /// Only about this agent, a UUID.
+        #[param(value_type = Option<AgentId>)]
+        agent: Option<String>,
+        /// Only about this session.
+        #[param(value_type = Option<SessionId>)]
+        session: Option<String>,
+        /// Only about this run.
+        #[param(value_type = Option<RunId>)]
+        run: Option<String>,
+    }
 }
 
 /// One page of events.
@@ -74,7 +64,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<EventList>, Problem> {
     let store = api.broker()?.store();
     let after = page.after.map_or(0, |Position(after)| after);
-    let limit = limit(page.limit, PAGE.0, PAGE.1)?;
+    let limit = page.limit()?;
     let filter = EventFilter {
         agent: read_query("agent", page.agent.as_deref())?,
         session: read_query("session", page.session.as_deref())?,

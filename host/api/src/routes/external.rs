@@ -2,9 +2,7 @@
 
 use super::files::FileContent;
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
-};
+use crate::codes::{Refused, error_codes};
 use crate::input::{InPath, Json, Params, RawBody, read_field, read_path, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
@@ -12,10 +10,19 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use broker::{AttachExternal, ExternalPost};
 use domain::definition::DefinitionId;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::external::{ExternalName, SIGNATURE_HEADER, TIME_HEADER};
 use domain::id::{AgentId, SessionId};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
+
+error_codes! {
+    AttachErrors = [AgentNotExternal, SessionClosed, SessionTaken] + Opening + Session;
+    AnswerErrors = [
+        AnswerTooLarge, Invalid, NothingToAnswer, SessionQuarantined, SignatureInvalid,
+        SignatureStale,
+    ] + Recording + Open + Bytes;
+}
 
 /// The session of an external agent that a program is attached to.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -56,16 +63,12 @@ pub(super) struct ExternalSession {
         (status = 200, description = "It was there.", body = ExternalSession),
         (status = 201, description = "It was opened.", body = ExternalSession),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION, SESSION_LIMITS, INVALID,
-        &[(409, "AGENT_NOT_EXTERNAL"), (409, "SESSION_CLOSED"), (409, "SESSION_TAKEN")],
-    ])))),
 )]
 pub(super) async fn attach(
     State(api): State<Api>,
     caller: Caller,
     Json(new): Json<NewExternalSession>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<AttachErrors>> {
     let name: ExternalName = read_field("/session", &new.session)?;
     let share = api.session_share(&caller, None).await?;
     let command = AttachExternal {
@@ -136,21 +139,6 @@ pub(super) struct ExternalAnswer {
         description = "The text of the answer in UTF-8, of any media type.",
     ),
     responses((status = 200, description = "It was taken.", body = ExternalAnswer)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING,
-        INVALID,
-        &[
-            (400, "BODY_BROKEN"),
-            (403, "SIGNATURE_INVALID"),
-            (403, "SIGNATURE_STALE"),
-            (408, "BODY_TIMEOUT"),
-            (409, "NOTHING_TO_ANSWER"),
-            (409, "SESSION_QUARANTINED"),
-            (413, "ANSWER_TOO_LARGE"),
-            (503, "STARTING"),
-            (503, "STORE_UNAVAILABLE"),
-        ],
-    ])))),
 )]
 pub(super) async fn answer(
     State(api): State<Api>,
@@ -158,7 +146,7 @@ pub(super) async fn answer(
     Params(answered): Params<Answered>,
     headers: HeaderMap,
     body: Result<RawBody, Problem>,
-) -> Result<axum::Json<ExternalAnswer>, Problem> {
+) -> Result<axum::Json<ExternalAnswer>, Refused<AnswerErrors>> {
     let name = read_path("name", &name)?;
     let message = read_query("message", answered.message.as_deref())?;
     let time_s = header(&headers, TIME_HEADER, "X-Agent-Host-Time")?;
@@ -168,8 +156,8 @@ pub(super) async fn answer(
     let signature = header(&headers, SIGNATURE_HEADER, "X-Agent-Host-Signature")?;
     let body = match body {
         Ok(RawBody(bytes)) => Some(bytes.to_vec()),
-        Err(problem) if problem.status == StatusCode::PAYLOAD_TOO_LARGE => None,
-        Err(problem) => return Err(problem),
+        Err(problem) if problem.code.kind() == ErrorKind::TooLarge => None,
+        Err(problem) => return Err(problem.into()),
     };
     let post = ExternalPost {
         name,
@@ -190,5 +178,5 @@ fn header<'a>(headers: &'a HeaderMap, name: &str, shown: &str) -> Result<&'a str
 
 fn unsigned(header: &str, why: &str) -> Problem {
     let detail = format!("`{header}`: {why}; requests of external agents are signed");
-    Problem::new(StatusCode::FORBIDDEN, "SIGNATURE_INVALID", detail).at(RequestPart::Header(header))
+    Problem::new(ErrorCode::SignatureInvalid, detail).at(RequestPart::Header(header))
 }

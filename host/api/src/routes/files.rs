@@ -3,11 +3,11 @@
 mod download;
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, FILE_UPLOAD, LIVE_AGENT, RECORDING, SESSION};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
     InPath, Params, SessionInPath, TargetSession, existing, read_at_most, read_path,
 };
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ContentDigest};
 use axum::body::Body;
@@ -15,10 +15,18 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use broker::UploadFile;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::file::{FILE_BYTES_MAX, UNKNOWN_MEDIA_TYPE, check_media_type};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
+
+error_codes! {
+    UploadErrors = [
+        InvalidFileName, InvalidMediaType, SessionClosed, SessionFilesFull,
+    ] + LiveAgent + File + Session;
+    ShowErrors = [FileNotFound] + SessionOfAgent;
+}
 
 /// Query that names the file.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -56,10 +64,6 @@ pub(super) struct FileContent(Vec<u8>);
         (status = 201, description = "It is kept.", body = wire::FileView),
         (status = 200, description = "It was there.", body = wire::FileView),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, FILE_UPLOAD,
-        &[(409, "SESSION_CLOSED"), (429, "TOO_MANY_UPLOADS")],
-    ])))),
 )]
 pub(super) async fn upload(
     State(api): State<Api>,
@@ -67,7 +71,7 @@ pub(super) async fn upload(
     TargetSession(target, session): TargetSession,
     Params(params): Params<UploadParams>,
     request: Request,
-) -> Result<(StatusCode, axum::Json<wire::FileView>), Problem> {
+) -> Result<(StatusCode, axum::Json<wire::FileView>), Refused<UploadErrors>> {
     let (parts, body) = request.into_parts();
     let media_type = media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
@@ -102,8 +106,7 @@ pub(super) async fn read_file(
 ) -> Result<Vec<u8>, Problem> {
     let too_large = || {
         let detail = format!("{what} has at most {bytes_max} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
-            .at(RequestPart::WholeBody)
+        Problem::new(ErrorCode::FileTooLarge, detail)
     };
     let content = read_at_most(bytes_max, headers, body, too_large).await?;
     Ok(content.into())
@@ -115,14 +118,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
         return Ok(UNKNOWN_MEDIA_TYPE.to_owned());
     };
     let text = value.to_str().unwrap_or_default();
-    let unsupported = |detail| {
-        Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UNSUPPORTED_MEDIA_TYPE",
-            detail,
-        )
-        .at(RequestPart::Header("Content-Type"))
-    };
+    let unsupported = |detail| Problem::new(ErrorCode::UnsupportedMediaType, detail);
     check_media_type(text).map_err(unsupported)?;
     Ok(text.to_owned())
 }
@@ -141,13 +137,12 @@ pub(super) struct FileList {
     security(("token" = ["read"])),
     params(SessionInPath),
     responses((status = 200, description = "The files.", body = FileList)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
-) -> Result<axum::Json<FileList>, Problem> {
+) -> Result<axum::Json<FileList>, Refused<codes::SessionOfAgent>> {
     let files = caller
         .reading(&api)?
         .files(&caller.user, &target, session)
@@ -210,7 +205,6 @@ pub(super) struct DownloadParams {
             headers(("ETag" = String, description = "Its digest, in quotes.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT, &[(404, "FILE_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
@@ -218,7 +212,7 @@ pub(super) async fn show(
     InPath((id, session, digest)): InPath<(String, String, String)>,
     Params(params): Params<DownloadParams>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<ShowErrors>> {
     let target = existing(&id)?;
     let session = read_path("sid", &session)?;
     let no_digest = || {

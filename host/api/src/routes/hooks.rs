@@ -4,13 +4,15 @@
 //! prove it learns nothing: a name that is no webhook is answered as a wrong signature is.
 
 use super::files::FileContent;
-use crate::codes::{self, RECORDING};
+use crate::codes::{self, Refused};
 use crate::input::{InPath, announced_bytes, read_at_most};
 use crate::problem::Problem;
+use crate::routing::routes;
 use crate::state::Api;
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::error_code::ErrorCode;
 use domain::id::OccasionId;
 use domain::trigger::{PAYLOAD_BYTES_MAX, WebhookAnswer};
 use edge::{HookAnswer, HookCall, HookForm};
@@ -18,24 +20,11 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// The webhook whose callers bring a text for an agent.
 const WAKE: &str = "wake";
 /// The webhook whose callers bring a message for an agent of their choice.
 const AGENT: &str = "agent";
-
-/// The codes of a call from outside that is not taken.
-pub(super) const CALL: &[codes::Code] = &[
-    (400, "BODY_BROKEN"),
-    (400, "CALL_MALFORMED"),
-    (401, "CALL_UNVERIFIED"),
-    (408, "BODY_TIMEOUT"),
-    (413, "BODY_TOO_LARGE"),
-    (429, "TOO_MANY_CALLS"),
-    (503, "STARTING"),
-    (503, "STORE_UNAVAILABLE"),
-];
 
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -76,14 +65,13 @@ struct HookTaken {
         (status = 200, description = "It was taken, now or before.", body = HookTaken),
         (status = 202, description = "It is taken.", body = HookTaken),
     ),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, CALL])))),
 )]
 async fn call(
     State(api): State<Api>,
     InPath(name): InPath<String>,
     request: Request,
-) -> Result<Response, Problem> {
-    taken(&api, &name, String::new(), request).await
+) -> Result<Response, Refused<codes::Call>> {
+    Ok(taken(&api, &name, String::new(), request).await?)
 }
 
 /// Calls a webhook, with a path of the sender's own behind its name.
@@ -106,14 +94,13 @@ async fn call(
         (status = 200, description = "It was taken, now or before.", body = HookTaken),
         (status = 202, description = "It is taken.", body = HookTaken),
     ),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, CALL])))),
 )]
 async fn call_path(
     State(api): State<Api>,
     InPath((name, rest)): InPath<(String, String)>,
     request: Request,
-) -> Result<Response, Problem> {
-    taken(&api, &name, rest, request).await
+) -> Result<Response, Refused<codes::Call>> {
+    Ok(taken(&api, &name, rest, request).await?)
 }
 
 /// Hands a call to its trigger, which stores it before this returns.
@@ -202,31 +189,28 @@ fn query_of(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
 /// The answer to everybody who cannot prove a call, in one form whatever the reason.
 pub(super) fn unverified() -> Problem {
     Problem::new(
-        StatusCode::UNAUTHORIZED,
-        "CALL_UNVERIFIED",
+        ErrorCode::CallUnverified,
         "there is no such webhook, or the call does not prove that it may use it",
     )
 }
 
 pub(super) fn malformed(detail: impl Into<String>) -> Problem {
-    Problem::bad_request("CALL_MALFORMED", detail)
+    Problem::new(ErrorCode::CallMalformed, detail)
 }
 
 pub(super) fn too_large(bytes_max: u64) -> Problem {
     let detail = format!("the request's body is larger than {bytes_max} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+    Problem::new(ErrorCode::BodyTooLarge, detail)
 }
 
 pub(super) fn crowded(retry_after_ms: u64) -> Problem {
     let detail = "too many calls wait to be dealt with; try again later";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_CALLS", detail)
-        .retry_after(seconds(retry_after_ms))
+    Problem::new(ErrorCode::TooManyCalls, detail).retry_after(seconds(retry_after_ms))
 }
 
 pub(super) fn unavailable(retry_after_ms: u64) -> Problem {
     let detail = "the call cannot be dealt with at this moment; send it again";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "CALL_NOT_TAKEN", detail)
-        .retry_after(seconds(retry_after_ms))
+    Problem::new(ErrorCode::CallNotTaken, detail).retry_after(seconds(retry_after_ms))
 }
 
 fn seconds(ms: u64) -> u64 {

@@ -1,9 +1,9 @@
 //! API keys: issue, list, revoke.
 
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, Params, limit, read_path, read_query,
+    Idempotency, IdempotencyKey, InPath, Json, Params, page_query, read_path, read_query,
 };
 use crate::problem::Problem;
 use crate::state::Api;
@@ -16,8 +16,10 @@ use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 
-/// Keys on one page unless asked for fewer, and at most.
-const PAGE_MAX: usize = 200;
+error_codes! {
+    IssueErrors = [Invalid, KeyIssuedBefore, KeyRevoked, TooManyKeys] + Recording;
+    RevokeErrors = [Invalid, KeyNotFound] + Recording;
+}
 
 /// A new key.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -66,17 +68,13 @@ pub(super) struct IssuedKey {
             headers(("Location" = String, description = "Where it is revoked.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID,
-        &[(403, "KEY_REVOKED"), (409, "KEY_ISSUED_BEFORE"), (409, "TOO_MANY_KEYS")],
-    ])))),
 )]
 pub(super) async fn issue(
     State(api): State<Api>,
     caller: Caller,
     Idempotency(key): Idempotency,
     Json(wanted): Json<Wanted>,
-) -> Result<(StatusCode, [(HeaderName, String); 2], axum::Json<IssuedKey>), Problem> {
+) -> Result<(StatusCode, [(HeaderName, String); 2], axum::Json<IssuedKey>), Refused<IssueErrors>> {
     let asked = NewKey {
         user: wanted.user.unwrap_or_else(|| caller.user.clone()),
         name: wanted.name,
@@ -102,21 +100,15 @@ pub(super) async fn issue(
     ))
 }
 
-/// Query that selects a page of keys.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// This user's keys; yours without. Only an administrator lists those of others.
-    user: Option<String>,
-    /// The keys of all users, for an administrator.
-    #[serde(default)]
-    all: bool,
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of keys.
+    pub(super) struct Page: String, 200 of 200 {
+        /// This user's keys; yours without. Only an administrator lists those of others.
+        user: Option<String>,
+        /// The keys of all users, for an administrator.
+        #[serde(default)]
+        all: bool,
+    }
 }
 
 /// One page of keys.
@@ -152,7 +144,7 @@ pub(super) async fn list(
         (None, false) => KeysOf::User(caller.user.clone()),
     };
     let after: Option<KeyId> = read_query("after", page.after.as_deref())?;
-    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let limit = page.limit()?;
     let rows = api
         .broker()?
         .keys(&caller.issuer(), &of, after.as_ref(), limit)
@@ -187,14 +179,13 @@ pub(super) struct RevocationReason {
     security(("token" = ["keys"]), ("token" = ["admin"])),
     params(("id" = KeyId, Path, description = "The key's id."), RevocationReason),
     responses((status = 200, description = "It is not valid any more.", body = KeyView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, &[(404, "KEY_NOT_FOUND")]])))),
 )]
 pub(super) async fn revoke(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
     Params(why): Params<RevocationReason>,
-) -> Result<axum::Json<KeyView>, Problem> {
+) -> Result<axum::Json<KeyView>, Refused<RevokeErrors>> {
     let id: KeyId = read_path("id", &id)?;
     let row = api
         .command()?

@@ -1,9 +1,7 @@
 //! Sessions as labels: rename, pin, note attributes, clear, delete, fork.
 
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT_COMMAND, INVALID, LIVE_AGENT, RECORDING, SESSION, SESSION_LIMITS, TURN,
-};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, Json, OptionalJson, Position, SessionInPath, TargetSession, given,
 };
@@ -18,6 +16,13 @@ use domain::id::{SessionId, TurnId};
 use domain::session_label::Changes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+error_codes! {
+    ChangeErrors = [Invalid] + AgentCommand + Session;
+    ClearErrors = [InputsWait, RunOpen, SessionClosed, SessionStructured] + AgentCommand + Session;
+    DeleteErrors = [InputsWait, RunOpen, SessionAlreadyActive] + AgentCommand + Session;
+    ForkErrors = [Invalid, ThreadEmpty, TurnNotFound] + LiveAgent + SessionLimits + Session;
+}
 
 /// Changes to a session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -46,7 +51,6 @@ pub(super) struct SessionChanges {
     params(SessionInPath, IdempotencyKey),
     request_body = SessionChanges,
     responses((status = 200, description = "The session afterwards.", body = wire::SessionRowView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, AGENT_COMMAND, SESSION, INVALID])))),
 )]
 pub(super) async fn change(
     State(api): State<Api>,
@@ -54,7 +58,7 @@ pub(super) async fn change(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
     Json(new): Json<SessionChanges>,
-) -> Result<axum::Json<wire::SessionRowView>, Problem> {
+) -> Result<axum::Json<wire::SessionRowView>, Refused<ChangeErrors>> {
     let changes = Changes {
         name: new.name,
         pinned: new.pinned,
@@ -86,22 +90,13 @@ pub(super) struct Cleared {
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "Its thread is empty.", body = Cleared)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION,
-        &[
-            (409, "INPUTS_WAIT"),
-            (409, "RUN_OPEN"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_STRUCTURED"),
-        ],
-    ])))),
 )]
 pub(super) async fn clear(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-) -> Result<axum::Json<Cleared>, Problem> {
+) -> Result<axum::Json<Cleared>, Refused<ClearErrors>> {
     let revision = api
         .command()?
         .clear(key.by(&caller.user), &target, session)
@@ -132,17 +127,13 @@ pub(super) struct Deleted {
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "It is gone.", body = Deleted)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION,
-        &[(409, "INPUTS_WAIT"), (409, "RUN_OPEN"), (409, "SESSION_ALREADY_ACTIVE")],
-    ])))),
 )]
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-) -> Result<axum::Json<Deleted>, Problem> {
+) -> Result<axum::Json<Deleted>, Refused<DeleteErrors>> {
     api.command()?
         .delete_session(key.by(&caller.user), &target, session)
         .await?;
@@ -187,10 +178,6 @@ pub(super) struct NewFork {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID, TURN, SESSION_LIMITS,
-        &[(409, "THREAD_EMPTY")],
-    ])))),
 )]
 pub(super) async fn fork(
     State(api): State<Api>,
@@ -198,7 +185,7 @@ pub(super) async fn fork(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
     OptionalJson(new): OptionalJson<NewFork>,
-) -> Result<Created<wire::SessionView>, Problem> {
+) -> Result<Created<wire::SessionView>, Refused<ForkErrors>> {
     let no_turn = || Problem::invalid_field("/turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = new
         .turn_id

@@ -2,12 +2,12 @@
 //! session.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, SESSION};
+use crate::codes::{self, Refused};
 use crate::cursor::List;
 use crate::input::{
-    Params, Position, SessionInPath, TargetAgent, TargetSession, limit, read_query,
+    Params, Position, SessionInPath, TargetAgent, TargetSession, limit, next_after, page_query,
+    read_query,
 };
-use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -17,26 +17,21 @@ use store::{SessionFilter, SessionRow, SessionStatus};
 /// Sessions or items in one list.
 const LIST_MAX: usize = 200;
 
-/// Query that selects a page of sessions.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-    /// The `next_after` of the page before: an opaque token, of this list alone.
-    after: Option<String>,
-    /// Only of this type.
-    session_type: Option<String>,
-    /// Only those that are open, `completed` or `terminated`. `open` stands for every other status.
-    #[param(inline)]
-    status: Option<Status>,
-    /// Only those for this user.
-    user: Option<String>,
-    /// `true`: only those that are pinned, the most recently pinned first. `false`: only those that
-    /// are not.
-    pinned: Option<bool>,
+page_query! {
+    /// Query that selects a page of sessions.
+    pub(super) struct ListParams: String, 200 of 200 {
+        /// Only of this type.
+        session_type: Option<String>,
+        /// Only those that are open, `completed` or `terminated`. `open` stands for every other
+        /// status.
+        #[param(inline)]
+        status: Option<Status>,
+        /// Only those for this user.
+        user: Option<String>,
+        /// `true`: only those that are pinned, the most recently pinned first. `false`: only those
+        /// that are not.
+        pinned: Option<bool>,
+    }
 }
 
 /// The state of a session.
@@ -69,15 +64,14 @@ pub(super) struct SessionList {
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path."), ListParams),
     responses((status = 200, description = "The sessions.", body = SessionList)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn sessions(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
     Params(params): Params<ListParams>,
-) -> Result<axum::Json<SessionList>, Problem> {
-    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
+) -> Result<axum::Json<SessionList>, Refused<codes::Agent>> {
+    let limit = params.limit()?;
     let filter = SessionFilter {
         user: read_query("user", params.user.as_deref())?,
         session_type: params.session_type,
@@ -108,29 +102,12 @@ pub(super) async fn sessions(
     }))
 }
 
-/// Returns the start of the next page, if one row more was read than the page has.
-fn next_after(
-    sessions: &mut Vec<SessionRow>,
-    limit: usize,
-    token: impl FnOnce(&SessionRow) -> String,
-) -> Option<String> {
-    let more = sessions.len() > limit;
-    sessions.truncate(limit);
-    sessions.last().filter(|_| more).map(token)
-}
-
-/// Query that selects a page of an agent's history.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HistoryParams {
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-    /// The `next_after` of the page before: an opaque token, of this list alone.
-    after: Option<String>,
-    /// Only those for this user.
-    user: Option<String>,
+page_query! {
+    /// Query that selects a page of an agent's history.
+    pub(super) struct HistoryParams: String, 200 of 200 {
+        /// Only those for this user.
+        user: Option<String>,
+    }
 }
 
 /// Structured sessions of an agent that have ended.
@@ -149,15 +126,14 @@ pub(super) struct SessionHistory {
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path."), HistoryParams),
     responses((status = 200, description = "The sessions.", body = SessionHistory)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn history(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
     Params(params): Params<HistoryParams>,
-) -> Result<axum::Json<SessionHistory>, Problem> {
-    let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
+) -> Result<axum::Json<SessionHistory>, Refused<codes::Agent>> {
+    let limit = params.limit()?;
     let of = read_query("user", params.user.as_deref())?;
     let after = List::History.after(params.after.as_deref())?;
     let mut sessions = caller
@@ -201,14 +177,13 @@ pub(super) struct ItemList {
     security(("token" = ["read"])),
     params(SessionInPath, ItemParams),
     responses((status = 200, description = "The items.", body = ItemList)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn items(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(params): Params<ItemParams>,
-) -> Result<axum::Json<ItemList>, Problem> {
+) -> Result<axum::Json<ItemList>, Refused<codes::SessionOfAgent>> {
     let after = params.after.map_or(0, |Position(after)| after);
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let recorded = caller

@@ -1,12 +1,13 @@
 //! An agent's notes: list, search, forget, and the reading of a session into notes.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, RECORDING, SESSION};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Params, SessionInPath, TargetAgent, TargetSession,
     existing, limit, read_path,
 };
 use crate::problem::Problem;
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -15,7 +16,13 @@ use domain::id::{NoteId, SessionId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    ForgetErrors = [NoteNotFound] + AgentCommand;
+    ReadErrors = [
+        MemoryNotConfigured, SessionClosed, SessionQuarantined, SessionStructured,
+    ] + AgentCommand + Session;
+}
 
 /// Notes in one answer, unless others are asked for, and at most.
 const NOTES: (usize, usize) = (20, 50);
@@ -79,7 +86,6 @@ struct ToBeRead {
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path of the agent."), NoteParams),
     responses((status = 200, description = "The notes.", body = Notes)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 async fn list(
     State(api): State<Api>,
@@ -90,13 +96,13 @@ async fn list(
         before,
         limit: asked,
     }): Params<NoteParams>,
-) -> Result<axum::Json<Notes>, Problem> {
+) -> Result<axum::Json<Notes>, Refused<codes::Agent>> {
     let (without, max) = NOTES;
     let limit = limit(asked, without, max)?;
     if q.is_some() && before.is_some() {
         let detail = "`before` goes through the latest notes; what `q` finds comes at once, the \
                       best first: leave one of both out";
-        return Err(Problem::invalid_query("before", detail));
+        return Err(Problem::invalid_query("before", detail).into());
     }
     let pages = q.is_none();
     let wanted = WantedNotes {
@@ -130,17 +136,13 @@ async fn list(
         IdempotencyKey,
     ),
     responses((status = 200, description = "It is forgotten.", body = Forgotten)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND,
-        &[(404, "NOTE_NOT_FOUND")],
-    ])))),
 )]
 async fn forget(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, note)): InPath<(String, String)>,
     key: Idempotency,
-) -> Result<axum::Json<Forgotten>, Problem> {
+) -> Result<axum::Json<Forgotten>, Refused<ForgetErrors>> {
     let note: NoteId = read_path("note", &note)?;
     api.command()?
         .forget_note(key.by(&caller.user), &existing(&id)?, note)
@@ -161,22 +163,13 @@ async fn forget(
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 202, description = "It will be read.", body = ToBeRead)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION,
-        &[
-            (409, "MEMORY_NOT_CONFIGURED"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_QUARANTINED"),
-            (409, "SESSION_STRUCTURED"),
-        ],
-    ])))),
 )]
 async fn read(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-) -> Result<(StatusCode, axum::Json<ToBeRead>), Problem> {
+) -> Result<(StatusCode, axum::Json<ToBeRead>), Refused<ReadErrors>> {
     api.command()?
         .read_into_memory(key.by(&caller.user), &target, session)
         .await?;

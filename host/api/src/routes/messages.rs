@@ -5,7 +5,7 @@ mod turn_views;
 
 use super::queue::QueueBody;
 use crate::caller::Caller;
-use crate::codes::{self, AGENT_COMMAND, INVALID, LIVE_AGENT, RECORDING, SESSION};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, Json, Params, SessionInPath, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -29,6 +29,12 @@ use turn_views::{
     ToolCallView, TurnErrorView, TurnMetadata, TurnUsageView, tool_call, turn_error, turn_metadata,
     turn_usage,
 };
+
+error_codes! {
+    PostMessageErrors = [
+        Invalid, MessageTooLarge, QueueFull, SessionClosed, SessionExpired, SessionFull,
+    ] + LiveAgent + Session;
+}
 
 /// Seconds that a client may wait for the reply to a message, at most.
 const WAIT_S_MAX: u64 = 60;
@@ -222,10 +228,6 @@ impl Wait {
         ),
         (status = 202, description = "It is accepted.", body = AcceptedMessage),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID,
-        &[(409, "SESSION_CLOSED"), (409, "SESSION_EXPIRED"), (409, "SESSION_FULL"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")],
-    ])))),
 )]
 pub(super) async fn post_message(
     State(api): State<Api>,
@@ -234,7 +236,7 @@ pub(super) async fn post_message(
     Idempotency(key): Idempotency,
     Params(wait): Params<Wait>,
     Json(new): Json<NewMessage>,
-) -> Result<(StatusCode, axum::Json<AcceptedMessage>), Problem> {
+) -> Result<(StatusCode, axum::Json<AcceptedMessage>), Refused<PostMessageErrors>> {
     let broker = api.command()?;
     let patience = wait.patience()?;
     let stream = match &target {

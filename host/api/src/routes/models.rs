@@ -2,7 +2,7 @@
 //! it was last seen.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT_COMMAND, LIVE_AGENT};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Params, target};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
@@ -16,6 +16,13 @@ use domain::time::Timestamp;
 use domain::user::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+error_codes! {
+    ListErrors = [
+        AgentArchived, AgentDead, DefinitionGone, DefinitionNotFound, PathForbidden, PathTaken,
+        RoleForbids,
+    ] + Agent;
+}
 
 /// Models that may be named, and their providers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -134,16 +141,12 @@ pub(super) struct ModelParams {
     security(("token" = ["read"])),
     params(ModelParams),
     responses((status = 200, description = "Models and providers.", body = ModelList)),
-    extensions(("x-codes" = json!(codes::join(&[
-        AGENT_COMMAND, LIVE_AGENT,
-        &[(404, "DEFINITION_NOT_FOUND"), (409, "PATH_TAKEN")],
-    ])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(params): Params<ModelParams>,
-) -> Result<axum::Json<ModelList>, Problem> {
+) -> Result<axum::Json<ModelList>, Refused<ListErrors>> {
     let broker = api.broker()?;
     let agent = params.agent.as_deref().map(target);
     let all = broker.models();

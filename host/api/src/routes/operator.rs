@@ -1,14 +1,20 @@
 //! Maintenance of the store of a running host, by the operator.
 
-use crate::codes;
+use crate::codes::{Refused, error_codes};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
+use domain::error_code::ErrorCode;
 use http::StatusCode;
 use serde::Serialize;
 use std::os::unix::fs::DirBuilderExt;
 use store::{BackupError, Health, RebuildError, RebuildStage, RebuildState};
 use uuid::Uuid;
+
+error_codes! {
+    BackUpErrors = [BackupFailed];
+    RebuildErrors = [PurgeRunning, RebuildRunning, ShuttingDown];
+}
 
 /// A backup.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -25,11 +31,10 @@ pub(super) struct Backup {
     operation_id = "createBackup",
     security(("token" = ["admin"])),
     responses((status = 201, description = "It is complete and durable.", body = Backup)),
-    extensions(("x-codes" = json!(codes::join(&[&[(500, "BACKUP_FAILED")]])))),
 )]
 pub(super) async fn back_up(
     State(api): State<Api>,
-) -> Result<(StatusCode, axum::Json<Backup>), Problem> {
+) -> Result<(StatusCode, axum::Json<Backup>), Refused<BackUpErrors>> {
     let store = api.broker()?.store();
     let position = *store.durable().borrow();
     let folder = api.backups();
@@ -55,8 +60,7 @@ pub(super) async fn back_up(
 fn failed(error: &(dyn std::error::Error + 'static)) -> Problem {
     tracing::warn!(error, "a backup was not made");
     Problem::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "BACKUP_FAILED",
+        ErrorCode::BackupFailed,
         "the backup was not made; the host's log says why",
     )
 }
@@ -255,13 +259,10 @@ impl From<RebuildState> for Rebuild {
     operation_id = "createRebuild",
     security(("token" = ["admin"])),
     responses((status = 202, description = "It has begun.", body = Rebuild)),
-    extensions(("x-codes" = json!(codes::join(&[
-        &[(409, "PURGE_RUNNING"), (409, "REBUILD_RUNNING"), (503, "SHUTTING_DOWN")],
-    ])))),
 )]
 pub(super) async fn rebuild(
     State(api): State<Api>,
-) -> Result<(StatusCode, axum::Json<Rebuild>), Problem> {
+) -> Result<(StatusCode, axum::Json<Rebuild>), Refused<RebuildErrors>> {
     let store = api.command()?.store();
     // Whoever wants to know what it comes to asks for it.
     store
@@ -270,11 +271,11 @@ pub(super) async fn rebuild(
         .map_err(|error| match error {
             RebuildError::Running => {
                 let detail = "a rebuild is in progress; GET /api/rebuilds reports its progress";
-                Problem::new(StatusCode::CONFLICT, "REBUILD_RUNNING", detail)
+                Problem::new(ErrorCode::RebuildRunning, detail)
             }
             RebuildError::Purging => {
                 let detail = "a purge is in progress; try again when it has ended";
-                Problem::new(StatusCode::CONFLICT, "PURGE_RUNNING", detail)
+                Problem::new(ErrorCode::PurgeRunning, detail)
             }
             RebuildError::Closed => Problem::shutting_down(),
             RebuildError::Io { .. } | RebuildError::Database { .. } => {

@@ -3,11 +3,12 @@
 
 use super::messages::{Content, ContentShape};
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, INVALID, RECORDING, STOPPING};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, limit, read_query,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, page_query, read_query,
 };
 use crate::problem::Problem;
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire::{self, PathView};
 use axum::extract::State;
@@ -17,7 +18,12 @@ use domain::path::{ConnectorName, FetchStrategy, PathKind};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    PostToAllErrors = [Invalid, MessageTooLarge] + Recording;
+    ReplyTargetErrors = [NoReplyTarget, RoleForbids] + Agent;
+    AbortErrors = [Invalid] + Stopping;
+}
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -29,28 +35,19 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(abort))
 }
 
-/// Agents on one page unless asked for fewer, and at most.
-const PAGE_MAX: usize = 200;
-
-/// Query that selects a part of the hierarchy.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// The agent at this path and those below it; or a place where agents live, such as `/alice` or
-    /// `/alice/agent`.
-    under: Option<String>,
-    /// Agents at most so far below that path, or below the topmost ones; with 0 itself alone.
-    depth: Option<usize>,
-    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `app`, `system`,
-    /// `sub`, `memory` or `search`.
-    #[param(value_type = Option<PathKind>)]
-    kind: Option<String>,
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of results, from 1 to 200; 200 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a part of the hierarchy.
+    pub(super) struct Page: String, 200 of 200 {
+        /// The agent at this path and those below it; or a place where agents live, such as
+        /// `/alice` or `/alice/agent`.
+        under: Option<String>,
+        /// Agents at most so far below that path, or below the topmost ones; with 0 itself alone.
+        depth: Option<usize>,
+        /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `app`, `system`,
+        /// `sub`, `memory` or `search`.
+        #[param(value_type = Option<PathKind>)]
+        kind: Option<String>,
+    }
 }
 
 /// One page of the hierarchy.
@@ -76,7 +73,7 @@ pub(super) async fn list(
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<PathList>, Problem> {
-    let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
+    let limit = page.limit()?;
     let kind: Option<PathKind> = read_query("kind", page.kind.as_deref())?;
     let filter = PathFilter {
         under: page.under,
@@ -113,13 +110,12 @@ pub(super) struct Strategy {
     security(("token" = ["read"])),
     params(Strategy),
     responses((status = 200, description = "The agent.", body = PathView)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn fetch(
     State(api): State<Api>,
     caller: Caller,
     Params(Strategy { strategy }): Params<Strategy>,
-) -> Result<axum::Json<PathView>, Problem> {
+) -> Result<axum::Json<PathView>, Refused<codes::Agent>> {
     let strategy = read_query("strategy", strategy.as_deref())?;
     let strategy = strategy.unwrap_or(FetchStrategy::MostRecentForeground);
     let found = api.broker()?.fetch(&caller.user, strategy).await?;
@@ -172,17 +168,13 @@ pub(super) struct SentToAll {
     params(IdempotencyKey),
     request_body = MessageToAll,
     responses((status = 202, description = "The outcomes.", body = SentToAll)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID,
-        &[(413, "MESSAGE_TOO_LARGE")],
-    ])))),
 )]
 pub(super) async fn post_to_all(
     State(api): State<Api>,
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
     Json(message): Json<MessageToAll>,
-) -> Result<(StatusCode, axum::Json<SentToAll>), Problem> {
+) -> Result<(StatusCode, axum::Json<SentToAll>), Refused<PostToAllErrors>> {
     let command = PostToAll {
         content: message.content.0,
         user: caller.user,
@@ -212,7 +204,7 @@ fn sent_to(posted: PostedTo) -> SentTo {
             ..nothing
         },
         Err(refusal) => SentTo {
-            code: Some(refusal.code.to_owned()),
+            code: Some(refusal.code.to_string()),
             detail: Some(refusal.message),
             ..nothing
         },
@@ -238,16 +230,12 @@ pub(super) struct ReplyTarget {
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The target.", body = ReplyTarget)),
-    extensions(("x-codes" = json!(codes::join(&[
-        AGENT,
-        &[(403, "ROLE_FORBIDS"), (409, "NO_REPLY_TARGET")],
-    ])))),
 )]
 pub(super) async fn reply_target(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
-) -> Result<axum::Json<ReplyTarget>, Problem> {
+) -> Result<axum::Json<ReplyTarget>, Refused<ReplyTargetErrors>> {
     let domain::path::ReplyTarget {
         connector,
         target_id,
@@ -290,7 +278,6 @@ pub(super) struct Stopped {
     responses(
         (status = 200, description = "None of them is in progress any more.", body = Stopped),
     ),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, STOPPING, INVALID])))),
 )]
 pub(super) async fn abort(
     State(api): State<Api>,
@@ -298,7 +285,7 @@ pub(super) async fn abort(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     OptionalJson(AbortReason { reason }): OptionalJson<AbortReason>,
-) -> Result<axum::Json<Stopped>, Problem> {
+) -> Result<axum::Json<Stopped>, Refused<AbortErrors>> {
     Ok(axum::Json(Stopped {
         stopped: api
             .command()?

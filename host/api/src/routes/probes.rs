@@ -1,7 +1,7 @@
 //! Health probes, and the description of what the host serves.
 
 use super::status;
-use crate::codes;
+use crate::codes::{Refused, error_codes};
 use crate::credential::caller;
 use crate::input::Params;
 use crate::problem::Problem;
@@ -12,6 +12,11 @@ use domain::user::Scope;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Uri};
 use serde::{Deserialize, Serialize};
+
+error_codes! {
+    ReadyzErrors = [DependencyDown, DiskFull, ShuttingDown] + Open;
+    StartupzErrors = [Starting];
+}
 
 /// The version of the program: all of its crates have one.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -58,28 +63,19 @@ pub(super) struct ReadyParams {
         (status = 200, description = "It accepts requests.", body = String),
         (status = 503, description = "Not at the moment; `code` gives the reason."),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        &[
-            (503, "DEPENDENCY_DOWN"),
-            (503, "DISK_FULL"),
-            (503, "SHUTTING_DOWN"),
-            (503, "STARTING"),
-            (503, "STORE_UNAVAILABLE"),
-        ],
-    ])))),
 )]
 pub(super) async fn readyz(
     State(api): State<Api>,
     Params(ReadyParams { deep }): Params<ReadyParams>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<String, Problem> {
+) -> Result<String, Refused<ReadyzErrors>> {
     let ready = shallow(&api).await?;
     if deep.is_some() && is_admin(&api, &uri, &headers).await {
         let outages = status::outages(&api).await?;
         if !outages.is_empty() {
             let told: Vec<String> = outages.iter().map(ToString::to_string).collect();
-            return Err(Problem::dependency_down(&told.join("; ")));
+            return Err(Problem::dependency_down(&told.join("; ")).into());
         }
     }
     Ok(ready)
@@ -128,10 +124,12 @@ async fn shallow(api: &Api) -> Result<String, Problem> {
         (status = 200, description = "It has started.", body = String),
         (status = 503, description = "It is starting."),
     ),
-    extensions(("x-codes" = json!(codes::join(&[&[(503, "STARTING")]])))),
 )]
-pub(super) async fn startupz(State(api): State<Api>) -> Result<&'static str, Problem> {
-    api.broker().map(|_| "started")
+pub(super) async fn startupz(
+    State(api): State<Api>,
+) -> Result<&'static str, Refused<StartupzErrors>> {
+    api.broker()?;
+    Ok("started")
 }
 
 /// The version of the host.

@@ -1,12 +1,11 @@
 //! Prompts as a model would get them, and the panels that clients show beside a session.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Json, Params, SessionInPath, TargetSession, blameless,
     read_query, target,
 };
-use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
 use broker::{PromptPart, PromptTool, ShownPrompt};
@@ -15,6 +14,11 @@ use domain::panels::{ATTRIBUTE, Panel, PanelInventory};
 use domain::session_label::Changes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+error_codes! {
+    ShowErrors = [DefinitionNotFound, RoleForbids] + SessionOfAgent;
+    PushErrors = [Invalid] + AgentCommand + Session;
+}
 
 /// Query for a prompt.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -101,17 +105,13 @@ impl From<PromptPart> for PromptPartView {
         PromptParams,
     ),
     responses((status = 200, description = "The prompt.", body = PromptView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        AGENT, SESSION,
-        &[(403, "ROLE_FORBIDS"), (404, "DEFINITION_NOT_FOUND")],
-    ])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
     Params(PromptParams { session }): Params<PromptParams>,
-) -> Result<axum::Json<PromptView>, Problem> {
+) -> Result<axum::Json<PromptView>, Refused<ShowErrors>> {
     let target = target(&id);
     let session: Option<SessionId> = read_query("session", session.as_deref())?;
     let ShownPrompt { parts, tools } = caller
@@ -173,7 +173,6 @@ pub(super) struct PanelsKept {
     params(SessionInPath, IdempotencyKey),
     request_body = PanelPush,
     responses((status = 200, description = "The panels are kept.", body = PanelsKept)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, AGENT_COMMAND, SESSION, INVALID])))),
 )]
 pub(super) async fn push(
     State(api): State<Api>,
@@ -181,7 +180,7 @@ pub(super) async fn push(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
     Json(pushed): Json<PanelPush>,
-) -> Result<axum::Json<PanelsKept>, Problem> {
+) -> Result<axum::Json<PanelsKept>, Refused<PushErrors>> {
     let inventory = PanelInventory {
         kind: pushed.kind,
         panels: pushed.panels,

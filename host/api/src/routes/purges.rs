@@ -1,17 +1,24 @@
 //! Purging what was deleted: for the operator alone.
 
 use crate::caller::{Caller, Credential};
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, Json, existing};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::Time;
 use axum::extract::State;
 use broker::{Gone, PurgeOf};
+use domain::error_code::ErrorCode;
 use domain::id::{AgentId, SessionId};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::Rewritten;
+
+error_codes! {
+    PurgeErrors = [
+        AgentNotArchived, AgentNotFound, AgentSpawned, OperatorOnly, RunOpen, SessionNotDeleted,
+        SessionNotFound,
+    ] + Recording;
+}
 
 /// The agent or session to purge.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -91,18 +98,6 @@ pub(super) struct PurgeReport {
     params(IdempotencyKey),
     request_body = PurgeRequest,
     responses((status = 200, description = "It is gone.", body = PurgeReport)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING,
-        &[
-            (403, "OPERATOR_ONLY"),
-            (404, "AGENT_NOT_FOUND"),
-            (404, "SESSION_NOT_FOUND"),
-            (409, "AGENT_NOT_ARCHIVED"),
-            (409, "AGENT_SPAWNED"),
-            (409, "RUN_OPEN"),
-            (409, "SESSION_NOT_DELETED"),
-        ],
-    ])))),
 )]
 pub(super) async fn purge(
     State(api): State<Api>,
@@ -112,12 +107,11 @@ pub(super) async fn purge(
         agent_id,
         session_id,
     }): Json<PurgeRequest>,
-) -> Result<axum::Json<PurgeReport>, Problem> {
+) -> Result<axum::Json<PurgeReport>, Refused<PurgeErrors>> {
     if caller.credential != Credential::HostToken {
         let detail = "only the operator may purge: send the host's own token, which `agent-host \
                       token show` prints";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "OPERATOR_ONLY", detail)
-            .at(RequestPart::Header("Authorization")));
+        return Err(Problem::new(ErrorCode::OperatorOnly, detail).into());
     }
     let target =
         existing(&agent_id).map_err(|problem| problem.at(RequestPart::Body("/agent_id")))?;

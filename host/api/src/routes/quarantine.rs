@@ -1,6 +1,6 @@
 //! Sessions for which nothing is done.
 
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{InPath, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -9,6 +9,10 @@ use axum::extract::State;
 use domain::id::SessionId;
 use http::StatusCode;
 use serde::Serialize;
+
+error_codes! {
+    ReleaseErrors = [NotQuarantined] + Recording;
+}
 
 /// The sessions in quarantine.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -47,12 +51,11 @@ pub(super) struct Released {
     security(("token" = ["admin"])),
     params(("id" = SessionId, Path, description = "The session's id.")),
     responses((status = 202, description = "It was released.", body = Released)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, &[(404, "NOT_QUARANTINED")]])))),
 )]
 pub(super) async fn release(
     State(api): State<Api>,
     InPath(id): InPath<String>,
-) -> Result<(StatusCode, axum::Json<Released>), Problem> {
+) -> Result<(StatusCode, axum::Json<Released>), Refused<ReleaseErrors>> {
     let session: SessionId = read_path("id", &id)?;
     api.command()?.release(session)?;
     Ok((

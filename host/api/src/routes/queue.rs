@@ -1,7 +1,7 @@
 //! A session's queue: its settings, the inputs that wait in it, and their withdrawal.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Json, Params, Reason, SessionInPath, TargetSession,
     existing, read_path,
@@ -15,6 +15,14 @@ use domain::queue::{CAP_MAX, Cap, DEBOUNCE_MS_MAX, Debounce, DropPolicy, Mode, Q
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+
+error_codes! {
+    ConfigureErrors = [SessionClosed] + AgentCommand + Session;
+    ShowErrors = [InputNotFound] + SessionOfAgent;
+    CancelErrors = [
+        InputNotFound, InputNotWaiting, InputNotWords, Invalid, RoleForbids,
+    ] + Recording + SessionOfAgent;
+}
 
 /// Treatment of inputs that arrive while the agent is busy. A field that is left out is taken from
 /// the next level: a message's from its session, a session's from the host's configuration.
@@ -94,10 +102,6 @@ impl From<QueueBody> for QueueOverride {
     params(SessionInPath, IdempotencyKey),
     request_body = QueueBody,
     responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION,
-        &[(409, "SESSION_CLOSED")],
-    ])))),
 )]
 pub(super) async fn configure(
     State(api): State<Api>,
@@ -105,7 +109,7 @@ pub(super) async fn configure(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
     Json(queue): Json<QueueBody>,
-) -> Result<axum::Json<wire::QueueView>, Problem> {
+) -> Result<axum::Json<wire::QueueView>, Refused<ConfigureErrors>> {
     let said = api
         .command()?
         .configure_queue(key.by(&caller.user), &target, session, queue.into())
@@ -120,17 +124,13 @@ pub(super) async fn configure(
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION,
-        &[(409, "SESSION_CLOSED")],
-    ])))),
 )]
 pub(super) async fn reset(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-) -> Result<axum::Json<wire::QueueView>, Problem> {
+) -> Result<axum::Json<wire::QueueView>, Refused<ConfigureErrors>> {
     let host = QueueOverride::default();
     let said = api
         .command()?
@@ -159,14 +159,13 @@ pub(super) struct InputParams {
     responses(
         (status = 200, description = "The inputs that wait.", body = wire::WaitingInputsView),
     ),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(params): Params<InputParams>,
-) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
+) -> Result<axum::Json<wire::WaitingInputsView>, Refused<codes::SessionOfAgent>> {
     let mut waiting = caller
         .reading(&api)?
         .inputs(&caller.user, &target, session)
@@ -189,13 +188,12 @@ pub(super) async fn list(
         ("input" = InputId, Path, description = "The `input_id`."),
     ),
     responses((status = 200, description = "The input.", body = wire::InputView)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT, &[(404, "INPUT_NOT_FOUND")]])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
-) -> Result<axum::Json<wire::InputView>, Problem> {
+) -> Result<axum::Json<wire::InputView>, Refused<ShowErrors>> {
     let session: SessionId = read_path("sid", &session)?;
     let input: InputId = read_path("input", &input)?;
     let view = caller
@@ -220,15 +218,6 @@ pub(super) async fn show(
         IdempotencyKey,
     ),
     responses((status = 200, description = "It does not wait any more.", body = wire::InputView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, SESSION, INVALID, AGENT,
-        &[
-            (403, "ROLE_FORBIDS"),
-            (404, "INPUT_NOT_FOUND"),
-            (409, "INPUT_NOT_WAITING"),
-            (409, "INPUT_NOT_WORDS"),
-        ],
-    ])))),
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
@@ -236,7 +225,7 @@ pub(super) async fn cancel(
     InPath((id, session, input)): InPath<(String, String, String)>,
     key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
-) -> Result<axum::Json<wire::InputView>, Problem> {
+) -> Result<axum::Json<wire::InputView>, Refused<CancelErrors>> {
     let session: SessionId = read_path("sid", &session)?;
     let input: InputId = read_path("input", &input)?;
     let broker = api.command()?;

@@ -6,9 +6,7 @@ use super::messages::{
 };
 use super::queue::QueueBody;
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
-};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, Json, Params, read_field, target};
 use crate::problem::Problem;
 use crate::quota::SessionShare;
@@ -29,6 +27,12 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+error_codes! {
+    PostErrors = [
+        MessageTooLarge, NoThreadFound, PersonaNotFound, SessionClosed, SessionFull, TurnNotFound,
+    ] + Opening + Session;
+}
 
 /// Bytes of what is sought.
 const ABOUT_BYTES_MAX: usize = 4 << 10;
@@ -172,17 +176,6 @@ pub(super) struct ThreadMeant {
             body = WhichThread,
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, OPENING, SESSION_LIMITS, INVALID,
-        &[
-            (404, "NO_THREAD_FOUND"),
-            (404, "PERSONA_NOT_FOUND"),
-            (404, "TURN_NOT_FOUND"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_FULL"),
-            (413, "MESSAGE_TOO_LARGE"),
-        ],
-    ])))),
 )]
 pub(super) async fn post(
     State(api): State<Api>,
@@ -190,7 +183,7 @@ pub(super) async fn post(
     Idempotency(idempotency_key): Idempotency,
     Params(wait): Params<Wait>,
     Json(message): Json<RoutedMessage>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<PostErrors>> {
     let patience = wait.patience()?;
     let to = address(message.to)?;
     let level = to.level();
@@ -207,7 +200,7 @@ pub(super) async fn post(
                 .await?
                 .is_none() =>
         {
-            return Err(spent);
+            return Err(spent.into());
         }
         Err(_) => None,
     };

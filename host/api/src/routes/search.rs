@@ -1,9 +1,8 @@
 //! Full-text search over messages.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT};
+use crate::codes::{self, Refused};
 use crate::input::{Params, existing, limit};
-use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -44,7 +43,6 @@ pub(super) struct SearchResult {
     security(("token" = ["read"])),
     params(SearchParams),
     responses((status = 200, description = "The messages that were found.", body = SearchResult)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn search(
     State(api): State<Api>,
@@ -54,7 +52,7 @@ pub(super) async fn search(
         agent,
         limit: asked,
     }): Params<SearchParams>,
-) -> Result<axum::Json<SearchResult>, Problem> {
+) -> Result<axum::Json<SearchResult>, Refused<codes::Agent>> {
     let (without, max) = HITS;
     let limit = limit(asked, without, max)?;
     let target = agent.as_deref().map(existing).transpose()?;

@@ -2,9 +2,8 @@
 
 use super::usage::UsageSums;
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, SESSION};
+use crate::codes::{self, Refused};
 use crate::input::{SessionInPath, TargetSession};
-use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::Time;
 use axum::extract::State;
@@ -105,13 +104,12 @@ pub(super) struct TurnCounts {
     security(("token" = ["read"])),
     params(SessionInPath),
     responses((status = 200, description = "The numbers.", body = SessionStatsView)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
-) -> Result<axum::Json<SessionStatsView>, Problem> {
+) -> Result<axum::Json<SessionStatsView>, Refused<codes::SessionOfAgent>> {
     let numbers = caller
         .reading(&api)?
         .session_numbers(&caller.user, &target, session)

@@ -1,10 +1,7 @@
 //! Sessions: open, show, answer, stop. Their lists are in `lists`, messages to them in `messages`.
 
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT, AGENT_COMMAND, ANSWERING, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING,
-    SESSION, SESSION_LIMITS, STOPPING,
-};
+use crate::codes::{self, Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Json, OptionalJson, POSITION_MAX, Params, Position,
     Reason, SessionInPath, TargetAgent, TargetSession, blameless, read_field, read_path, target,
@@ -15,11 +12,18 @@ use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{NewSession, Respond, SessionIds, Target};
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::id::{ConversationId, InputId, OperationId, SessionId};
-use domain::refusal::RefusalKind;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+error_codes! {
+    OpenErrors = [ConversationTaken, SessionExists] + Opening;
+    SaveUiErrors = [Invalid, NotSuspended, SessionClosed] + LiveAgent + Session;
+    TerminateCurrentErrors = [Invalid, NoActiveSession, SessionQuarantined] + LiveAgent;
+    CancelErrors = [Invalid, SessionQuarantined] + Stopping + Session;
+}
 
 /// Seconds until a session expires, at most: a year.
 const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
@@ -79,10 +83,6 @@ pub(super) struct NewSessionBody {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION_LIMITS, INVALID,
-        &[(409, "CONVERSATION_TAKEN"), (409, "SESSION_EXISTS")],
-    ])))),
 )]
 pub(super) async fn open(
     State(api): State<Api>,
@@ -90,11 +90,11 @@ pub(super) async fn open(
     InPath(id): InPath<String>,
     Idempotency(key): Idempotency,
     OptionalJson(new): OptionalJson<NewSessionBody>,
-) -> Result<Created<wire::SessionView>, Problem> {
+) -> Result<Created<wire::SessionView>, Refused<OpenErrors>> {
     let limit = new.time_limit_s;
     if limit.is_some_and(|seconds| !(1..=TIME_LIMIT_S_MAX).contains(&seconds)) {
         let detail = format!("a time limit must be from 1 to {TIME_LIMIT_S_MAX} seconds");
-        return Err(Problem::invalid_field("/time_limit_s", detail));
+        return Err(Problem::invalid_field("/time_limit_s", detail).into());
     }
     let session = new.session_id.as_deref();
     let conversation = new.conversation_id.as_deref();
@@ -146,17 +146,13 @@ pub(super) struct UiChanges {
     params(SessionInPath),
     request_body = UiChanges,
     responses((status = 200, description = "The session.", body = wire::SessionView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID,
-        &[(409, "NOT_SUSPENDED"), (409, "SESSION_CLOSED")],
-    ])))),
 )]
 pub(super) async fn save_ui(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Json(changes): Json<UiChanges>,
-) -> Result<axum::Json<wire::SessionView>, Problem> {
+) -> Result<axum::Json<wire::SessionView>, Refused<SaveUiErrors>> {
     let call = read_field("/tool_call_id", &changes.tool_call_id)?;
     let state = changes.widget_partial_state;
     let view = api
@@ -194,14 +190,13 @@ impl MessageParams {
     security(("token" = ["read"])),
     params(SessionInPath, MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(params): Params<MessageParams>,
-) -> Result<axum::Json<wire::SessionView>, Problem> {
+) -> Result<axum::Json<wire::SessionView>, Refused<codes::SessionOfAgent>> {
     Ok(axum::Json(wire::session(
         &caller
             .reading(&api)?
@@ -217,21 +212,19 @@ pub(super) async fn show(
     security(("token" = ["read"])),
     params(("sid" = SessionId, Path, description = "UUID of the session."), MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn find(
     State(api): State<Api>,
     caller: Caller,
     InPath(session): InPath<String>,
     Params(params): Params<MessageParams>,
-) -> Result<axum::Json<wire::SessionView>, Problem> {
+) -> Result<axum::Json<wire::SessionView>, Refused<codes::Session>> {
     let session: SessionId = read_path("sid", &session)?;
     let broker = caller.reading(&api)?;
     let row = broker.store().session(session).await?;
     let not_found = || {
         Problem::new(
-            StatusCode::NOT_FOUND,
-            "SESSION_NOT_FOUND",
+            ErrorCode::SessionNotFound,
             format!("there is no session `{session}`"),
         )
     };
@@ -241,8 +234,8 @@ pub(super) async fn find(
         .await;
     match found {
         // Of somebody else's agent nobody learns that it has this session.
-        Err(broker::Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
-            Err(not_found())
+        Err(broker::Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
+            Err(not_found().into())
         }
         found => Ok(axum::Json(wire::session(&found?))),
     }
@@ -276,9 +269,6 @@ pub(super) struct Responded {
     params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
     request_body = Response,
     responses((status = 202, description = "It is accepted.", body = Responded)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, ANSWERING, DRIVER,
-    ])))),
 )]
 pub(super) async fn respond(
     State(api): State<Api>,
@@ -286,7 +276,7 @@ pub(super) async fn respond(
     TargetAgent(target): TargetAgent,
     Idempotency(key): Idempotency,
     Json(answer): Json<Response>,
-) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
+) -> Result<(StatusCode, axum::Json<Responded>), Refused<codes::Answering>> {
     let command = Respond {
         target,
         call: read_field("/tool_call_id", &answer.tool_call_id)?,
@@ -310,10 +300,6 @@ pub(super) async fn respond(
         IdempotencyKey,
     ),
     responses((status = 200, description = "It has ended.", body = wire::SessionRowView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, INVALID, DRIVER,
-        &[(409, "NO_ACTIVE_SESSION")],
-    ])))),
 )]
 pub(super) async fn terminate_current(
     State(api): State<Api>,
@@ -321,7 +307,7 @@ pub(super) async fn terminate_current(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
-) -> Result<axum::Json<wire::SessionRowView>, Problem> {
+) -> Result<axum::Json<wire::SessionRowView>, Refused<TerminateCurrentErrors>> {
     let ended = api
         .command()?
         .terminate_current(key.by(&caller.user), &target, reason)
@@ -360,7 +346,6 @@ pub(super) struct Cancelled {
     params(SessionInPath, IdempotencyKey),
     request_body = Option<Cancellation>,
     responses((status = 200, description = "No turn is in progress any more.", body = Cancelled)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, SESSION, INVALID, STOPPING, DRIVER])))),
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,
@@ -368,7 +353,7 @@ pub(super) async fn cancel(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
     OptionalJson(Cancellation { reason, waiting }): OptionalJson<Cancellation>,
-) -> Result<axum::Json<Cancelled>, Problem> {
+) -> Result<axum::Json<Cancelled>, Refused<CancelErrors>> {
     let broker = api.command()?;
     let by = key.by(&caller.user);
     Ok(axum::Json(if waiting.unwrap_or_default() {

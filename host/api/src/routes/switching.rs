@@ -2,19 +2,26 @@
 
 use super::messages::{Content, ContentShape};
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT_COMMAND, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
-};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, Json, SessionInPath, TargetSession, target};
 use crate::problem::Problem;
 use crate::quota::SessionShare;
+use crate::routing::routes;
 use crate::state::Api;
 use axum::extract::State;
 use broker::{Address, Switch};
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    SwitchErrors = [
+        MessageTooLarge, RunOpen, SameSession, SessionClosed, SessionFull, SessionStructured,
+    ] + Opening + Session;
+    GoBackErrors = [
+        Invalid, NotSwitched, RunOpen, SessionClosed, SessionQuarantined, SessionStructured,
+    ] + LiveAgent + Session;
+}
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -65,17 +72,6 @@ pub(super) struct SwitchedView {
     params(SessionInPath, IdempotencyKey),
     request_body = SwitchBody,
     responses((status = 200, description = "You are there.", body = SwitchedView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, OPENING, SESSION_LIMITS, INVALID,
-        &[
-            (409, "RUN_OPEN"),
-            (409, "SAME_SESSION"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_FULL"),
-            (409, "SESSION_STRUCTURED"),
-            (413, "MESSAGE_TOO_LARGE"),
-        ],
-    ])))),
 )]
 pub(super) async fn switch(
     State(api): State<Api>,
@@ -83,7 +79,7 @@ pub(super) async fn switch(
     TargetSession(from, session): TargetSession,
     key: Idempotency,
     Json(body): Json<SwitchBody>,
-) -> Result<axum::Json<SwitchedView>, Problem> {
+) -> Result<axum::Json<SwitchedView>, Refused<SwitchErrors>> {
     let switch = Switch {
         agent: target(&body.agent),
         content: body.message.map(|content| content.0),
@@ -97,7 +93,7 @@ pub(super) async fn switch(
             let there = broker.where_to(&caller.user, &to, "").await;
             match there.map_err(|error| at_own_field(error.into()))? {
                 Some(_) => None,
-                None => return Err(spent),
+                None => return Err(spent.into()),
             }
         }
     };
@@ -155,22 +151,13 @@ pub(super) struct ReturnedView {
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "You are back.", body = ReturnedView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, DRIVER, INVALID,
-        &[
-            (409, "NOT_SWITCHED"),
-            (409, "RUN_OPEN"),
-            (409, "SESSION_CLOSED"),
-            (409, "SESSION_STRUCTURED"),
-        ],
-    ])))),
 )]
 pub(super) async fn go_back(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(from, session): TargetSession,
     key: Idempotency,
-) -> Result<axum::Json<ReturnedView>, Problem> {
+) -> Result<axum::Json<ReturnedView>, Refused<GoBackErrors>> {
     let by = key.by(&caller.user);
     let returned = api.command()?.switch_back(by, &from, session).await?;
     Ok(axum::Json(ReturnedView {

@@ -1,10 +1,13 @@
 //! Tasks: work that agents handed to each other, a page at a time, one of them, and their sums.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, DRIVER, INVALID, RECORDING};
-use crate::input::{InPath, OptionalJson, Params, limit, queried_agent, read_path, read_query};
+use crate::codes::{self, Refused, error_codes};
+use crate::input::{
+    InPath, OptionalJson, Params, page_query, queried_agent, read_path, read_query,
+};
 use crate::problem::Problem;
 use crate::reading::note_agents;
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -19,10 +22,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{TaskFilter, TaskRow};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-/// Tasks on a page unless asked for others, and at most.
-const PAGE: (usize, usize) = (50, 200);
+error_codes! {
+    ShowErrors = [TaskNotFound];
+    CancelErrors = [
+        AgentPurged, Invalid, PathForbidden, RoleForbids, SessionPurged, SessionQuarantined,
+        TaskNotFound, TaskSettled,
+    ] + Recording;
+}
 
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -33,25 +40,18 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(cancel))
 }
 
-/// Query for tasks. Every filter narrows them down.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct Page {
-    /// Only those that were handed over in this session.
-    #[param(value_type = Option<SessionId>)]
-    session: Option<String>,
-    /// Only those that this agent handed over or does: a UUID or a path.
-    agent: Option<String>,
-    /// Only those in this state: `PENDING`, `QUEUED`, `RUNNING`, `PAUSED`, `COMPLETED`, `FAILED`,
-    /// `CANCELLED` or `TIMEOUT`.
-    state: Option<String>,
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of tasks, from 1 to 200; 50 by default. A page may have fewer and still not
-    /// be the last: `next_after` tells.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
+page_query! {
+    /// Query for tasks. Every filter narrows them down.
+    struct Page: String, 50 of 200 {
+        /// Only those that were handed over in this session.
+        #[param(value_type = Option<SessionId>)]
+        session: Option<String>,
+        /// Only those that this agent handed over or does: a UUID or a path.
+        agent: Option<String>,
+        /// Only those in this state: `PENDING`, `QUEUED`, `RUNNING`, `PAUSED`, `COMPLETED`,
+        /// `FAILED`, `CANCELLED` or `TIMEOUT`.
+        state: Option<String>,
+    }
 }
 
 /// One page of tasks.
@@ -60,7 +60,7 @@ struct Page {
 struct Listed {
     /// The newest first.
     tasks: Vec<wire::TaskView>,
-    /// The `after` of the next page; none on the last.
+    /// The `after` of the next page; none on the last. A page may be short and not be the last.
     next_after: Option<String>,
 }
 
@@ -73,13 +73,12 @@ struct Listed {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = Listed)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
-) -> Result<axum::Json<Listed>, Problem> {
+) -> Result<axum::Json<Listed>, Refused<codes::Agent>> {
     let broker = api.broker()?;
     let session: Option<SessionId> = read_query("session", page.session.as_deref())?;
     let agent = queried_agent(broker, &caller, page.agent.as_deref()).await?;
@@ -92,7 +91,7 @@ async fn list(
         },
         status: page.state.as_deref().map(read_state).transpose()?,
         after: page.after.as_deref().map(read_after).transpose()?,
-        limit: limit(page.limit, PAGE.0, PAGE.1)?,
+        limit: page.limit()?,
     };
     let TaskList { tasks, next } = broker.tasks(query).await?;
     note(&api, &caller, "GET /api/tasks", &tasks).await?;
@@ -109,13 +108,12 @@ async fn list(
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(("task_id" = OperationId, Path, description = "Its `task_id`.")),
     responses((status = 200, description = "The task.", body = wire::TaskView)),
-    extensions(("x-codes" = json!(codes::join(&[&[(404, "TASK_NOT_FOUND")]])))),
 )]
 async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
-) -> Result<axum::Json<wire::TaskView>, Problem> {
+) -> Result<axum::Json<wire::TaskView>, Refused<ShowErrors>> {
     let id: OperationId = read_path("task_id", &id)?;
     let row = api.broker()?.task(id, viewer(&caller)).await?;
     note(
@@ -148,21 +146,13 @@ struct Cancellation {
     params(("task_id" = OperationId, Path, description = "Its `task_id`.")),
     request_body = Option<Cancellation>,
     responses((status = 200, description = "The task, which has ended.", body = wire::TaskView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, DRIVER, &[
-        (403, "PATH_FORBIDDEN"),
-        (403, "ROLE_FORBIDS"),
-        (404, "TASK_NOT_FOUND"),
-        (409, "TASK_SETTLED"),
-        (410, "AGENT_PURGED"),
-        (410, "SESSION_PURGED"),
-    ]])))),
 )]
 async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
     OptionalJson(Cancellation { reason }): OptionalJson<Cancellation>,
-) -> Result<axum::Json<wire::TaskView>, Problem> {
+) -> Result<axum::Json<wire::TaskView>, Refused<CancelErrors>> {
     let id: OperationId = read_path("task_id", &id)?;
     let row = api.command()?.cancel_task(&caller.user, id, reason).await?;
     Ok(axum::Json(wire::task(&row)))
@@ -203,20 +193,19 @@ struct Stats {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Range),
     responses((status = 200, description = "The sums.", body = Stats)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 async fn stats(
     State(api): State<Api>,
     caller: Caller,
     Params(range): Params<Range>,
-) -> Result<axum::Json<Stats>, Problem> {
+) -> Result<axum::Json<Stats>, Refused<codes::Agent>> {
     let from: Option<Timestamp> = read_query("from", range.from.as_deref())?;
     let to: Option<Timestamp> = read_query("to", range.to.as_deref())?;
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
         let detail = format!("from: {from} is after `to`, which is {to}");
-        return Err(Problem::invalid_query("from", detail));
+        return Err(Problem::invalid_query("from", detail).into());
     }
     let broker = api.broker()?;
     let filter = TaskFilter {

@@ -6,12 +6,12 @@
 
 use super::files::{FileContent, media_type, read_file};
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
     Idempotency, IdempotencyKey, Params, SessionInPath, TargetAgent, TargetSession,
 };
-use crate::problem::Problem;
 use crate::respond::Created;
+use crate::routing::routes;
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,7 +23,11 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use serde::{Deserialize, Serialize};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+error_codes! {
+    ExportErrors = [ExportTooLarge, NotExportable] + SessionOfAgent;
+    ImportErrors = [Invalid, TurnConflict] + AgentCommand + File + SessionLimits;
+}
 
 /// The media type of JSON lines.
 const JSON_LINES: &str = "application/jsonl";
@@ -81,17 +85,13 @@ pub(super) struct ExportParams {
             content_type = "application/jsonl",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        SESSION, AGENT,
-        &[(409, "EXPORT_TOO_LARGE"), (409, "NOT_EXPORTABLE")],
-    ])))),
 )]
 pub(super) async fn export(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(params): Params<ExportParams>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<ExportErrors>> {
     let dialect = params.dialect.unwrap_or_default();
     let file = caller
         .reading(&api)?
@@ -161,17 +161,6 @@ pub(super) struct ImportedTranscript {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, INVALID, SESSION_LIMITS,
-        &[
-            (400, "BODY_BROKEN"),
-            (408, "BODY_TIMEOUT"),
-            (409, "TURN_CONFLICT"),
-            (413, "FILE_TOO_LARGE"),
-            (415, "UNSUPPORTED_MEDIA_TYPE"),
-            (429, "TOO_MANY_UPLOADS"),
-        ],
-    ])))),
 )]
 pub(super) async fn import(
     State(api): State<Api>,
@@ -179,7 +168,7 @@ pub(super) async fn import(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     request: Request,
-) -> Result<Created<ImportedTranscript>, Problem> {
+) -> Result<Created<ImportedTranscript>, Refused<ImportErrors>> {
     let (parts, body) = request.into_parts();
     media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.

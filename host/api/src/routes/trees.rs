@@ -1,8 +1,8 @@
 //! The tree of turns: one turn, the tree of a session, where two threads part.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, SESSION, TURN};
-use crate::input::{InPath, Params, SessionInPath, TargetSession, limit};
+use crate::codes::{self, Refused, error_codes};
+use crate::input::{InPath, Params, SessionInPath, TargetSession, next_after, page_query};
 use crate::problem::Problem;
 use crate::reading::note_compared;
 use crate::state::Api;
@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use store::DeliveryRow;
 
-/// Turns on one page of a tree.
-const TREE_PAGE_MAX: usize = 1_000;
+error_codes! {
+    ShowErrors = [TurnNotFound];
+    DiffErrors = [ThreadsApart, TurnNotFound] + SessionOfAgent;
+}
+
 /// Deliveries that are shown with a turn, the first of those that come of it.
 const DELIVERIES_SHOWN_MAX: usize = 100;
 /// The same with each turn of a tree.
@@ -32,13 +35,12 @@ const DELIVERIES_LISTED_MAX: usize = 10;
     security(("token" = ["read"])),
     params(("turn_id" = TurnId, Path, description = "64 hexadecimal digits.")),
     responses((status = 200, description = "The turn.", body = wire::TurnView)),
-    extensions(("x-codes" = json!(codes::join(&[TURN])))),
 )]
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(turn): InPath<String>,
-) -> Result<axum::Json<wire::TurnView>, Problem> {
+) -> Result<axum::Json<wire::TurnView>, Refused<ShowErrors>> {
     let no_id = || Problem::invalid_id("turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
     let broker = caller.reading(&api)?;
@@ -51,16 +53,9 @@ pub(super) async fn show(
     Ok(axum::Json(wire::turn(&seen, &deliveries)))
 }
 
-/// Query that selects a page of a tree.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TreeParams {
-    /// Maximum number of turns, from 1 to 1,000; 1,000 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<usize>,
-    /// The `next_after` of the page before: the id of a turn.
-    after: Option<String>,
+page_query! {
+    /// Query that selects a page of a tree.
+    pub(super) struct TreeParams: String, 1_000 of 1_000 {}
 }
 
 /// A tree of turns.
@@ -82,15 +77,14 @@ pub(super) struct TurnTree {
     security(("token" = ["read"])),
     params(SessionInPath, TreeParams),
     responses((status = 200, description = "The tree.", body = TurnTree)),
-    extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
 pub(super) async fn tree(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(params): Params<TreeParams>,
-) -> Result<axum::Json<TurnTree>, Problem> {
-    let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
+) -> Result<axum::Json<TurnTree>, Refused<codes::SessionOfAgent>> {
+    let limit = params.limit()?;
     let no_turn = || {
         Problem::invalid_query(
             "after",
@@ -105,12 +99,7 @@ pub(super) async fn tree(
     let mut turns = broker
         .tree(&caller.user, &target, session, after, limit + 1)
         .await?;
-    let more = turns.len() > limit;
-    turns.truncate(limit);
-    let next_after = turns
-        .last()
-        .filter(|_| more)
-        .map(|turn| turn.node.id.to_string());
+    let next_after = next_after(&mut turns, limit, |turn| turn.node.id.to_string());
     let runs: Vec<RunId> = turns.iter().map(|turn| turn.node.run).collect();
     let deliveries = broker
         .store()
@@ -150,17 +139,13 @@ pub(super) struct DiffParams {
     security(("token" = ["read"])),
     params(SessionInPath, DiffParams),
     responses((status = 200, description = "Where they part.", body = wire::PartingView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        SESSION, TURN, AGENT,
-        &[(409, "THREADS_APART")],
-    ])))),
 )]
 pub(super) async fn diff(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
     Params(DiffParams { with }): Params<DiffParams>,
-) -> Result<axum::Json<wire::PartingView>, Problem> {
+) -> Result<axum::Json<wire::PartingView>, Refused<DiffErrors>> {
     let other = Digest::from_hex(&with)
         .map(|turn| Other::Turn(TurnId(turn)))
         .or_else(|| with.parse().ok().map(Other::Session));

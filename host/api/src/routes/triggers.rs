@@ -6,12 +6,14 @@
 mod owned;
 
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, Params, Position, limit, read_field, read_query,
+    Idempotency, IdempotencyKey, InPath, Json, Params, Position, next_after, page_query,
+    read_field, read_query,
 };
 use crate::problem::Problem;
 use crate::respond::Created;
+use crate::routing::routes;
 use crate::state::Api;
 use crate::wire::{self, Time, TriggerRunView, TriggerView};
 use axum::extract::State;
@@ -24,21 +26,21 @@ use owned::owned;
 use serde::{Deserialize, Serialize};
 use store::TriggerRecord;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-/// Triggers on a page unless asked for others, and at most.
-const PAGE: (usize, usize) = (100, 500);
-/// Runs on a page unless asked for others, and at most.
-const RUNS_PAGE: (usize, usize) = (50, 100);
-
-/// The codes of a trigger that is not there, or is another user's.
-const TRIGGER: &[codes::Code] = &[(404, "TRIGGER_NOT_FOUND")];
-/// The codes of what is wrong with a trigger as it is to be.
-const DEFINING: &[codes::Code] = &[
-    (404, "COMPONENT_NOT_FOUND"),
-    (409, "TOO_MANY_TRIGGERS"),
-    (409, "TRIGGER_CONFIGURED"),
-];
+error_codes! {
+    CreateErrors = [
+        ComponentNotFound, Invalid, TooManyTriggers, TriggerConfigured, TriggerExists,
+        TriggerNotFound,
+    ] + Recording;
+    ShowErrors = [TriggerNotFound];
+    ChangeErrors = [
+        ComponentNotFound, Invalid, TooManyTriggers, TriggerConfigured, TriggerNotFound,
+    ] + Recording;
+    RemoveErrors = [TriggerConfigured, TriggerNotFound] + Recording;
+    PauseErrors = [TriggerNotFound] + Recording;
+    ResumeErrors = [Invalid, TriggerNotFound] + Recording;
+    RunErrors = [Invalid, TriggerBusy, TriggerNotFound] + Recording;
+}
 
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -51,21 +53,15 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(history))
 }
 
-/// Query that selects a page of triggers. Every filter narrows it down.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct Page {
-    /// Only on behalf of this user. Without the scope `admin` it is you.
-    user: Option<String>,
-    /// Only of this kind: `schedule`, `heartbeat`, `webhook`, `files` or `events`.
-    #[param(value_type = Option<KindName>)]
-    kind: Option<String>,
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of results, from 1 to 500; 100 by default.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of triggers. Every filter narrows it down.
+    struct Page: String, 100 of 500 {
+        /// Only on behalf of this user. Without the scope `admin` it is you.
+        user: Option<String>,
+        /// Only of this kind: `schedule`, `heartbeat`, `webhook`, `files` or `events`.
+        #[param(value_type = Option<KindName>)]
+        kind: Option<String>,
+    }
 }
 
 /// One page of triggers.
@@ -92,7 +88,7 @@ async fn list(
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<TriggerList>, Problem> {
-    let limit = limit(page.limit, PAGE.0, PAGE.1)?;
+    let limit = page.limit()?;
     let asked: Option<UserId> = read_query("user", page.user.as_deref())?;
     let user = if caller.scopes.contains(&Scope::Admin) {
         asked
@@ -110,14 +106,9 @@ async fn list(
         limit: limit + 1,
     };
     let mut rows = api.edge()?.triggers().list(query).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
     let now = api.broker()?.clock().now();
     Ok(axum::Json(TriggerList {
-        next_after: rows
-            .last()
-            .filter(|_| has_more)
-            .map(|last| last.name.to_string()),
+        next_after: next_after(&mut rows, limit, |last| last.name.to_string()),
         triggers: rows.iter().map(|row| wire::trigger(row, now)).collect(),
     }))
 }
@@ -161,16 +152,13 @@ struct NewTrigger {
             headers(("Location" = String, description = "Where it is.")),
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID, DEFINING, TRIGGER, &[(409, "TRIGGER_EXISTS")],
-    ])))),
 )]
 async fn create(
     State(api): State<Api>,
     caller: Caller,
     key: Idempotency,
     Json(new): Json<NewTrigger>,
-) -> Result<Created<TriggerView>, Problem> {
+) -> Result<Created<TriggerView>, Refused<CreateErrors>> {
     let name: TriggerName = read_field("/name", &new.name)?;
     let by = key.by(&caller.user);
     let row = api.commanded_edge()?.triggers().create(by, name, new.spec);
@@ -188,13 +176,12 @@ async fn create(
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The trigger.", body = TriggerView)),
-    extensions(("x-codes" = json!(codes::join(&[TRIGGER])))),
 )]
 async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
-) -> Result<axum::Json<TriggerView>, Problem> {
+) -> Result<axum::Json<TriggerView>, Refused<ShowErrors>> {
     let row = owned(&api, &caller, &name).await?;
     let now = api.broker()?.clock().now();
     Ok(axum::Json(wire::trigger(&row, now)))
@@ -219,7 +206,6 @@ struct ChangedTrigger {
     params(("trigger" = String, Path, description = "Its name."), IdempotencyKey),
     request_body = ChangedTrigger,
     responses((status = 200, description = "It is as given.", body = TriggerView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, DEFINING, TRIGGER])))),
 )]
 async fn change(
     State(api): State<Api>,
@@ -227,7 +213,7 @@ async fn change(
     InPath(name): InPath<String>,
     key: Idempotency,
     Json(changed): Json<ChangedTrigger>,
-) -> Result<axum::Json<TriggerView>, Problem> {
+) -> Result<axum::Json<TriggerView>, Refused<ChangeErrors>> {
     let name = owned::named(&name)?;
     let by = key.by(&caller.user);
     let triggers = api.commanded_edge()?.triggers();
@@ -253,16 +239,13 @@ struct RemovedTrigger {
     security(("token" = ["write"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name."), IdempotencyKey),
     responses((status = 200, description = "It is gone.", body = RemovedTrigger)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, TRIGGER, &[(409, "TRIGGER_CONFIGURED")],
-    ])))),
 )]
 async fn remove(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
     key: Idempotency,
-) -> Result<axum::Json<RemovedTrigger>, Problem> {
+) -> Result<axum::Json<RemovedTrigger>, Refused<RemoveErrors>> {
     let name = owned::removable(&api, &caller, &name, &key).await?;
     let by = key.by(&caller.user);
     api.commanded_edge()?.triggers().remove(by, &name).await?;
@@ -279,14 +262,13 @@ async fn remove(
     security(("token" = ["write"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name."), IdempotencyKey),
     responses((status = 200, description = "It is paused.", body = TriggerView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, TRIGGER])))),
 )]
 async fn pause(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
     key: Idempotency,
-) -> Result<axum::Json<TriggerView>, Problem> {
+) -> Result<axum::Json<TriggerView>, Refused<PauseErrors>> {
     let name = owned::usable(&api, &caller, &name).await?;
     let by = key.by(&caller.user);
     let row = api.commanded_edge()?.triggers().pause(by, &name).await?;
@@ -301,14 +283,13 @@ async fn pause(
     security(("token" = ["write"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name."), IdempotencyKey),
     responses((status = 200, description = "It is fired again.", body = TriggerView)),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, INVALID, TRIGGER])))),
 )]
 async fn resume(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
     key: Idempotency,
-) -> Result<axum::Json<TriggerView>, Problem> {
+) -> Result<axum::Json<TriggerView>, Refused<ResumeErrors>> {
     let name = owned::usable(&api, &caller, &name).await?;
     let by = key.by(&caller.user);
     let row = api.commanded_edge()?.triggers().resume(by, &name).await?;
@@ -333,16 +314,13 @@ struct TriggerRunAccepted {
     security(("token" = ["write"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name."), IdempotencyKey),
     responses((status = 202, description = "It is accepted.", body = TriggerRunAccepted)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID, TRIGGER, &[(429, "TRIGGER_BUSY")],
-    ])))),
 )]
 async fn run(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
     key: Idempotency,
-) -> Result<(StatusCode, axum::Json<TriggerRunAccepted>), Problem> {
+) -> Result<(StatusCode, axum::Json<TriggerRunAccepted>), Refused<RunErrors>> {
     let name = owned::usable(&api, &caller, &name).await?;
     let by = key.by(&caller.user);
     let occasion = api.commanded_edge()?.triggers().run(by, &name).await?;
@@ -352,17 +330,9 @@ async fn run(
     Ok((StatusCode::ACCEPTED, axum::Json(accepted)))
 }
 
-/// Query that selects a page of runs.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct RunPage {
-    /// The `next_after` of the page before.
-    #[param(inline)]
-    after: Option<Position>,
-    /// Maximum number of results, from 1 to 100; 50 by default.
-    #[param(minimum = 1, maximum = 100)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of runs.
+    struct RunPage: Position, 50 of 100 {}
 }
 
 /// Runs of a trigger.
@@ -386,31 +356,25 @@ struct TriggerHistory {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(("trigger" = String, Path, description = "Its name."), RunPage),
     responses((status = 200, description = "A page.", body = TriggerHistory)),
-    extensions(("x-codes" = json!(codes::join(&[TRIGGER])))),
 )]
 async fn history(
     State(api): State<Api>,
     caller: Caller,
     InPath(name): InPath<String>,
     Params(page): Params<RunPage>,
-) -> Result<axum::Json<TriggerHistory>, Problem> {
-    let limit = limit(page.limit, RUNS_PAGE.0, RUNS_PAGE.1)?;
+) -> Result<axum::Json<TriggerHistory>, Refused<ShowErrors>> {
+    let limit = page.limit()?;
     let trigger = owned::with_history(&api, &caller, &name).await?;
     let name = owned::named(&name)?;
     let before = page.after.map(|Position(before)| before);
     let triggers = api.edge()?.triggers();
     let mut rows = triggers.history(&name, before, limit + 1).await?;
     if trigger.is_none() && rows.is_empty() && before.is_none() {
-        return Err(owned::not_found(&name));
+        return Err(owned::not_found(&name).into());
     }
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
     let next_due = trigger.and_then(|trigger| trigger.next_due);
     Ok(axum::Json(TriggerHistory {
-        next_after: rows
-            .last()
-            .filter(|_| has_more)
-            .map(TriggerRecord::position),
+        next_after: next_after(&mut rows, limit, TriggerRecord::position),
         runs: rows.iter().map(wire::trigger_run).collect(),
         next_due_at: next_due.map(Time),
     }))

@@ -1,22 +1,20 @@
 //! Usage: what models and tools were asked, and what that cost, a page at a time.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT};
-use crate::input::{Params, limit, queried_agent, read_query};
+use crate::codes::{self, Refused};
+use crate::input::{Params, next_after, page_query, queried_agent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::error_code::ErrorCode;
 use domain::id::{AgentId, SessionId};
 use domain::usage::{Day, UsageSum};
 use domain::user::{Scope, UserId};
-use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use store::{UsageBy, UsageFilter, UsageRow};
 
-/// Rows on a page unless asked for others, and at most.
-const PAGE: (usize, usize) = (100, 1_000);
 /// Days that are summed unless others are asked for.
 const DAYS: u32 = 30;
 
@@ -29,30 +27,24 @@ const KEYS: [(&str, UsageBy); 5] = [
     ("model", UsageBy::Model),
 ];
 
-/// Query for usage. Every filter narrows it down.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Page {
-    /// The key of the sums: `session`, `agent`, `user`, `day` or `model`; `day` by default.
-    by: Option<String>,
-    /// The first day, such as `2026-11-01`, in UTC; 29 days before the last one by default.
-    from: Option<String>,
-    /// The last day, in UTC; today by default.
-    to: Option<String>,
-    /// Only of this agent: a UUID or a path.
-    agent: Option<String>,
-    /// Only of this session.
-    #[param(value_type = Option<SessionId>)]
-    session: Option<String>,
-    /// Only of this user. Only an administrator sees what others than themselves used; without this
-    /// filter, that of all.
-    user: Option<String>,
-    /// The `next_after` of the page before.
-    after: Option<String>,
-    /// Maximum number of rows, from 1 to 1,000; 100 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<usize>,
+page_query! {
+    /// Query for usage. Every filter narrows it down.
+    pub(super) struct Page: String, 100 of 1_000 {
+        /// The key of the sums: `session`, `agent`, `user`, `day` or `model`; `day` by default.
+        by: Option<String>,
+        /// The first day, such as `2026-11-01`, in UTC; 29 days before the last one by default.
+        from: Option<String>,
+        /// The last day, in UTC; today by default.
+        to: Option<String>,
+        /// Only of this agent: a UUID or a path.
+        agent: Option<String>,
+        /// Only of this session.
+        #[param(value_type = Option<SessionId>)]
+        session: Option<String>,
+        /// Only of this user. Only an administrator sees what others than themselves used; without
+        /// this filter, that of all.
+        user: Option<String>,
+    }
 }
 
 /// Usage under one key.
@@ -142,19 +134,18 @@ pub(super) struct UsageList {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = UsageList)),
-    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
-) -> Result<axum::Json<UsageList>, Problem> {
+) -> Result<axum::Json<UsageList>, Refused<codes::Agent>> {
     let broker = api.broker()?;
     let (name, by) = page.by()?;
     let agent = queried_agent(broker, &caller, page.agent.as_deref()).await?;
     let today = Day::from_time(api.access().clock().now());
     let filter = page.filter(&caller, agent, today)?;
-    let limit = limit(page.limit, PAGE.0, PAGE.1)?;
+    let limit = page.limit()?;
     let after = page
         .after
         .as_deref()
@@ -165,12 +156,7 @@ pub(super) async fn list(
     let mut rows = store
         .usage(by, filter.clone(), after, limit.saturating_add(1))
         .await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_after = rows
-        .last()
-        .filter(|_| has_more)
-        .map(|row| write_after(name, &row.key));
+    let next_after = next_after(&mut rows, limit, |row| write_after(name, &row.key));
     Ok(axum::Json(UsageList {
         by: name,
         from: filter.from.to_string(),
@@ -222,7 +208,7 @@ impl Page {
                     Scope::Admin.as_str(),
                     caller.user
                 );
-                let problem = Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail);
+                let problem = Problem::new(ErrorCode::ScopeMissing, detail);
                 return Err(problem.at(RequestPart::Query("user")));
             }
             None if !is_operator => Some(caller.user.clone()),

@@ -21,8 +21,6 @@ pub const ACCEPT_PAUSES: Backoff = Backoff {
 pub const LINGER_BYTES_MAX: usize = 32 << 20;
 /// Connections that the kernel keeps waiting for `accept`.
 pub const BACKLOG: i32 = 1_024;
-/// Seconds that a client is asked to wait when all connections are taken.
-pub const CROWDED_RETRY_AFTER_S: u64 = 5;
 /// Refused clients whose remaining bytes are still read, at the same time. From further ones
 /// nothing is read, and they may not see why they were refused.
 pub const GOODBYES_MAX: usize = 64;

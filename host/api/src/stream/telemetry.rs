@@ -6,7 +6,7 @@
 use super::outbox::{self, HungUp, Outbox};
 use super::{crowded, event_stream, frame};
 use crate::caller::Caller;
-use crate::codes::{self, AGENT, TELEMETRY};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Params, queried_agent, queried_agent_id, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
@@ -29,6 +29,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+
+error_codes! {
+    FollowTelemetryErrors = [] + Streams + Agent;
+}
 
 /// The name of this request in the ledger.
 const REQUEST: &str = "GET /api/telemetry";
@@ -160,14 +164,13 @@ impl Wanted {
             content_type = "text/event-stream",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[TELEMETRY, AGENT])))),
 )]
 pub(crate) async fn follow_telemetry(
     State(api): State<Api>,
     caller: Caller,
     Params(query): Params<Vec<(String, String)>>,
     Extension(connected): Extension<Connected>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused<FollowTelemetryErrors>> {
     let mut wanted = Wanted::read(query)?;
     let share = api.quotas().stream(&caller, api.limits())?;
     let place = api.stream_place().ok_or_else(crowded)?;
@@ -262,7 +265,7 @@ mod tests {
             .iter()
             .map(|pair| (pair.0.to_owned(), pair.1.to_owned()))
             .collect();
-        Wanted::read(pairs).map_err(|problem| (problem.code, problem.field))
+        Wanted::read(pairs).map_err(|problem| (problem.code.as_str(), problem.field))
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn only_the_id_of_a_frame_can_be_gone_on_from() {
     ] {
         let problem = resumed(text).unwrap_err();
         assert_eq!(
-            (problem.status.as_u16(), problem.code),
+            (problem.code.status(), problem.code.as_str()),
             (400, "INVALID_LAST_EVENT_ID"),
             "{text}"
         );

@@ -7,9 +7,8 @@ use crate::problem::Problem;
 use crate::routes::description;
 use axum::response::IntoResponse;
 use domain::delegate;
-use domain::error_code::{self, ErrorCategory};
+use domain::error_code::{self, ErrorCategory, ErrorCode};
 use domain::user::Scope;
-use http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -66,7 +65,7 @@ fn the_table_of_error_codes_has_those_of_all_routes_and_no_other() {
             "add `{code}` to the table"
         );
     }
-    for known in error_code::ALL {
+    for known in error_code::all() {
         let is_elsewhere = ELSEWHERE.contains(&known.code)
             || delegate::Code::from_word(known.code).is_some()
             || known
@@ -177,16 +176,15 @@ async fn document(problem: Problem) -> Value {
 
 #[tokio::test]
 async fn every_code_becomes_a_problem_that_says_whether_to_try_again() {
-    for known in error_code::ALL {
-        let told = document(Problem::new(StatusCode::CONFLICT, known.code, "why")).await;
-        assert_eq!(told["retryable"], json!(known.retryable), "{}", known.code);
-        assert_eq!(
-            told["category"].as_str(),
-            known.category.map(ErrorCategory::as_str),
-            "{}",
-            known.code
-        );
-        assert_eq!(told.get("details"), None, "{}", known.code);
+    for code in ErrorCode::ALL {
+        let told = document(Problem::new(code, "why")).await;
+        assert_eq!(told["code"], json!(code.as_str()));
+        assert_eq!(told["status"], json!(code.status()), "{code}");
+        assert_eq!(told["retryable"], json!(code.is_retryable()), "{code}");
+        let category = code.category().map(ErrorCategory::as_str);
+        assert_eq!(told["category"].as_str(), category, "{code}");
+        let details = code.retry_after_s().map(|s| json!({ "retry_after_s": s }));
+        assert_eq!(told.get("details"), details.as_ref(), "{code}");
     }
     let told = document(Problem::starting()).await;
     assert_eq!(told["details"], json!({ "retry_after_s": 2 }));

@@ -614,7 +614,7 @@ async fn a_key_that_was_revoked_meanwhile_issues_nothing() {
         lifetime_s: Some(60),
     };
     match host.broker.issue_key(&issuer, asked, None).await {
-        Err(broker::Error::Refused(refusal)) => assert_eq!(refusal.code, "KEY_REVOKED"),
+        Err(broker::Error::Refused(refusal)) => assert_eq!(refusal.code.as_str(), "KEY_REVOKED"),
         other => panic!("{other:?}"),
     }
 }

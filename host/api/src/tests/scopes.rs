@@ -251,7 +251,7 @@ fn a_route_that_declares_no_scope_is_closed_to_everybody() {
     let check = |method: http::Method, route| {
         scopes
             .check(&caller, &method, route)
-            .map_err(|problem| problem.code)
+            .map_err(|problem| problem.code.as_str())
     };
     for method in [http::Method::GET, http::Method::HEAD] {
         assert_eq!(check(method, Some("/api/agents/{id}")), Ok(()));

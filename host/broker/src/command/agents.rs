@@ -6,12 +6,12 @@ use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{
-    agent_archived, agent_not_found, agent_purged, changing, conflict, definition_not_found,
-    spawned,
+    agent_archived, agent_not_found, agent_purged, changing, definition_not_found, spawned,
 };
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::definition::{Definition, DefinitionId};
+use domain::error_code::ErrorCode;
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
 use domain::path::PathKind;
@@ -266,8 +266,8 @@ impl Broker {
             .chain(numbered)
             .find(|path| !there.iter().any(|(row, _)| row.agent.path.as_str() == path));
         let path = free.ok_or_else(|| {
-            conflict(
-                "PATH_TAKEN",
+            Refusal::new(
+                ErrorCode::PathTaken,
                 format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"),
             )
         })?;
@@ -499,11 +499,16 @@ pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
 
 pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
     match clash {
-        Clash::Stream(_) => conflict("AGENT_EXISTS", format!("there is an agent `{id}` already"))
-            .at("/id")
-            .into(),
-        _ => conflict("PATH_TAKEN", format!("an active agent lives at `{path}`"))
-            .at("/path")
-            .into(),
+        Clash::Stream(_) => Refusal::new(
+            ErrorCode::AgentExists,
+            format!("there is an agent `{id}` already"),
+        )
+        .into(),
+        _ => Refusal::new(
+            ErrorCode::PathTaken,
+            format!("an active agent lives at `{path}`"),
+        )
+        .at("/path")
+        .into(),
     }
 }

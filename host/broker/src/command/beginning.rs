@@ -17,12 +17,12 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
 use domain::agent::Agent;
+use domain::error_code::ErrorKind;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::text_of;
 use domain::persona::PersonaId;
 use domain::queue::{Arriving, Condition, Overflow, Queue, QueueOverride, WaitKind};
-use domain::refusal::RefusalKind;
 use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -241,7 +241,7 @@ impl Broker {
             .await
         {
             Ok(_) => changing("the agent").into(),
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+            Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                 agent_not_found(&agent.to_string()).into()
             }
             Err(error) => error,

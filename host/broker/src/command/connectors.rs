@@ -6,8 +6,9 @@ use super::once::{Once, lands};
 use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
-use crate::refusals::{busy, conflict, forbidden, not_found};
+use crate::refusals::busy;
 use domain::connector::{VISITORS_LOOKED_AT_MAX, VisitorPlace, given_back};
+use domain::error_code::ErrorCode;
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event, NewEvent};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
@@ -166,9 +167,7 @@ impl Broker {
                         "`{key}` stands for the user `{}`; unbind it there first",
                         row.user
                     );
-                    return Err(conflict("CONNECTOR_KEY_BOUND", message)
-                        .at("path:key")
-                        .into());
+                    return Err(Refusal::new(ErrorCode::ConnectorKeyBound, message).into());
                 }
                 None => {}
             }
@@ -254,7 +253,7 @@ impl Broker {
             let message = format!(
                 "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
             );
-            return Err(conflict("TOO_MANY_CONNECTOR_KEYS", message).into());
+            return Err(Refusal::new(ErrorCode::TooManyConnectorKeys, message).into());
         }
         Ok(())
     }
@@ -297,7 +296,7 @@ impl Broker {
             return Ok(());
         }
         let message = format!("`{user}` has no connector key `{key}`");
-        Err(not_found("CONNECTOR_KEY_NOT_FOUND", message)
+        Err(Refusal::new(ErrorCode::ConnectorKeyNotFound, message)
             .at("path:key")
             .into())
     }
@@ -320,7 +319,9 @@ impl Broker {
                 "only the scope `{}` lists connector keys of others than `{asking}`",
                 Scope::Admin.as_str()
             );
-            return Err(forbidden("SCOPE_MISSING", message).at("path:user").into());
+            return Err(Refusal::new(ErrorCode::ScopeMissing, message)
+                .at("path:user")
+                .into());
         }
         Ok(self
             .store()
@@ -333,7 +334,7 @@ impl Broker {
 fn too_many_visitors() -> Refusal {
     let message = "this chat has as many visitors as it may have, and all of them use it; its \
                    operator can have more, or unbind some";
-    conflict("TOO_MANY_VISITORS", message)
+    Refusal::new(ErrorCode::TooManyVisitors, message)
 }
 
 /// Returns the event that unbinds a connector key.

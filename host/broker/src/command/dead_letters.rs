@@ -5,7 +5,8 @@ use super::reason::check_reason;
 use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
-use crate::refusals::{conflict, not_found, session_closed, session_not_found};
+use crate::refusals::{session_closed, session_not_found};
+use domain::error_code::ErrorCode;
 use domain::event::{Event, InputCancelled, InputRequeued, Source};
 use domain::id::{InputId, RunId, Stream};
 use domain::refusal::Refusal;
@@ -192,7 +193,7 @@ fn is_settled(source: &Source, now: Timestamp) -> bool {
 fn work_settled() -> Refusal {
     let message = "another agent handed this work over, and waits for its result no more, or its \
                    time is over: have it hand it over again";
-    conflict("WORK_SETTLED", message)
+    Refusal::new(ErrorCode::WorkSettled, message)
 }
 
 /// Returns the refusal for an input with which a turn had begun before the host gave it up.
@@ -202,12 +203,12 @@ fn may_repeat_work(run: RunId) -> Refusal {
          may be done again: look at the turn, and say `?repeat={run}` (`agent-host dead-letter \
          requeue --repeat`) if it may be"
     );
-    conflict("MAY_REPEAT_WORK", message)
+    Refusal::new(ErrorCode::MayRepeatWork, message)
 }
 
 fn not_there(input: InputId) -> Error {
-    not_found(
-        "DEAD_LETTER_NOT_FOUND",
+    Refusal::new(
+        ErrorCode::DeadLetterNotFound,
         format!("there is no dead letter `{input}`"),
     )
     .into()

@@ -13,12 +13,13 @@ use crate::catalogue::Catalogue;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::purge::rewrite;
-use crate::refusals::{conflict, definition_not_found, forbidden};
+use crate::refusals::definition_not_found;
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
+use domain::error_code::ErrorCode;
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
 use domain::id::Stream;
 use domain::json::snake_case;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::user::UserId;
 use serde_json::json;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl Broker {
         let Extended { definition, wider } =
             template.made(id.clone(), user, own).map_err(|unfit| {
                 let field = format!("/{}", unfit.key.replace('.', "/"));
-                Refusal::new(RefusalKind::Invalid, "INVALID", unfit.message).at(field)
+                Refusal::new(ErrorCode::Invalid, unfit.message).at(field)
             })?;
         if let Some(wider) = wider.first() {
             return Err(beyond(wider, &template).into());
@@ -135,7 +136,7 @@ impl Broker {
                  bytes together on this host, and have {}; remove one, or make this one shorter",
                 made.bytes
             );
-            return Err(conflict("TOO_MANY_DEFINITIONS", message).into());
+            return Err(Refusal::new(ErrorCode::TooManyDefinitions, message).into());
         }
         Ok(())
     }
@@ -197,7 +198,7 @@ impl Broker {
             let message = format!(
                 "`{id}` is a definition of the configuration; the operator takes it out there"
             );
-            return Err(conflict("DEFINITION_CONFIGURED", message).into());
+            return Err(Refusal::new(ErrorCode::DefinitionConfigured, message).into());
         };
         let user = made.user_id;
         let removed = DefinitionRemoved {
@@ -230,7 +231,7 @@ impl Broker {
             "`{id}` is no template for you; GET /api/definitions marks those that are, and the \
              operator names their users in `templateFor`"
         );
-        Err(forbidden("TEMPLATE_FORBIDDEN", message).at("/template"))
+        Err(Refusal::new(ErrorCode::TemplateForbidden, message))
     }
 
     /// Returns the ids of the definitions of the configuration.
@@ -251,10 +252,10 @@ fn beyond(wider: &Wider, template: &Definition) -> Refusal {
         "`{}` is not within `{list}` of `{}`; leave it out, or write what is",
         wider.pattern, template.agent_id
     );
-    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(format!("/lists/{list}"))
+    Refusal::new(ErrorCode::Invalid, message).at(format!("/lists/{list}"))
 }
 
 fn too_many(whose: &str, max: impl std::fmt::Display) -> Refusal {
     let message = format!("{whose} {max} definitions that were made of templates; remove one");
-    conflict("TOO_MANY_DEFINITIONS", message)
+    Refusal::new(ErrorCode::TooManyDefinitions, message)
 }

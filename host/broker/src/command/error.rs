@@ -2,7 +2,8 @@
 
 use super::quota::passed_limit;
 use crate::refusals::{busy, key_reused, not_storable};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::error_code::ErrorCode;
+use domain::refusal::Refusal;
 use store::{CommitError, ReadError};
 
 /// The reason why a command did not succeed: refused by a rule, or not recorded.
@@ -61,7 +62,5 @@ impl From<CommitError> for Error {
 
 /// Returns the error for a request of which one field is invalid.
 pub(super) fn invalid(message: impl Into<String>, field: &str) -> Error {
-    Refusal::new(RefusalKind::Invalid, "INVALID", message)
-        .at(field)
-        .into()
+    Refusal::new(ErrorCode::Invalid, message).at(field).into()
 }

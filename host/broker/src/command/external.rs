@@ -17,10 +17,11 @@ use domain::definition::{Definition, DefinitionId};
 use domain::delivery::ANSWER;
 use domain::digest::Digest;
 use domain::egress::Traffic;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::external::{ExternalName, ExternalSettings, Way, is_fresh};
 use domain::id::{AgentId, OperationId, RunId, SessionId, Stream};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::ruling::Rule;
 use domain::secret::Secret;
 use domain::user::UserId;
@@ -81,7 +82,7 @@ struct Addressee {
 struct Because {
     rule: Rule,
     verdict: BoundaryVerdict,
-    detail: &'static str,
+    detail: ErrorCode,
     times: u64,
 }
 
@@ -184,7 +185,7 @@ impl Broker {
         driven(&self.core, to.row.id)?;
         let taken = self.take_post(&to, &post, text).await;
         if let Err(Error::Refused(refusal)) = &taken
-            && refusal.kind == RefusalKind::Conflict
+            && refusal.kind() == ErrorKind::Conflict
         {
             self.note_signed(&to, refusal).await;
         }
@@ -302,7 +303,7 @@ impl Broker {
             verdict: because.verdict,
             rule: because.rule,
             times: because.times,
-            detail: because.detail.to_owned(),
+            detail: because.detail.to_string(),
         };
         let line = BoundaryDecided {
             run: Some(run),
@@ -396,7 +397,7 @@ fn text_of(to: &Addressee, body: &[u8]) -> Result<String, Refusal> {
     let text = std::str::from_utf8(body).unwrap_or_default();
     if text.trim().is_empty() {
         let message = "an answer is text in UTF-8, and not empty";
-        return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at("body"));
+        return Err(Refusal::new(ErrorCode::Invalid, message).at("body"));
     }
     Ok(text.to_owned())
 }
@@ -405,21 +406,17 @@ fn log_refused(to: &Addressee, refusal: &Refusal) {
     tracing::warn!(
         session.id = %to.row.id,
         definition = %to.definition.agent_id,
-        detail = refusal.code,
+        detail = %refusal.code,
         "an answer of an external agent was refused"
     );
 }
 
 /// Returns what the ledger says of a refusal.
 fn because(refusal: &Refusal) -> Because {
-    let (rule, verdict) = match refusal.kind {
-        RefusalKind::TooLarge => (Rule::Limits, BoundaryVerdict::Limited),
-        RefusalKind::Conflict => (Rule::Unknown, BoundaryVerdict::Refused),
-        RefusalKind::NotFound
-        | RefusalKind::Gone
-        | RefusalKind::Forbidden
-        | RefusalKind::Invalid
-        | RefusalKind::Busy => (Rule::Permissions, BoundaryVerdict::Refused),
+    let (rule, verdict) = match refusal.kind() {
+        ErrorKind::TooLarge => (Rule::Limits, BoundaryVerdict::Limited),
+        ErrorKind::Conflict => (Rule::Unknown, BoundaryVerdict::Refused),
+        _ => (Rule::Permissions, BoundaryVerdict::Refused),
     };
     Because {
         rule,

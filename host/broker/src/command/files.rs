@@ -7,11 +7,12 @@ use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
 use crate::view::thread_part;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::event::{Event, FileUploaded};
 use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
 use domain::id::{SessionId, Stream};
 use domain::message::Part;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{
@@ -45,9 +46,7 @@ impl Broker {
         name: &str,
     ) -> Result<SessionRow, Error> {
         let row = self.session_for(user, target, session).await?;
-        check_name(name).map_err(|fault| {
-            Refusal::new(RefusalKind::Invalid, "INVALID_FILE_NAME", fault).at("query:name")
-        })?;
+        check_name(name).map_err(|fault| Refusal::new(ErrorCode::InvalidFileName, fault))?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }
@@ -69,20 +68,14 @@ impl Broker {
         let row = self
             .place_for_file(&command.user, &command.target, session, &command.name)
             .await?;
-        check_media_type(&command.media_type).map_err(|fault| {
-            Refusal::new(RefusalKind::Invalid, "INVALID_MEDIA_TYPE", fault)
-                .at("header:Content-Type")
-        })?;
+        check_media_type(&command.media_type)
+            .map_err(|fault| Refusal::new(ErrorCode::InvalidMediaType, fault))?;
         if content.len() > FILE_BYTES_MAX {
             let message = format!(
                 "a file has at most {FILE_BYTES_MAX} bytes, this one has {}",
                 content.len()
             );
-            return Err(
-                Refusal::new(RefusalKind::TooLarge, "FILE_TOO_LARGE", message)
-                    .at("body")
-                    .into(),
-            );
+            return Err(Refusal::new(ErrorCode::FileTooLarge, message).into());
         }
         let row_of_file = FileRow {
             file: File {

@@ -14,10 +14,11 @@ use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::start_session::Beginning;
 use domain::definition::Definition;
+use domain::error_code::ErrorCode;
 use domain::event::{Event, InputAccepted, ItemRecorded, SessionOpened, Source};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::import::{FORMAT, ImportStanding, OldItem, OldSession};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::role::Right;
 use domain::session::CHAT;
 use domain::time::Timestamp;
@@ -64,7 +65,7 @@ impl Broker {
                     "session {}: this host has another session of this id, of another user or type",
                     session.session_id
                 );
-                return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message)
+                return Err(Refusal::new(ErrorCode::Invalid, message)
                     .at("/sessions")
                     .into());
             }
@@ -187,8 +188,7 @@ impl Broker {
             ..
         } = session;
         let no = |message: String| {
-            Refusal::new(RefusalKind::Invalid, "INVALID", message)
-                .at(format!("/sessions/{place}/session_type"))
+            Refusal::new(ErrorCode::Invalid, message).at(format!("/sessions/{place}/session_type"))
         };
         if session_type == CHAT {
             return Err(no(
@@ -225,7 +225,7 @@ fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
     let bytes = |config: &Map<String, Value>| Sealed::json(config).bytes.len();
     let no = |what: &str, field: String| {
         let message = format!("{what} at most {CONFIG_BYTES_MAX} bytes as JSON");
-        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
+        Err(Refusal::new(ErrorCode::Invalid, message).at(field))
     };
     if session
         .config

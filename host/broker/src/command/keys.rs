@@ -7,13 +7,13 @@ use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{conflict, forbidden, not_found};
+use domain::error_code::ErrorCode;
 use domain::event::{Event, KeyIssued, KeyRevoked};
 use domain::id::Stream;
 use domain::key::{
     ApiKey, Issuer, KEY_REASON_CHARS_MAX, KEYS_OF_A_USER_MAX, KeyId, NewKey, may_issue,
 };
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyGuard, KeyRow};
@@ -92,7 +92,7 @@ impl Broker {
                 "`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first",
                 asked.user
             );
-            return Err(conflict("TOO_MANY_KEYS", message).into());
+            return Err(Refusal::new(ErrorCode::TooManyKeys, message).into());
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
         let with = issuer.key.as_ref().map(|(key, _)| key.clone());
@@ -124,7 +124,9 @@ impl Broker {
                     Clash::Guard(Guard::Key(KeyGuard::NotRevoked(_)))
                 ) =>
             {
-                return Err(forbidden("KEY_REVOKED", "the key that asks was revoked").into());
+                return Err(
+                    Refusal::new(ErrorCode::KeyRevoked, "the key that asks was revoked").into(),
+                );
             }
             committed => committed?,
         };
@@ -156,7 +158,9 @@ impl Broker {
                 Scope::Admin.as_str(),
                 asking.user
             );
-            return Err(forbidden("SCOPE_MISSING", message).at(field).into());
+            return Err(Refusal::new(ErrorCode::ScopeMissing, message)
+                .at(field)
+                .into());
         }
         Ok(self.store().keys(user, after, limit).await?)
     }
@@ -180,7 +184,7 @@ impl Broker {
                 "a reason has at most {KEY_REASON_CHARS_MAX} characters, none of them a \
                          control character"
             );
-            return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message)
+            return Err(Refusal::new(ErrorCode::Invalid, message)
                 .at("query:reason")
                 .into());
         }
@@ -229,9 +233,9 @@ fn shown_once(id: &KeyId) -> Error {
          revoke it and issue another one under a new \
          idempotency key"
     );
-    conflict("KEY_ISSUED_BEFORE", message).into()
+    Refusal::new(ErrorCode::KeyIssuedBefore, message).into()
 }
 
 fn not_there(id: &KeyId) -> Error {
-    not_found("KEY_NOT_FOUND", format!("there is no key `{id}`")).into()
+    Refusal::new(ErrorCode::KeyNotFound, format!("there is no key `{id}`")).into()
 }

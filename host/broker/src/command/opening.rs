@@ -10,12 +10,13 @@ use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, 
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{busy, changing, conflict, session_active, spawned};
+use crate::refusals::{busy, changing, session_active, spawned};
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::agent::start_session::Beginning;
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, ConversationId, SessionId, Stream};
 use domain::refusal::Refusal;
@@ -248,7 +249,7 @@ fn session_exists(session: SessionId) -> Refusal {
     let message = format!(
         "there is a session `{session}` already; choose another UUID, or leave it out for a new one"
     );
-    conflict("SESSION_EXISTS", message).at("/session_id")
+    Refusal::new(ErrorCode::SessionExists, message)
 }
 
 fn is_conversation(clash: &Clash) -> bool {

@@ -8,9 +8,10 @@ use super::error::invalid;
 use super::reason::checked_reason;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::refusals::{conflict, not_found};
+use domain::error_code::ErrorCode;
 use domain::id::SessionId;
 use domain::path::{AgentPath, FetchStrategy, PathKind, ReplyTarget, Subtree, SubtreeError};
+use domain::refusal::Refusal;
 use domain::residency::{Residency, residency};
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
@@ -128,7 +129,7 @@ impl Broker {
                 "no agent of yours is one that `{}` looks for",
                 strategy.as_str()
             );
-            not_found("AGENT_NOT_FOUND", message).into()
+            Refusal::new(ErrorCode::AgentNotFound, message).into()
         })
     }
 
@@ -143,7 +144,7 @@ impl Broker {
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
-        let none = |message: String| Error::from(conflict("NO_REPLY_TARGET", message));
+        let none = |message: String| Error::from(Refusal::new(ErrorCode::NoReplyTarget, message));
         let path = &row.agent.path;
         let keys = match path.user() {
             Some(owner) => {

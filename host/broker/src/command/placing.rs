@@ -7,12 +7,13 @@ use super::quota::passed_limit;
 use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{busy, conflict, forbidden, not_found};
+use crate::refusals::busy;
 use domain::agent::configure::check_name;
 use domain::agent::describe::{check_config, check_place};
 use domain::agent::lifecycle::default_name;
 use domain::authority::{Denies, Permissions};
 use domain::definition::{Definition, DefinitionId};
+use domain::error_code::ErrorCode;
 use domain::event::{AgentCreated, Event, PromptOverridden};
 use domain::id::AgentId;
 use domain::path::{AgentConfig, AgentPath, PathError, PathKind};
@@ -249,7 +250,7 @@ impl Broker {
                 "no definition makes agents of the type `{agent_type}`; there are: {}",
                 types.join(", ")
             );
-            not_found("DEFINITION_NOT_FOUND", message).at("/agent_type")
+            Refusal::new(ErrorCode::DefinitionNotFound, message).at("/agent_type")
         })
     }
 }
@@ -257,8 +258,8 @@ impl Broker {
 /// Returns the path of an agent below another one that has had so many.
 fn path_below(parent: &AgentPath, kind: PathKind, sub_count: u64) -> Result<AgentPath, Error> {
     let index = u32::try_from(sub_count).map_err(|_| {
-        conflict(
-            "INDICES_USED_UP",
+        Refusal::new(
+            ErrorCode::IndicesUsedUp,
             format!("no number is left below `{parent}`"),
         )
     })?;
@@ -298,7 +299,9 @@ fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
         None if command.as_operator => Ok(()),
         None => {
             let message = "agents below `/system` are made with the scope `admin`";
-            Err(forbidden("SCOPE_MISSING", message).at("/path").into())
+            Err(Refusal::new(ErrorCode::ScopeMissing, message)
+                .at("/path")
+                .into())
         }
     }
 }

@@ -8,7 +8,8 @@
 
 use super::Broker;
 use crate::core::Core;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::error_code::ErrorCode;
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{Clash, Guard, KeyGuard, UserGuard};
@@ -73,11 +74,7 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
                 "this host stores at most {bytes} bytes for one user (limits.userStoredBytesMax), \
                  and has as much of yours; have something purged"
             );
-            Some(Refusal::new(
-                RefusalKind::Busy,
-                "USER_STORAGE_LIMIT",
-                message,
-            ))
+            Some(Refusal::new(ErrorCode::UserStorageLimit, message))
         }
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
@@ -85,22 +82,14 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
                  (limits.keyStoredBytesMax), and has as many from `{key}`; delete sessions and \
                  have the operator purge them, or ask for a higher limit"
             );
-            Some(Refusal::new(
-                RefusalKind::Busy,
-                "KEY_STORAGE_LIMIT",
-                message,
-            ))
+            Some(Refusal::new(ErrorCode::KeyStorageLimit, message))
         }
         Clash::Guard(Guard::User(UserGuard::SessionsOpenedBelow { max, .. })) => {
             let message = format!(
                 "one user opens at most {max} sessions in a minute \
                  (limits.userSessionsPerMinuteMax); go on in one that is open, or try again later"
             );
-            Some(Refusal::new(
-                RefusalKind::Busy,
-                "USER_SESSION_LIMIT",
-                message,
-            ))
+            Some(Refusal::new(ErrorCode::UserSessionLimit, message))
         }
         _ => None,
     }

@@ -10,10 +10,11 @@ use crate::refusals::not_suspended;
 use crate::schemas::{GivenUp, Schemas};
 use crate::signal::{ClientAnswer, Signal};
 use domain::agent::Agent;
+use domain::error_code::ErrorCode;
 use domain::file::File;
 use domain::id::SessionId;
 use domain::operation::Kept;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::run::settle::question;
 use domain::session::CHAT;
@@ -81,11 +82,9 @@ impl Broker {
             .await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
-            return Err(
-                Refusal::new(RefusalKind::TooLarge, "ANSWER_TOO_LARGE", message)
-                    .at("/response")
-                    .into(),
-            );
+            return Err(Refusal::new(ErrorCode::AnswerTooLarge, message)
+                .at("/response")
+                .into());
         }
         let asked = run
             .open
@@ -144,15 +143,10 @@ impl Broker {
         let accepted =
             upload::accept(action, response, &known).map_err(|Misfit { place, problem }| {
                 let complaint = format!("{place}: {problem}");
-                Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
-                    .at(format!("/response{place}"))
+                Refusal::new(ErrorCode::InvalidResponse, complaint).at(format!("/response{place}"))
             })?;
         if let Some(complaint) = misfit(&self.core.schemas, action, response).await? {
-            return Err(
-                Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
-                    .at("/response")
-                    .into(),
-            );
+            return Err(Refusal::new(ErrorCode::InvalidResponse, complaint).into());
         }
         let Some(AnswerWithFiles { answer, brought }) = accepted else {
             return Ok(Vec::new());
@@ -164,7 +158,7 @@ impl Broker {
     /// Returns the error of a structured session for an answer that its driver did not take, as
     /// things are now.
     async fn too_late(&self, error: Error, command: &Respond, session: SessionId) -> Error {
-        if !matches!(&error, Error::Refused(refusal) if refusal.code == "NOT_SUSPENDED") {
+        if !matches!(&error, Error::Refused(refusal) if refusal.code == ErrorCode::NotSuspended) {
             return error;
         }
         match (
@@ -194,7 +188,7 @@ async fn misfit(
         // Tried again, it would be refused again.
         Err(before @ GivenUp::Before(_)) => Some(before.to_string()),
         Err(given_up) => {
-            let busy = Refusal::new(RefusalKind::Busy, "BUSY", given_up.to_string());
+            let busy = Refusal::new(ErrorCode::Busy, given_up.to_string());
             return Err(busy);
         }
     };
@@ -211,8 +205,8 @@ fn nothing_pending(agent: &Agent, command: &Respond, role: AgentRole) -> Error {
         .active_session
         .filter(|active| role.sees_all_sessions() || active.started_by == command.user);
     match seen.receive_client_response(command.call, Kept::Value(Value::Null), agent.updated_at) {
-        Err(refusal) if refusal.code == "NO_ACTIVE_SESSION" => Refusal {
-            code: "NOT_SUSPENDED",
+        Err(refusal) if refusal.code == ErrorCode::NoActiveSession => Refusal {
+            code: ErrorCode::NotSuspended,
             ..refusal
         }
         .into(),

@@ -19,15 +19,16 @@ use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
-use crate::refusals::{changing, key_reused, not_found, session_unknown};
+use crate::refusals::{changing, key_reused, no_thread_found, no_turn_there, session_unknown};
 use domain::delegate::Priority;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::AgentCreated;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Part, text_of};
 use domain::message_labels::MessageLabels;
 use domain::persona::{Persona, PersonaId};
 use domain::queue::{Directive, QueueOverride};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::role::Right;
 use domain::routing::{Candidate, Pick, explain, pick};
 use domain::user::UserId;
@@ -384,7 +385,7 @@ impl Broker {
                     .session_for(user, &Target::Agent(row.agent), row.id)
                     .await
                 {
-                    Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                    Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                         return Err(no_session(*session).into());
                     }
                     found => found?,
@@ -423,11 +424,7 @@ impl Broker {
 
     /// Returns the session that is at a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<FoundDestination, Error> {
-        let no_turn = || {
-            Error::from(
-                not_found("TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"),
-            )
-        };
+        let no_turn = || Error::from(no_turn_there(turn));
         let own = self.store().chat_at(user, turn).await?;
         let made_in = match own {
             Some(_) => own,
@@ -435,7 +432,7 @@ impl Broker {
         };
         let (agent, session) = made_in.ok_or_else(no_turn)?;
         let row = match self.session_for(user, &Target::Agent(agent), session).await {
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+            Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                 return Err(no_turn());
             }
             found => found?,
@@ -530,11 +527,7 @@ impl Broker {
         let clearance = self.clearance(user).await?;
         let found = self.store().speaks_of(&clearance, among, text).await?;
         match pick(&found, self.core.now()) {
-            Pick::None => {
-                let message = "no thread of yours speaks of that; name an agent, a persona or a \
-                               session, or say in `about` what it was about";
-                Err(not_found("NO_THREAD_FOUND", message).at("/to/smart").into())
-            }
+            Pick::None => Err(no_thread_found().into()),
             Pick::One { best, next } => {
                 let row = self.session_row(best.session).await?;
                 let why = explain(&best, next.as_ref());
@@ -565,7 +558,7 @@ impl Broker {
                 "there is no persona `{id}`; there are: {}",
                 known.join(", ")
             );
-            not_found("PERSONA_NOT_FOUND", message).at("/to/persona")
+            Refusal::new(ErrorCode::PersonaNotFound, message)
         })
     }
 }
@@ -580,7 +573,7 @@ fn naming(error: Error, field: &str) -> Error {
     match error {
         Error::Refused(refusal)
             if refusal.field.is_some()
-                || matches!(refusal.kind, RefusalKind::NotFound | RefusalKind::Gone) =>
+                || matches!(refusal.kind(), ErrorKind::NotFound | ErrorKind::Gone) =>
         {
             refusal.at(field).into()
         }
@@ -592,6 +585,6 @@ fn naming(error: Error, field: &str) -> Error {
 fn is_gone(refusal: &Refusal) -> bool {
     matches!(
         refusal.code,
-        "SESSION_CLOSED" | "SESSION_NOT_FOUND" | "SESSION_PURGED"
+        ErrorCode::SessionClosed | ErrorCode::SessionNotFound | ErrorCode::SessionPurged
     )
 }

@@ -9,11 +9,11 @@ use super::{Broker, Error, Target};
 use crate::boxed::boxed;
 use crate::driver::{drawn_by_work, load_caller, wake_held};
 use crate::journal::Context;
-use crate::refusals::{conflict, not_found};
 use crate::signal::Aborted;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{Event, InputCancelled, RunSettled};
 use domain::id::{OperationId, Stream};
-use domain::refusal::RefusalKind;
+use domain::refusal::Refusal;
 use domain::role::Right;
 use domain::run::settle::task_cancelled;
 use domain::task::{TaskStats, TaskStatus};
@@ -234,13 +234,13 @@ impl Broker {
 }
 
 fn task_not_found(id: OperationId) -> Error {
-    not_found("TASK_NOT_FOUND", format!("there is no task `{id}`")).into()
+    Refusal::new(ErrorCode::TaskNotFound, format!("there is no task `{id}`")).into()
 }
 
 /// The error of a caller that looks absent: its task does too.
 fn hidden(error: Error, id: OperationId) -> Error {
     match error {
-        Error::Refused(refusal) if refusal.kind == RefusalKind::NotFound => task_not_found(id),
+        Error::Refused(refusal) if refusal.kind() == ErrorKind::NotFound => task_not_found(id),
         other => other,
     }
 }
@@ -248,5 +248,5 @@ fn hidden(error: Error, id: OperationId) -> Error {
 fn task_settled(status: TaskStatus) -> Error {
     let message =
         format!("the task is {status} and cannot be cancelled any more; look at it again");
-    conflict("TASK_SETTLED", message).into()
+    Refusal::new(ErrorCode::TaskSettled, message).into()
 }

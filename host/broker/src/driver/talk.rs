@@ -13,12 +13,12 @@ use domain::agent::Agent;
 use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
+use domain::error_code::ErrorKind;
 use domain::event::{AgentCreated, Event, RunSettled};
 use domain::id::{AgentId, Stream};
 use domain::limits::{TIMER_MS_MAX, WAITING_INPUTS_MAX};
 use domain::message::Part;
 use domain::operation::{Performer, ReplyTo};
-use domain::refusal::RefusalKind;
 use domain::role::{AgentRole, Right};
 use domain::ruling::{AGENT_CALL, Rule};
 use domain::run::Open;
@@ -331,7 +331,7 @@ impl SessionContext {
                     None => return Ok(Err(Box::new(unknown(scope, tool, &named)))),
                 }
             }
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+            Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                 return Ok(Err(Box::new(unknown(scope, tool, &named))));
             }
             Err(Error::Refused(refusal)) => {

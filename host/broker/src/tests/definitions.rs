@@ -58,7 +58,7 @@ async fn make(broker: &Broker) -> Result<Arc<Definition>, (&'static str, String)
     };
     match broker.make_definition(command).await {
         Ok(made) => Ok(made),
-        Err(Error::Refused(refusal)) => Err((refusal.code, refusal.message)),
+        Err(Error::Refused(refusal)) => Err((refusal.code.as_str(), refusal.message)),
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -8,8 +8,9 @@
 
 use crate::access::user::{Scope, UserId};
 use crate::values::digest::Digest;
+use crate::values::error_code::ErrorCode;
 use crate::values::id::NotAnId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::text::{serde_as_text, wrapped_text};
 use crate::values::time::Timestamp;
 use std::collections::BTreeSet;
@@ -177,12 +178,9 @@ impl NewKey {
 /// # Errors
 /// The reason why it may not, with the field at fault.
 pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
-    let invalid = |message: String, field| {
-        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
-    };
-    let missing = |message: String, field| {
-        Err(Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message).at(field))
-    };
+    let invalid = |message: String, field| Err(Refusal::new(ErrorCode::Invalid, message).at(field));
+    let missing =
+        |message: String, field| Err(Refusal::new(ErrorCode::ScopeMissing, message).at(field));
     if asked.user != issuer.user && !issuer.scopes.contains(&Scope::Admin) {
         return missing(
             format!(

@@ -15,8 +15,9 @@ use crate::access::user::UserId;
 use crate::agents::external::{self, ExternalSettings};
 use crate::agents::prompt_section::SectionName;
 use crate::thread::sampling::GenerationSettings;
+use crate::values::error_code::ErrorCode;
 use crate::values::limits::TurnLimits;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -533,12 +534,10 @@ impl Definition {
                     "`{name}` is fixed by the configuration (`fixedSettings` of `{}`)",
                     self.agent_id
                 );
-                Err(
-                    Refusal::new(RefusalKind::Forbidden, "SETTING_FIXED", message).at(format!(
-                        "/settings/{}",
-                        name.replace('~', "~0").replace('/', "~1")
-                    )),
-                )
+                Err(Refusal::new(ErrorCode::SettingFixed, message).at(format!(
+                    "/settings/{}",
+                    name.replace('~', "~0").replace('/', "~1")
+                )))
             }
         }
     }

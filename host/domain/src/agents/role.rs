@@ -1,6 +1,7 @@
 //! Roles: what a user may do with an agent that is shared.
 
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -103,11 +104,7 @@ impl AgentRole {
             right.doing(),
             allowed.join(" or ")
         );
-        Err(Refusal::new(
-            RefusalKind::Forbidden,
-            "ROLE_FORBIDS",
-            message,
-        ))
+        Err(Refusal::new(ErrorCode::RoleForbids, message))
     }
 }
 
@@ -119,7 +116,7 @@ impl FromStr for AgentRole {
                 "`{text}` is no role; there are: {}",
                 Self::ALL.map(Self::as_str).join(", ")
             );
-            Refusal::new(RefusalKind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
+            Refusal::new(ErrorCode::InvalidAssignmentRole, message)
         })
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::events::agent::configure::check_name;
 use crate::events::event::{Event, SessionAttributed, SessionPinned, SessionRenamed};
+use crate::values::error_code::ErrorCode;
 use crate::values::id::SessionId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
@@ -100,7 +101,7 @@ fn check_size(attributes: &Map<String, Value>) -> Result<(), Refusal> {
         "at most {ATTRIBUTES_BYTES_MAX} bytes of attributes are kept, these would be \
                  {bytes}; take some away with `null`"
     );
-    Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at("/attributes"))
+    Err(Refusal::new(ErrorCode::Invalid, message).at("/attributes"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The stable error codes of the host: whether the same request may succeed later, and the category
-//! of each in the terms of the designs.
+//! The stable error codes of the host, and everything that follows from a code: its kind, which is
+//! its HTTP status, when the same request may succeed, its category in the terms of the designs,
+//! and the part of the request that is at fault.
 //!
 //! A code keeps its meaning for ever. It is more exact than its category, which only says at which
 //! stage something went wrong. Codes in capitals are those of problems and of tool results, with
@@ -58,9 +59,53 @@ words!(ErrorCategory {
     ToolExecutionFailed = "TOOL_EXECUTION_FAILED",
 });
 
+/// The kind of an error of a request. Its number is the HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum ErrorKind {
+    /// The request cannot be read.
+    Malformed = 400,
+    /// Nobody, or somebody unknown, asks.
+    Unauthorized = 401,
+    /// The caller may see it and may not do this.
+    Forbidden = 403,
+    /// There is no such thing, or it is not the caller's.
+    NotFound = 404,
+    /// The thing is there and has no such method.
+    NotAllowed = 405,
+    /// The request did not arrive in time.
+    Late = 408,
+    /// Its state rules this out.
+    Conflict = 409,
+    /// It was there, and was purged.
+    Gone = 410,
+    /// The input is too large.
+    TooLarge = 413,
+    /// The input is of a type that is not taken.
+    Unsupported = 415,
+    /// The input makes no sense.
+    Invalid = 422,
+    /// Not now: try again later.
+    Busy = 429,
+    /// The host failed.
+    Failed = 500,
+    /// The host cannot do it at this moment.
+    Unavailable = 503,
+}
+
+/// The time at which the same request may succeed without anything being corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    Never,
+    /// Later; who answers knows when, if anybody does.
+    Later,
+    /// After so many seconds.
+    After(u64),
+}
+
 /// The properties that all errors with one code share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ErrorCode {
+pub struct CodeTraits {
     /// The code.
     pub code: &'static str,
     /// True if the same request, sent again later, may succeed without anything being corrected. A
@@ -70,12 +115,267 @@ pub struct ErrorCode {
     pub category: Option<ErrorCategory>,
 }
 
+/// Declares the codes of requests, one a row: the code, its kind, when another try makes sense, its
+/// category if it has one, and the part of the request that is always at fault, if it is always
+/// the same.
+macro_rules! codes {
+    ($($code:ident = $word:literal, $kind:ident, $retry:ident $(($seconds:literal))?
+        $(, $category:ident)? $(=> $field:literal)?;)+) => {
+        /// A code of errors of requests: of refusals by a rule, and of what the API itself refuses.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorCode {
+            $(
+                #[doc = concat!("`", $word, "`.")]
+                $code,
+            )+
+        }
+
+        words!(ErrorCode { $($code = $word),+ });
+
+        impl ErrorCode {
+            /// Its kind.
+            #[must_use]
+            pub fn kind(self) -> ErrorKind {
+                match self {
+                    $(Self::$code => ErrorKind::$kind,)+
+                }
+            }
+
+            fn retry(self) -> Retry {
+                match self {
+                    $(Self::$code => Retry::$retry $(($seconds))?,)+
+                }
+            }
+
+            /// Its category; none for what the designs have no word for.
+            #[must_use]
+            pub fn category(self) -> Option<ErrorCategory> {
+                match self {
+                    $(Self::$code => [$(ErrorCategory::$category)?].first().copied(),)+
+                }
+            }
+
+            /// The part of the request that is at fault, where it is always the same. It is written
+            /// as in [`Refusal`](crate::values::refusal::Refusal).
+            #[must_use]
+            pub fn field(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$code => [$($field)?].first().copied(),)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    AgentArchived = "AGENT_ARCHIVED", Conflict, Never, NotReady;
+    AgentDead = "AGENT_DEAD", Conflict, Never, NotReady;
+    AgentExists = "AGENT_EXISTS", Conflict, Never, RegistrationFailed => "/id";
+    AgentNotArchived = "AGENT_NOT_ARCHIVED", Conflict, Never;
+    AgentNotExternal = "AGENT_NOT_EXTERNAL", Conflict, Never;
+    AgentNotFound = "AGENT_NOT_FOUND", NotFound, Never;
+    AgentPurged = "AGENT_PURGED", Gone, Never;
+    AgentSpawned = "AGENT_SPAWNED", Conflict, Never;
+    AnswerTooLarge = "ANSWER_TOO_LARGE", TooLarge, Never, MessageInvalid => "body";
+    BackupFailed = "BACKUP_FAILED", Failed, Never;
+    BodyBroken = "BODY_BROKEN", Malformed, Later, MessageInvalid;
+    BodyTimeout = "BODY_TIMEOUT", Late, Later, MessageInvalid;
+    BodyTooLarge = "BODY_TOO_LARGE", TooLarge, Never, MessageInvalid;
+    Busy = "BUSY", Busy, After(1), NotReady;
+    CallMalformed = "CALL_MALFORMED", Malformed, Never, MessageInvalid;
+    CallNotTaken = "CALL_NOT_TAKEN", Unavailable, Later, NotReady;
+    CallUnverified = "CALL_UNVERIFIED", Unauthorized, Never;
+    ComponentNotFound = "COMPONENT_NOT_FOUND", NotFound, Never, InitFailed => "/spec/component";
+    ConfigRefused = "CONFIG_REFUSED", Invalid, Never;
+    ConnectorDisabled = "CONNECTOR_DISABLED", Conflict, Never, NotReady;
+    ConnectorKeyBound = "CONNECTOR_KEY_BOUND", Conflict, Never, RegistrationFailed => "path:key";
+    ConnectorKeyNotFound = "CONNECTOR_KEY_NOT_FOUND", NotFound, Never;
+    ConnectorNotFound = "CONNECTOR_NOT_FOUND", NotFound, Never;
+    ConversationNotFound = "CONVERSATION_NOT_FOUND", NotFound, Never;
+    ConversationTaken = "CONVERSATION_TAKEN", Conflict, Never, RegistrationFailed
+        => "/conversation_id";
+    DeadLetterNotFound = "DEAD_LETTER_NOT_FOUND", NotFound, Never;
+    DefinitionConfigured = "DEFINITION_CONFIGURED", Conflict, Never;
+    DefinitionGone = "DEFINITION_GONE", Conflict, Never, NotReady;
+    DefinitionNotFound = "DEFINITION_NOT_FOUND", NotFound, Never, InitFailed;
+    DeliveryNotDead = "DELIVERY_NOT_DEAD", Conflict, Never;
+    DeliveryNotFound = "DELIVERY_NOT_FOUND", NotFound, Never => "path:delivery";
+    DependencyDown = "DEPENDENCY_DOWN", Unavailable, After(10), NotReady;
+    DiskFull = "DISK_FULL", Unavailable, After(10), NotReady;
+    ExportTooLarge = "EXPORT_TOO_LARGE", Conflict, Never;
+    FileNotFound = "FILE_NOT_FOUND", NotFound, Never;
+    FileTooLarge = "FILE_TOO_LARGE", TooLarge, Never, MessageInvalid => "body";
+    HostNotAllowed = "HOST_NOT_ALLOWED", Forbidden, Never => "header:Host";
+    IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", Conflict, Never, MessageInvalid
+        => "header:Idempotency-Key";
+    IdentityUnavailable = "IDENTITY_UNAVAILABLE", Unavailable, Later, NotReady;
+    IndicesUsedUp = "INDICES_USED_UP", Conflict, Never;
+    InputsWait = "INPUTS_WAIT", Conflict, Later;
+    InputNotFound = "INPUT_NOT_FOUND", NotFound, Never;
+    InputNotWaiting = "INPUT_NOT_WAITING", Conflict, Never;
+    InputNotWords = "INPUT_NOT_WORDS", Conflict, Never;
+    Invalid = "INVALID", Invalid, Never, MessageInvalid;
+    InvalidAssignmentRole = "INVALID_ASSIGNMENT_ROLE", Invalid, Never, MessageInvalid => "/role";
+    InvalidField = "INVALID_FIELD", Invalid, Never, MessageInvalid;
+    InvalidFileName = "INVALID_FILE_NAME", Invalid, Never, MessageInvalid => "query:name";
+    InvalidId = "INVALID_ID", Malformed, Never, MessageInvalid;
+    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY", Malformed, Never, MessageInvalid
+        => "header:Idempotency-Key";
+    InvalidLastEventId = "INVALID_LAST_EVENT_ID", Malformed, Never, MessageInvalid;
+    InvalidMediaType = "INVALID_MEDIA_TYPE", Invalid, Never, MessageInvalid
+        => "header:Content-Type";
+    InvalidQuery = "INVALID_QUERY", Malformed, Never, MessageInvalid;
+    InvalidResponse = "INVALID_RESPONSE", Invalid, Never, MessageInvalid => "/response";
+    InvalidSessionType = "INVALID_SESSION_TYPE", Malformed, Never, MessageInvalid
+        => "/session_type";
+    InvalidToolCallId = "INVALID_TOOL_CALL_ID", Conflict, Never, MessageInvalid => "/call_id";
+    MalformedToolCallId = "INVALID_TOOL_CALL_ID", Malformed, Never, MessageInvalid
+        => "/tool_call_id";
+    KeyIssuedBefore = "KEY_ISSUED_BEFORE", Conflict, Never;
+    KeyNotFound = "KEY_NOT_FOUND", NotFound, Never;
+    KeyRequestLimit = "KEY_REQUEST_LIMIT", Busy, Later, NotReady;
+    KeyRevoked = "KEY_REVOKED", Forbidden, Never;
+    KeySessionLimit = "KEY_SESSION_LIMIT", Busy, Later, NotReady;
+    KeyStorageLimit = "KEY_STORAGE_LIMIT", Busy, After(3600), NotReady;
+    KeyStreamLimit = "KEY_STREAM_LIMIT", Busy, Later, NotReady;
+    LastPrimary = "LAST_PRIMARY", Conflict, Never;
+    MalformedJson = "MALFORMED_JSON", Malformed, Never, MessageInvalid;
+    MayRepeatWork = "MAY_REPEAT_WORK", Conflict, Never;
+    MemoryNotConfigured = "MEMORY_NOT_CONFIGURED", Conflict, Never;
+    MessageTooLarge = "MESSAGE_TOO_LARGE", TooLarge, Never, MessageInvalid => "/content";
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", NotAllowed, Never;
+    MissingField = "MISSING_FIELD", Invalid, Never, MessageInvalid;
+    NestedTooDeep = "NESTED_TOO_DEEP", Invalid, Never, MessageInvalid;
+    NoteNotFound = "NOTE_NOT_FOUND", NotFound, Never;
+    NothingToAnswer = "NOTHING_TO_ANSWER", Conflict, Never;
+    NothingToCompact = "NOTHING_TO_COMPACT", Conflict, Never;
+    NotExportable = "NOT_EXPORTABLE", Conflict, Never;
+    NotQuarantined = "NOT_QUARANTINED", NotFound, Never;
+    NotStorable = "NOT_STORABLE", Invalid, Never, MessageInvalid;
+    NotSuspended = "NOT_SUSPENDED", Conflict, Never;
+    NotSwitched = "NOT_SWITCHED", Conflict, Never;
+    NoActiveSession = "NO_ACTIVE_SESSION", Conflict, Never;
+    NoRandomness = "NO_RANDOMNESS", Failed, Never;
+    NoReplyTarget = "NO_REPLY_TARGET", Conflict, Never;
+    NoThreadFound = "NO_THREAD_FOUND", NotFound, Never => "/to/smart";
+    OperatorOnly = "OPERATOR_ONLY", Forbidden, Never => "header:Authorization";
+    OriginNotAllowed = "ORIGIN_NOT_ALLOWED", Forbidden, Never => "header:Origin";
+    PairingNotFound = "PAIRING_NOT_FOUND", NotFound, Never => "path:code";
+    PathForbidden = "PATH_FORBIDDEN", Forbidden, Never;
+    PathTaken = "PATH_TAKEN", Conflict, Never, RegistrationFailed;
+    PersonaNotFound = "PERSONA_NOT_FOUND", NotFound, Never, InitFailed => "/to/persona";
+    PurgeRunning = "PURGE_RUNNING", Conflict, Later;
+    QueueFull = "QUEUE_FULL", Busy, After(1), NotReady => "/queue";
+    RebuildRunning = "REBUILD_RUNNING", Conflict, Later;
+    RestoredFromBackup = "RESTORED_FROM_BACKUP", Conflict, Never;
+    RoleForbids = "ROLE_FORBIDS", Forbidden, Never;
+    RouteNotFound = "ROUTE_NOT_FOUND", NotFound, Never;
+    RunOpen = "RUN_OPEN", Conflict, Later;
+    SameSession = "SAME_SESSION", Conflict, Never => "/agent";
+    ScopeMissing = "SCOPE_MISSING", Forbidden, Never;
+    SessionAlreadyActive = "SESSION_ALREADY_ACTIVE", Conflict, Never, RegistrationFailed;
+    SessionClosed = "SESSION_CLOSED", Conflict, Never, NotReady;
+    SessionExists = "SESSION_EXISTS", Conflict, Never, RegistrationFailed => "/session_id";
+    SessionExpired = "SESSION_EXPIRED", Conflict, Never, NotReady;
+    SessionFilesFull = "SESSION_FILES_FULL", Conflict, Never;
+    SessionFull = "SESSION_FULL", Conflict, Never, NotReady;
+    SessionNotDeleted = "SESSION_NOT_DELETED", Conflict, Never;
+    SessionNotFound = "SESSION_NOT_FOUND", NotFound, Never;
+    SessionPurged = "SESSION_PURGED", Gone, Never;
+    SessionQuarantined = "SESSION_QUARANTINED", Conflict, Never, NotReady;
+    SessionStructured = "SESSION_STRUCTURED", Conflict, Never;
+    SessionTaken = "SESSION_TAKEN", Conflict, Never;
+    SettingFixed = "SETTING_FIXED", Forbidden, Never;
+    ShuttingDown = "SHUTTING_DOWN", Unavailable, After(2), ShutdownInProgress;
+    SignatureInvalid = "SIGNATURE_INVALID", Forbidden, Never => "header:X-Agent-Host-Signature";
+    SignatureStale = "SIGNATURE_STALE", Forbidden, Never => "header:X-Agent-Host-Time";
+    Starting = "STARTING", Unavailable, After(2), NotReady;
+    StoreUnavailable = "STORE_UNAVAILABLE", Unavailable, After(10), NotReady;
+    TaskNotFound = "TASK_NOT_FOUND", NotFound, Never;
+    TaskSettled = "TASK_SETTLED", Conflict, Never;
+    TemplateForbidden = "TEMPLATE_FORBIDDEN", Forbidden, Never => "/template";
+    ThreadsApart = "THREADS_APART", Conflict, Never;
+    ThreadEmpty = "THREAD_EMPTY", Conflict, Never;
+    TooManyCalls = "TOO_MANY_CALLS", Busy, After(2), NotReady;
+    TooManyConnections = "TOO_MANY_CONNECTIONS", Unavailable, After(5), NotReady;
+    TooManyConnectorKeys = "TOO_MANY_CONNECTOR_KEYS", Conflict, Never, RegistrationFailed;
+    TooManyDefinitions = "TOO_MANY_DEFINITIONS", Conflict, Never, RegistrationFailed;
+    TooManyGuesses = "TOO_MANY_GUESSES", Busy, After(600), NotReady => "path:code";
+    TooManyKeys = "TOO_MANY_KEYS", Conflict, Never, RegistrationFailed;
+    TooManyStreams = "TOO_MANY_STREAMS", Busy, After(5), NotReady;
+    TooManyTriggers = "TOO_MANY_TRIGGERS", Conflict, Never, RegistrationFailed;
+    TooManyUploads = "TOO_MANY_UPLOADS", Busy, Later, NotReady;
+    TooManyUsers = "TOO_MANY_USERS", Conflict, Never, RegistrationFailed;
+    TooManyVisitors = "TOO_MANY_VISITORS", Conflict, Never, RegistrationFailed;
+    TriggerBusy = "TRIGGER_BUSY", Busy, After(1), NotReady;
+    TriggerConfigured = "TRIGGER_CONFIGURED", Conflict, Never;
+    TriggerExists = "TRIGGER_EXISTS", Conflict, Never, RegistrationFailed => "/name";
+    TriggerNotFound = "TRIGGER_NOT_FOUND", NotFound, Never;
+    TurnConflict = "TURN_CONFLICT", Conflict, Never;
+    TurnNotFound = "TURN_NOT_FOUND", NotFound, Never;
+    Unauthorized = "UNAUTHORIZED", Unauthorized, Never => "header:Authorization";
+    UnknownField = "UNKNOWN_FIELD", Invalid, Never, MessageInvalid;
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", Unsupported, Never, MessageInvalid
+        => "header:Content-Type";
+    UserAlreadyAssigned = "USER_ALREADY_ASSIGNED", Conflict, Never, RegistrationFailed
+        => "/user_id";
+    UserNotAssigned = "USER_NOT_ASSIGNED", NotFound, Never;
+    UserRequestLimit = "USER_REQUEST_LIMIT", Busy, Later, NotReady;
+    UserSessionLimit = "USER_SESSION_LIMIT", Busy, After(30), NotReady;
+    UserStorageLimit = "USER_STORAGE_LIMIT", Busy, After(3600), NotReady;
+    UserStreamLimit = "USER_STREAM_LIMIT", Busy, Later, NotReady;
+    VisitorLimit = "VISITOR_LIMIT", Busy, Later, NotReady;
+    WorkSettled = "WORK_SETTLED", Conflict, Never;
+}
+
+impl ErrorCode {
+    /// Its HTTP status.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        self.kind() as u16
+    }
+
+    /// True if the same request may succeed later without a correction.
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        self.retry() != Retry::Never
+    }
+
+    /// The seconds after which another try makes sense; none where that is not always the same.
+    #[must_use]
+    pub fn retry_after_s(self) -> Option<u64> {
+        match self.retry() {
+            Retry::After(seconds) => Some(seconds),
+            Retry::Never | Retry::Later => None,
+        }
+    }
+
+    fn traits(self) -> CodeTraits {
+        CodeTraits {
+            code: self.as_str(),
+            retryable: self.is_retryable(),
+            category: self.category(),
+        }
+    }
+}
+
+impl PartialEq<&str> for ErrorCode {
+    fn eq(&self, code: &&str) -> bool {
+        self.as_str() == *code
+    }
+}
+
 /// Returns the properties of a code; none of a code that an agent or a tool chose itself.
 #[must_use]
-pub fn find(code: &str) -> Option<&'static ErrorCode> {
-    ALL.binary_search_by(|known| known.code.cmp(code))
-        .ok()
-        .and_then(|place| ALL.get(place))
+pub fn find(code: &str) -> Option<CodeTraits> {
+    let of_request = ErrorCode::from_word(code).map(ErrorCode::traits);
+    of_request.or_else(|| OF_WORK.iter().find(|known| known.code == code).copied())
+}
+
+/// Every code.
+pub fn all() -> impl Iterator<Item = CodeTraits> {
+    let of_requests = ErrorCode::ALL.into_iter().map(ErrorCode::traits);
+    of_requests.chain(OF_WORK.iter().copied())
 }
 
 /// Returns whether the same request may succeed later. An unknown code is not worth another try.
@@ -106,196 +406,41 @@ pub fn category_of_tool(code: &str) -> ErrorCategory {
     }
 }
 
-const fn lasting(code: &'static str, category: Option<ErrorCategory>) -> ErrorCode {
-    ErrorCode {
+const fn lasting(code: &'static str, category: ErrorCategory) -> CodeTraits {
+    CodeTraits {
         code,
         retryable: false,
-        category,
+        category: Some(category),
     }
 }
 
-const fn passing(code: &'static str, category: Option<ErrorCategory>) -> ErrorCode {
-    ErrorCode {
-        code,
+const fn passing(code: &'static str, category: ErrorCategory) -> CodeTraits {
+    CodeTraits {
         retryable: true,
-        category,
+        ..lasting(code, category)
     }
 }
 
-const INIT: Option<ErrorCategory> = Some(ErrorCategory::InitFailed);
-const REGISTRATION: Option<ErrorCategory> = Some(ErrorCategory::RegistrationFailed);
-const NOT_READY: Option<ErrorCategory> = Some(ErrorCategory::NotReady);
-const MESSAGE: Option<ErrorCategory> = Some(ErrorCategory::MessageInvalid);
-const PROCESSING: Option<ErrorCategory> = Some(ErrorCategory::MessageProcessingFailed);
-const SHUTDOWN: Option<ErrorCategory> = Some(ErrorCategory::ShutdownInProgress);
-const REQUEST: Option<ErrorCategory> = Some(ErrorCategory::LlmRequestFailed);
-const STREAM: Option<ErrorCategory> = Some(ErrorCategory::LlmStreamFailed);
-const NO_TOOL: Option<ErrorCategory> = Some(ErrorCategory::ToolNotAvailable);
-const TOOL: Option<ErrorCategory> = Some(ErrorCategory::ToolExecutionFailed);
+const PROCESSING: ErrorCategory = ErrorCategory::MessageProcessingFailed;
+const REQUEST: ErrorCategory = ErrorCategory::LlmRequestFailed;
+const STREAM: ErrorCategory = ErrorCategory::LlmStreamFailed;
+const NO_TOOL: ErrorCategory = ErrorCategory::ToolNotAvailable;
+const TOOL: ErrorCategory = ErrorCategory::ToolExecutionFailed;
 
-/// Every code, in the order of its bytes.
-pub const ALL: &[ErrorCode] = &[
-    lasting("AGENT_ARCHIVED", NOT_READY),
-    lasting("AGENT_DEAD", NOT_READY),
-    lasting("AGENT_EXISTS", REGISTRATION),
-    lasting("AGENT_NOT_ARCHIVED", None),
-    lasting("AGENT_NOT_EXTERNAL", None),
-    lasting("AGENT_NOT_FOUND", None),
-    lasting("AGENT_PURGED", None),
-    lasting("AGENT_SPAWNED", None),
+/// The codes of operations, steps and turns that failed, and those of tool results.
+const OF_WORK: &[CodeTraits] = &[
     lasting("AGENT_UNAVAILABLE", TOOL),
-    lasting("ANSWER_TOO_LARGE", MESSAGE),
-    lasting("BACKUP_FAILED", None),
-    passing("BODY_BROKEN", MESSAGE),
-    passing("BODY_TIMEOUT", MESSAGE),
-    lasting("BODY_TOO_LARGE", MESSAGE),
-    passing("BUSY", NOT_READY),
-    lasting("CALL_MALFORMED", MESSAGE),
-    passing("CALL_NOT_TAKEN", NOT_READY),
-    lasting("CALL_UNVERIFIED", None),
-    lasting("COMPONENT_NOT_FOUND", INIT),
-    lasting("CONFIG_REFUSED", None),
-    lasting("CONNECTOR_DISABLED", NOT_READY),
-    lasting("CONNECTOR_KEY_BOUND", REGISTRATION),
-    lasting("CONNECTOR_KEY_NOT_FOUND", None),
-    lasting("CONNECTOR_NOT_FOUND", None),
-    lasting("CONVERSATION_NOT_FOUND", None),
-    lasting("CONVERSATION_TAKEN", REGISTRATION),
-    lasting("DEAD_LETTER_NOT_FOUND", None),
-    lasting("DEFINITION_CONFIGURED", None),
-    lasting("DEFINITION_GONE", NOT_READY),
-    lasting("DEFINITION_NOT_FOUND", INIT),
-    lasting("DELIVERY_NOT_DEAD", None),
-    lasting("DELIVERY_NOT_FOUND", None),
-    passing("DEPENDENCY_DOWN", NOT_READY),
-    passing("DISK_FULL", NOT_READY),
-    lasting("EXPORT_TOO_LARGE", None),
-    lasting("FILE_NOT_FOUND", None),
-    lasting("FILE_TOO_LARGE", MESSAGE),
-    lasting("HOST_NOT_ALLOWED", None),
-    lasting("IDEMPOTENCY_KEY_REUSED", MESSAGE),
-    passing("IDENTITY_UNAVAILABLE", NOT_READY),
-    lasting("INDICES_USED_UP", None),
-    passing("INPUTS_WAIT", None),
-    lasting("INPUT_NOT_FOUND", None),
-    lasting("INPUT_NOT_WAITING", None),
-    lasting("INPUT_NOT_WORDS", None),
-    lasting("INVALID", MESSAGE),
-    lasting("INVALID_ASSIGNMENT_ROLE", MESSAGE),
-    lasting("INVALID_FIELD", MESSAGE),
-    lasting("INVALID_FILE_NAME", MESSAGE),
-    lasting("INVALID_ID", MESSAGE),
-    lasting("INVALID_IDEMPOTENCY_KEY", MESSAGE),
-    lasting("INVALID_LAST_EVENT_ID", MESSAGE),
-    lasting("INVALID_MEDIA_TYPE", MESSAGE),
     lasting("INVALID_OPERATION", TOOL),
     lasting("INVALID_PARAMETERS", TOOL),
-    lasting("INVALID_QUERY", MESSAGE),
-    lasting("INVALID_RESPONSE", MESSAGE),
-    lasting("INVALID_SESSION_TYPE", MESSAGE),
     lasting("INVALID_TARGET", TOOL),
-    lasting("INVALID_TOOL_CALL_ID", MESSAGE),
-    lasting("KEY_ISSUED_BEFORE", None),
-    lasting("KEY_NOT_FOUND", None),
-    passing("KEY_REQUEST_LIMIT", NOT_READY),
-    lasting("KEY_REVOKED", None),
-    passing("KEY_SESSION_LIMIT", NOT_READY),
-    passing("KEY_STORAGE_LIMIT", NOT_READY),
-    passing("KEY_STREAM_LIMIT", NOT_READY),
-    lasting("LAST_PRIMARY", None),
     lasting("LIMIT_REACHED", TOOL),
-    lasting("MALFORMED_JSON", MESSAGE),
-    lasting("MAY_REPEAT_WORK", None),
-    lasting("MEMORY_NOT_CONFIGURED", None),
-    lasting("MESSAGE_TOO_LARGE", MESSAGE),
-    lasting("METHOD_NOT_ALLOWED", None),
-    lasting("MISSING_FIELD", MESSAGE),
-    lasting("NESTED_TOO_DEEP", MESSAGE),
-    lasting("NOTE_NOT_FOUND", None),
-    lasting("NOTHING_TO_ANSWER", None),
-    lasting("NOTHING_TO_COMPACT", None),
     lasting("NOT_ALLOWED", TOOL),
-    lasting("NOT_EXPORTABLE", None),
-    lasting("NOT_QUARANTINED", None),
-    lasting("NOT_STORABLE", MESSAGE),
-    lasting("NOT_SUSPENDED", None),
-    lasting("NOT_SWITCHED", None),
-    lasting("NO_ACTIVE_SESSION", None),
-    lasting("NO_RANDOMNESS", None),
-    lasting("NO_REPLY_TARGET", None),
-    lasting("NO_THREAD_FOUND", None),
-    lasting("OPERATOR_ONLY", None),
-    lasting("ORIGIN_NOT_ALLOWED", None),
-    lasting("PAIRING_NOT_FOUND", None),
-    lasting("PATH_FORBIDDEN", None),
-    lasting("PATH_TAKEN", REGISTRATION),
-    lasting("PERSONA_NOT_FOUND", INIT),
-    passing("PURGE_RUNNING", None),
-    passing("QUEUE_FULL", NOT_READY),
-    passing("REBUILD_RUNNING", None),
-    lasting("RESTORED_FROM_BACKUP", None),
-    lasting("ROLE_FORBIDS", None),
-    lasting("ROUTE_NOT_FOUND", None),
-    passing("RUN_OPEN", None),
-    lasting("SAME_SESSION", None),
-    lasting("SCOPE_MISSING", None),
-    lasting("SESSION_ALREADY_ACTIVE", REGISTRATION),
-    lasting("SESSION_CLOSED", NOT_READY),
-    lasting("SESSION_EXISTS", REGISTRATION),
-    lasting("SESSION_EXPIRED", NOT_READY),
-    lasting("SESSION_FILES_FULL", None),
-    lasting("SESSION_FULL", NOT_READY),
-    lasting("SESSION_NOT_DELETED", None),
-    lasting("SESSION_NOT_FOUND", None),
-    lasting("SESSION_PURGED", None),
-    lasting("SESSION_QUARANTINED", NOT_READY),
-    lasting("SESSION_STRUCTURED", None),
-    lasting("SESSION_TAKEN", None),
-    lasting("SETTING_FIXED", None),
-    passing("SHUTTING_DOWN", SHUTDOWN),
-    lasting("SIGNATURE_INVALID", None),
-    lasting("SIGNATURE_STALE", None),
-    passing("STARTING", NOT_READY),
-    passing("STORE_UNAVAILABLE", NOT_READY),
     lasting("TASK_FAILED", TOOL),
-    lasting("TASK_NOT_FOUND", None),
     passing("TASK_NOT_STARTED", TOOL),
-    lasting("TASK_SETTLED", None),
     lasting("TASK_TIMEOUT", TOOL),
     lasting("TASK_UNKNOWN", TOOL),
-    lasting("TEMPLATE_FORBIDDEN", None),
-    lasting("THREADS_APART", None),
-    lasting("THREAD_EMPTY", None),
     lasting("TOOL_NOT_AVAILABLE", NO_TOOL),
-    passing("TOO_MANY_CALLS", NOT_READY),
-    passing("TOO_MANY_CONNECTIONS", NOT_READY),
-    lasting("TOO_MANY_CONNECTOR_KEYS", REGISTRATION),
-    lasting("TOO_MANY_DEFINITIONS", REGISTRATION),
-    passing("TOO_MANY_GUESSES", NOT_READY),
-    lasting("TOO_MANY_KEYS", REGISTRATION),
-    passing("TOO_MANY_STREAMS", NOT_READY),
-    lasting("TOO_MANY_TRIGGERS", REGISTRATION),
-    passing("TOO_MANY_UPLOADS", NOT_READY),
-    lasting("TOO_MANY_USERS", REGISTRATION),
-    lasting("TOO_MANY_VISITORS", REGISTRATION),
-    passing("TRIGGER_BUSY", NOT_READY),
-    lasting("TRIGGER_CONFIGURED", None),
-    lasting("TRIGGER_EXISTS", REGISTRATION),
-    lasting("TRIGGER_NOT_FOUND", None),
-    lasting("TURN_CONFLICT", None),
-    lasting("TURN_NOT_FOUND", None),
-    lasting("UNAUTHORIZED", None),
-    lasting("UNKNOWN_FIELD", MESSAGE),
-    lasting("UNSUPPORTED_MEDIA_TYPE", MESSAGE),
-    lasting("USER_ALREADY_ASSIGNED", REGISTRATION),
-    lasting("USER_NOT_ASSIGNED", None),
-    passing("USER_REQUEST_LIMIT", NOT_READY),
-    passing("USER_SESSION_LIMIT", NOT_READY),
-    passing("USER_STORAGE_LIMIT", NOT_READY),
-    passing("USER_STREAM_LIMIT", NOT_READY),
-    passing("VISITOR_LIMIT", NOT_READY),
     lasting("WAITS_FOR_CYCLE", TOOL),
-    lasting("WORK_SETTLED", None),
     lasting("aborted", PROCESSING),
     lasting("agent-failed", PROCESSING),
     lasting("agent-message-failed", TOOL),

@@ -5,7 +5,8 @@
 //! in `widget/upload.rs`.
 
 use crate::values::digest::Digest;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::shown::controls_what_is_shown;
 use serde_json::{Value, json};
 
@@ -127,7 +128,7 @@ pub fn full() -> Refusal {
         "a session has at most {SESSION_FILES_MAX} files of {SESSION_FILES_BYTES_MAX} \
                  bytes together; open another one"
     );
-    Refusal::new(RefusalKind::Conflict, "SESSION_FILES_FULL", told)
+    Refusal::new(ErrorCode::SessionFilesFull, told)
 }
 
 #[cfg(test)]

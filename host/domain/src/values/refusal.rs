@@ -1,34 +1,14 @@
 //! Refusals of commands by a rule, with what the caller needs to correct them.
 
+use crate::values::error_code::{ErrorCode, ErrorKind};
 use serde_json::Value;
-
-/// The kind of a refusal. It decides the HTTP status and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalKind {
-    /// There is no such thing, or it is not the caller's (404).
-    NotFound,
-    /// It was there, and was purged (410).
-    Gone,
-    /// The caller may see it and may not do this (403).
-    Forbidden,
-    /// Its state rules this out (409).
-    Conflict,
-    /// The input makes no sense (422).
-    Invalid,
-    /// The input is too large (413).
-    TooLarge,
-    /// Not now: try again later (429).
-    Busy,
-}
 
 /// A rule refused a command. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Its kind.
-    pub kind: RefusalKind,
-    /// A stable code, such as `SESSION_ALREADY_ACTIVE`.
-    pub code: &'static str,
+    /// Its code, from which its kind follows.
+    pub code: ErrorCode,
     /// The fault, and how to correct it.
     pub message: String,
     /// The field at fault; none when it is not a field's fault. It is a JSON pointer into the
@@ -39,15 +19,20 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal that no field is to blame for.
-    pub fn new(kind: RefusalKind, code: &'static str, message: impl Into<String>) -> Self {
+    /// A refusal for which the field of its code is to blame, if it has one.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
-            kind,
             code,
             message: message.into(),
-            field: None,
+            field: code.field().map(str::to_owned),
             details: Vec::new(),
         }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.code.kind()
     }
 
     /// The same, with a further fact.
@@ -63,4 +48,19 @@ impl Refusal {
         self.field = Some(field.into());
         self
     }
+}
+
+/// Declares functions that make refusals, one a row: what the message names, the code, the part of
+/// the request at fault where the code does not say it, and the message.
+#[macro_export]
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident($($named:ident: $type:ty),*) = $code:ident
+        $(at $field:literal)?: $message:literal;)+) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($($named: $type),*) -> $crate::refusal::Refusal {
+            let message = format_args!($message).to_string();
+            $crate::refusal::Refusal::new($crate::error_code::ErrorCode::$code, message)
+                $(.at($field))?
+        }
+    )+};
 }

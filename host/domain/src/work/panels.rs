@@ -7,8 +7,9 @@
 use crate::access::artifact::lists_items;
 use crate::access::grant::{PANEL_TOOLS, PatternList};
 use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::values::error_code::ErrorCode;
 use crate::values::id::SessionId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::shown::controls_what_is_shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -193,7 +194,7 @@ impl Panel {
 }
 
 fn invalid(field: impl Into<String>, told: impl Into<String>) -> Refusal {
-    Refusal::new(RefusalKind::Invalid, "INVALID", told).at(field)
+    Refusal::new(ErrorCode::Invalid, told).at(field)
 }
 
 /// Returns whether the tools are offered to an agent: it has a tool that lists items, or its allow

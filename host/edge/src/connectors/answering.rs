@@ -8,9 +8,9 @@ use super::served::Served;
 use super::settlement::Settlement;
 use broker::{Error, Respond, Target};
 use domain::connector::{ButtonValue, ReplyRoute, Said, kept_reason, open_approval, read};
+use domain::error_code::ErrorKind;
 use domain::event::{ArrivalOutcome, NewEvent};
 use domain::id::{AgentId, OperationId, SessionId};
-use domain::refusal::RefusalKind;
 use domain::tool::ClientAction;
 use domain::user::UserId;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl Shared {
                 },
             ))),
             // It fits no more, or the question has got its answer at this moment.
-            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => Ok(match said {
+            Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy => Ok(match said {
                 Said::Text { .. } | Said::Aside { .. } => None,
                 Said::Button { .. } => Some(self.no_answer(served, first, OVER)),
             }),
@@ -167,7 +167,7 @@ impl Shared {
             .await
         {
             Ok(view) => view,
-            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => return Ok(None),
+            Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut asking = view.asking.into_iter();

@@ -7,9 +7,10 @@ use super::sender::Sender;
 use super::served::Served;
 use broker::{Error, NewSession, Target, UploadFile};
 use domain::connector::{Attachment, ConnectorFailure, kept_reason};
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::file::File;
 use domain::id::{AgentId, SessionId};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::session::CHAT;
 use store::ArrivalRow;
 
@@ -59,7 +60,7 @@ impl Shared {
             Err(failure) => {
                 self.note_intake_failure(served, failure.clone()).await;
                 let told = kept_reason(&ConnectorFailure::from(failure).to_string());
-                return Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into());
+                return Err(Refusal::new(ErrorCode::Busy, told).into());
             }
         };
         let command = UploadFile {
@@ -74,7 +75,7 @@ impl Shared {
         store::point("edge.file.after");
         match handed_over {
             Ok((row, _)) => Ok(line(&row.file)),
-            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => {
+            Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy => {
                 Ok(missing(attachment, &refusal.message))
             }
             Err(error) => Err(error),

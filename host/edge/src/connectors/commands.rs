@@ -9,10 +9,11 @@ use crate::journal::Context;
 use crate::once::{Once, once};
 use broker::{By, Error};
 use domain::connector::{ConnectorSpec, Incoming, SERVICE_ID_BYTES_MAX};
+use domain::error_code::ErrorCode;
 use domain::event::{DeliveryCause, DeliveryQueued, DeliveryRequeued, Event};
 use domain::id::{ConnectorId, DeliveryId, OccasionId, Stream};
 use domain::path::{AgentPath, ConnectorKey, ConnectorName, ReplyTarget};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::user::UserId;
 use serde_json::json;
 use std::sync::Arc;
@@ -196,7 +197,7 @@ impl Connectors {
             },
             TakenIn::Crowded | TakenIn::Overtaken => {
                 let told = "too many messages wait to be dealt with; try again shortly";
-                Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+                Err(Refusal::new(ErrorCode::Busy, told).into())
             }
         }
     }
@@ -213,11 +214,7 @@ impl Shared {
             return Ok(served);
         }
         let told = format!("the connector `{name}` is disabled; enable it in the configuration");
-        Err(Refusal::new(
-            RefusalKind::Conflict,
-            "CONNECTOR_DISABLED",
-            told,
-        ))
+        Err(Refusal::new(ErrorCode::ConnectorDisabled, told))
     }
 
     /// Returns the chat of a test.
@@ -236,7 +233,7 @@ impl Shared {
                 let path = AgentPath::connector(user, served.name.clone());
                 let target = ReplyTarget::resolve(&path, &keys).map_err(|none| {
                     let told = none.to_string();
-                    Refusal::new(RefusalKind::NotFound, "CONNECTOR_KEY_NOT_FOUND", told).at("/user")
+                    Refusal::new(ErrorCode::ConnectorKeyNotFound, told).at("/user")
                 })?;
                 Ok(target.target_id)
             }
@@ -264,7 +261,7 @@ impl Shared {
         let arrival = landed.and_then(|landed| String::from_utf8(landed.reply).ok()?.parse().ok());
         let arrival = arrival.ok_or_else(|| {
             let told = "a message with this id came at this moment; try again shortly";
-            Refusal::new(RefusalKind::Busy, "BUSY", told)
+            Refusal::new(ErrorCode::Busy, told)
         })?;
         Ok(AcceptedArrival {
             arrival,
@@ -287,12 +284,12 @@ fn visitors_key(served: &Served, id: &str) -> Key {
 
 pub(super) fn connector_not_found(name: &ConnectorName) -> Refusal {
     let told = format!("there is no connector `{name}`; GET /api/connectors lists them");
-    Refusal::new(RefusalKind::NotFound, "CONNECTOR_NOT_FOUND", told).at("path:connector")
+    Refusal::new(ErrorCode::ConnectorNotFound, told).at("path:connector")
 }
 
 fn delivery_not_found() -> Refusal {
     let told = "this connector has no such delivery";
-    Refusal::new(RefusalKind::NotFound, "DELIVERY_NOT_FOUND", told).at("path:delivery")
+    Refusal::new(ErrorCode::DeliveryNotFound, told)
 }
 
 fn not_dead(state: DeliveryState) -> Refusal {
@@ -300,11 +297,11 @@ fn not_dead(state: DeliveryState) -> Refusal {
         "only a delivery that is dead or unknown is sent again; this one is {}",
         state.as_str()
     );
-    Refusal::new(RefusalKind::Conflict, "DELIVERY_NOT_DEAD", told)
+    Refusal::new(ErrorCode::DeliveryNotDead, told)
 }
 
 fn invalid(told: impl Into<String>, field: &str) -> Refusal {
-    Refusal::new(RefusalKind::Invalid, "INVALID", told).at(field)
+    Refusal::new(ErrorCode::Invalid, told).at(field)
 }
 
 fn is_chat(text: &str) -> bool {

@@ -5,7 +5,7 @@ use super::Shared;
 use super::served::Served;
 use broker::{Error, KeyBefore};
 use domain::connector::{Incoming, Moved, Replied, ReplyRoute, Said, keys_of_moved};
-use domain::refusal::RefusalKind;
+use domain::error_code::ErrorKind;
 use domain::time::Timestamp;
 use store::SaidBefore;
 
@@ -50,7 +50,7 @@ impl Shared {
                 );
                 Ok(())
             }
-            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => {
+            Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy => {
                 tracing::warn!(
                     connector.name = %served.name,
                     %before,

@@ -13,9 +13,10 @@ use domain::connector::{
     Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, Undelivered, key_of,
     receive,
 };
+use domain::error_code::ErrorCode;
 use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
 use domain::id::OccasionId;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use std::collections::HashSet;
 use store::{Clash, Commit, CommitError, Conflict, ConnectorGuard, Expected, Guard, Key};
@@ -114,7 +115,7 @@ impl Shared {
             }
         }
         let told = "messages arrive through this connector at this moment; try again shortly";
-        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+        Err(Refusal::new(ErrorCode::Busy, told).into())
     }
 
     async fn leave_out_known(

@@ -6,10 +6,11 @@ use crate::journal::Context;
 use crate::once::{Once, once};
 use broker::{By, Error};
 use domain::connector::PairingCode;
+use domain::error_code::ErrorCode;
 use domain::event::{Event, PairingSettled};
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorKey;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::json;
@@ -159,7 +160,7 @@ impl Shared {
         let told = format!(
             "{GUESSES_MAX} codes within an hour were none; try again later, or ask the operator"
         );
-        Err(Refusal::new(RefusalKind::Busy, "TOO_MANY_GUESSES", told).at("path:code"))
+        Err(Refusal::new(ErrorCode::TooManyGuesses, told))
     }
 
     async fn paired_before(&self, reply: &[u8]) -> Result<ConnectorRow, Error> {
@@ -209,7 +210,7 @@ impl Shared {
 fn not_found() -> Refusal {
     let told = "there is no pairing with this code that counts; have the sender write again for \
                 another one";
-    Refusal::new(RefusalKind::NotFound, "PAIRING_NOT_FOUND", told).at("path:code")
+    Refusal::new(ErrorCode::PairingNotFound, told)
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ use broker::{
     Template,
 };
 use domain::connector::ReplyRoute;
+use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{ArrivalOutcome, Source};
 use domain::id::{AgentId, InputId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::{Mode, QueueOverride};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::speaker::Speaker;
 use std::collections::HashSet;
 use store::ArrivalRow;
@@ -97,7 +98,7 @@ impl Shared {
             // No such address leads to several threads.
             Routed::Unclear(_) => {
                 let told = "several conversations may be meant";
-                Err(Refusal::new(RefusalKind::Conflict, "CONFLICT", told).into())
+                Err(Refusal::new(ErrorCode::NoThreadFound, told).into())
             }
         }
     }
@@ -174,7 +175,7 @@ impl Shared {
         let mut refused: Option<Refusal> = None;
         for _ in 0..TRIES_MAX {
             match broker.agent_id(&sender.user, &sender.target()).await {
-                Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {}
+                Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {}
                 found => return found,
             }
             if let Some(refusal) = refused.take() {
@@ -188,14 +189,14 @@ impl Shared {
             match broker.create_agent(command).await {
                 Ok(view) => return Ok(view.row.agent.id),
                 // Somebody else made it meanwhile, or it is another's.
-                Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::Conflict => {
+                Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::Conflict => {
                     refused = Some(refusal);
                 }
                 Err(error) => return Err(error),
             }
         }
         let told = "the agent is being made at this moment";
-        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+        Err(Refusal::new(ErrorCode::Busy, told).into())
     }
 
     /// Returns the session that words to an address go to; none if one is begun for them.

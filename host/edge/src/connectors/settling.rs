@@ -8,9 +8,10 @@ use crate::journal::Context;
 use broker::Error;
 use domain::backoff::Backoff;
 use domain::connector::{Reception, kept_reason, key_of, receive};
+use domain::error_code::ErrorKind;
 use domain::event::{ArrivalOutcome, ArrivalsSettled, Event, NewEvent, Subject};
 use domain::id::OccasionId;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use store::{ArrivalRow, Commit, CommitError, ConnectorGuard, Expected};
 
@@ -53,7 +54,7 @@ pub(super) async fn settle(
     while !rest.is_empty() {
         let is_last_try = failures_of_first >= TRIES_MAX;
         let dealt_with = match deal_with(shared, served, rest, failures_of_first).await {
-            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy || is_last_try => {
+            Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy || is_last_try => {
                 Ok(refused(shared, served, rest, &refusal))
             }
             dealt_with => dealt_with,
@@ -167,8 +168,8 @@ fn refused(
         .first()
         .is_some_and(|first| first.message.group.is_some());
     // In a group it would be told to people whom it does not concern.
-    let text = match refusal.kind {
-        RefusalKind::Busy => BUSY.to_owned(),
+    let text = match refusal.kind() {
+        ErrorKind::Busy => BUSY.to_owned(),
         _ if is_in_group => REFUSED.to_owned(),
         _ => format!("{REFUSED} {reason}"),
     };

@@ -11,8 +11,9 @@ use crate::journal::Context;
 use broker::Error;
 use domain::connector::{Undelivered, kept_reason};
 use domain::digest::Digest;
+use domain::error_code::ErrorCode;
 use domain::event::{DeliveryOutcome, DeliverySettled, Event, NewEvent};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use store::{Commit, CommitError, ConnectorGuard, Expected, Key, PieceUnderId, ReadError};
 
 /// Reports on messages of one connector that nobody knows, which are kept while any is being sent.
@@ -136,7 +137,7 @@ impl Shared {
             }
         }
         let told = "the message is changing its state at this moment; try again shortly";
-        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+        Err(Refusal::new(ErrorCode::Busy, told).into())
     }
 }
 

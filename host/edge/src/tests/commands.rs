@@ -9,7 +9,7 @@ use serde_json::json;
 /// Returns the code of a refusal.
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     match result {
-        Err(Error::Refused(refusal)) => refusal.code,
+        Err(Error::Refused(refusal)) => refusal.code.as_str(),
         other => panic!("{other:?}"),
     }
 }

@@ -14,6 +14,7 @@ use broker::{
 };
 use domain::connector::ReplyRoute;
 use domain::definition::DefinitionId;
+use domain::error_code::ErrorKind;
 use domain::event::{
     Event, PostedMessage, Source, TriggerFired, TriggerMessage, TriggerOrigin, TriggerPosted,
     TriggerTrouble, TriggerTroubled,
@@ -22,7 +23,6 @@ use domain::id::{SessionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::path::{AgentPath, ModelRole};
-use domain::refusal::RefusalKind;
 use domain::speaker::Speaker;
 use domain::time::Timestamp;
 use domain::trigger::{
@@ -63,7 +63,7 @@ pub(super) async fn post(
     for message in &fired.messages {
         let posted = match posting.message(message).await {
             Ok(posted) => posted,
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::Busy => {
+            Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::Busy => {
                 let waited_ms = shared.core.now().since_ms(fired.time);
                 if waited_ms < BUSY_MS_MAX {
                     return Ok(Next::Again { ms: BUSY_MS });

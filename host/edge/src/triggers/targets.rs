@@ -7,16 +7,14 @@ use super::posting::{address, agent_of, path_of};
 use crate::core::Core;
 use crate::refusals::invalid_field;
 use broker::Error;
-use domain::refusal::{Refusal, RefusalKind};
+use domain::error_code::{ErrorCode, ErrorKind};
+use domain::refusal::Refusal;
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use domain::user::UserId;
 use std::iter;
 
 /// Codes of refusals that name what there is instead.
-const TELLING: [&str; 2] = ["DEFINITION_NOT_FOUND", "PERSONA_NOT_FOUND"];
-
-/// The code of the refusal of a topic without a thread. There may be one when the trigger is fired.
-const NO_THREAD: &str = "NO_THREAD_FOUND";
+const TELLING: [ErrorCode; 2] = [ErrorCode::DefinitionNotFound, ErrorCode::PersonaNotFound];
 
 /// Checks the targets of a trigger. A definition is there also if its user has no agent of it yet.
 ///
@@ -38,7 +36,7 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
         let broker = &core.broker;
         let refused = match broker.unnameable_model(user, agent.as_ref(), model).await {
             // The agent is made when the trigger first fires.
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+            Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                 broker.unnameable_model(user, None, model).await?
             }
             refused => refused?,
@@ -58,14 +56,15 @@ async fn check_one(
 ) -> Result<(), Error> {
     match core.broker.where_to(user, &address(target), "").await {
         Ok(_) => Ok(()),
-        Err(Error::Refused(refusal)) if refusal.code == NO_THREAD => Ok(()),
+        // There may be a thread on the topic when the trigger is fired.
+        Err(Error::Refused(refusal)) if refusal.code == ErrorCode::NoThreadFound => Ok(()),
         Err(Error::Refused(refusal)) => {
             // It is made when the trigger first fires.
             let is_own = path_of(target).is_some_and(|path| {
                 let definition = core.broker.definition_of_own_path(&path);
                 definition.is_some() && path.user() == Some(user)
             });
-            if is_own && refusal.kind == RefusalKind::NotFound {
+            if is_own && refusal.kind() == ErrorKind::NotFound {
                 return Ok(());
             }
             let key = key_at_fault(target, &refusal);
@@ -135,7 +134,7 @@ mod tests {
         let told = message(&busy, "agent", &user);
         assert!(told.ends_with("an agent that `ada` may write to"), "{told}");
         let telling = Refusal {
-            code: "DEFINITION_NOT_FOUND",
+            code: ErrorCode::DefinitionNotFound,
             ..busy
         };
         assert_eq!(message(&telling, "agent", &user), telling.message);

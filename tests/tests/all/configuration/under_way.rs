@@ -378,7 +378,7 @@ async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way()
 /// The code of a command's refusal.
 fn code<T: std::fmt::Debug>(answer: Result<T, broker::Error>) -> &'static str {
     match answer {
-        Err(broker::Error::Refused(refusal)) => refusal.code,
+        Err(broker::Error::Refused(refusal)) => refusal.code.as_str(),
         other => panic!("it is not refused: {other:?}"),
     }
 }

@@ -2,11 +2,12 @@
 
 use super::question::Question;
 use crate::cli::Chat;
-use crate::client::{Client, Frames, Refused, segment};
+use crate::client::{Client, Frames, code_of, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
 use crate::invocation;
+use domain::error_code::ErrorCode;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use sse_stream::Sse;
@@ -105,11 +106,7 @@ async fn point_to_current(
     agent: &str,
     failure: Failure,
 ) -> Failure {
-    let active = failure
-        .error
-        .downcast_ref::<Refused>()
-        .is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
-    if !active {
+    if code_of(&failure) != Some(ErrorCode::SessionAlreadyActive) {
         return failure;
     }
     let agents = client.get("/api/agents?all=true").await.unwrap_or_default();

@@ -1,38 +1,33 @@
 //! Messages to people outside: list them, have one sent again.
 
-use super::{CONNECTOR, named};
+use super::named;
 use crate::caller::Caller;
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Params, Position, limit, read_path, read_query,
+    Idempotency, IdempotencyKey, InPath, Params, Position, next_after, page_query, read_path,
+    read_query,
 };
-use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, DeliveryView};
 use axum::extract::State;
 use domain::id::DeliveryId;
 use edge::DeliveryQuery;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use store::DeliveryState;
 
-/// Deliveries on a page unless asked for others, and at most.
-const PAGE: (usize, usize) = (100, 500);
+error_codes! {
+    ListErrors = [ConnectorNotFound];
+    RequeueErrors = [ConnectorNotFound, DeliveryNotDead, DeliveryNotFound] + Recording;
+}
 
-/// Query that selects a page of deliveries.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(in crate::routes) struct DeliveryParams {
-    /// Only in this state: `queued`, `started`, `failed`, `delivered`, `unknown` or `dead`.
-    #[param(value_type = Option<DeliveryState>)]
-    state: Option<String>,
-    /// The `next_after` of the page before.
-    #[param(inline)]
-    after: Option<Position>,
-    /// Maximum number of results, from 1 to 500; 100 by default.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<usize>,
+page_query! {
+    /// Query that selects a page of deliveries.
+    pub(in crate::routes) struct DeliveryParams: Position, 100 of 500 {
+        /// Only in this state: `queued`, `started`, `failed`, `delivered`, `unknown` or `dead`.
+        #[param(value_type = Option<DeliveryState>)]
+        state: Option<String>,
+    }
 }
 
 /// One page of deliveries.
@@ -53,15 +48,14 @@ pub(in crate::routes) struct DeliveryList {
     security(("token" = ["admin"])),
     params(("connector" = String, Path, description = "The connector."), DeliveryParams),
     responses((status = 200, description = "A page.", body = DeliveryList)),
-    extensions(("x-codes" = json!(codes::join(&[CONNECTOR])))),
 )]
 pub(in crate::routes) async fn list(
     State(api): State<Api>,
     InPath(name): InPath<String>,
     Params(params): Params<DeliveryParams>,
-) -> Result<axum::Json<DeliveryList>, Problem> {
+) -> Result<axum::Json<DeliveryList>, Refused<ListErrors>> {
     let name = named(&name)?;
-    let limit = limit(params.limit, PAGE.0, PAGE.1)?;
+    let limit = params.limit()?;
     let query = DeliveryQuery {
         state: read_query("state", params.state.as_deref())?,
         before: params.after.map(|Position(before)| before),
@@ -69,10 +63,8 @@ pub(in crate::routes) async fn list(
         limit: limit + 1,
     };
     let mut rows = api.edge()?.connectors().deliveries(&name, query).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
     Ok(axum::Json(DeliveryList {
-        next_after: rows.last().filter(|_| has_more).map(|last| last.position),
+        next_after: next_after(&mut rows, limit, |last| last.position),
         deliveries: rows.iter().map(wire::delivery).collect(),
     }))
 }
@@ -91,17 +83,13 @@ pub(in crate::routes) async fn list(
         IdempotencyKey,
     ),
     responses((status = 202, description = "It is to be sent.", body = DeliveryView)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CONNECTOR,
-        &[(404, "DELIVERY_NOT_FOUND"), (409, "DELIVERY_NOT_DEAD")],
-    ])))),
 )]
 pub(in crate::routes) async fn requeue(
     State(api): State<Api>,
     caller: Caller,
     InPath((name, delivery)): InPath<(String, String)>,
     key: Idempotency,
-) -> Result<(StatusCode, axum::Json<DeliveryView>), Problem> {
+) -> Result<(StatusCode, axum::Json<DeliveryView>), Refused<RequeueErrors>> {
     let name = named(&name)?;
     let delivery: DeliveryId = read_path("delivery", &delivery)?;
     let by = key.by(&caller.user);

@@ -1,11 +1,11 @@
 //! Calls of messaging services, which prove themselves as the operator says.
 
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::InPath;
 use crate::problem::Problem;
 use crate::routes::files::FileContent;
 use crate::routes::hooks::{
-    CALL, OutsideCall, crowded, malformed, outside_call, too_large, unavailable, unverified,
+    OutsideCall, crowded, malformed, outside_call, too_large, unavailable, unverified,
 };
 use crate::state::Api;
 use axum::extract::{Request, State};
@@ -14,6 +14,10 @@ use domain::connector::{CALL_BYTES_MAX, CallMethod};
 use domain::path::ConnectorName;
 use edge::{ReceivedCall, ServiceAnswer};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+
+error_codes! {
+    ShakeHandsErrors = [CallNotTaken] + Call;
+}
 
 /// Takes the handshake of a service that is about to call.
 ///
@@ -32,16 +36,13 @@ use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
             content_type = "text/plain",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CALL, &[(503, "CALL_NOT_TAKEN")],
-    ])))),
 )]
 pub(super) async fn shake_hands(
     State(api): State<Api>,
     InPath(name): InPath<String>,
     request: Request,
-) -> Result<Response, Problem> {
-    taken(&api, &name, CallMethod::Get, request).await
+) -> Result<Response, Refused<ShakeHandsErrors>> {
+    Ok(taken(&api, &name, CallMethod::Get, request).await?)
 }
 
 /// Takes a call of a service, with messages of people.
@@ -67,16 +68,13 @@ pub(super) async fn shake_hands(
             content_type = "text/plain",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, CALL, &[(503, "CALL_NOT_TAKEN")],
-    ])))),
 )]
 pub(super) async fn call(
     State(api): State<Api>,
     InPath(name): InPath<String>,
     request: Request,
-) -> Result<Response, Problem> {
-    taken(&api, &name, CallMethod::Post, request).await
+) -> Result<Response, Refused<ShakeHandsErrors>> {
+    Ok(taken(&api, &name, CallMethod::Post, request).await?)
 }
 
 /// Hands a call to its connector, which stores what it brings before this returns.

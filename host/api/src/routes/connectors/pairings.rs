@@ -1,8 +1,8 @@
 //! Pairings of senders with users: list the codes that count, confirm one, decline one.
 
-use super::{CONNECTOR, check_configured, named};
+use super::{check_configured, named};
 use crate::caller::Caller;
-use crate::codes::{self, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, InPath, OptionalJson, Params, limit, read_field};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
@@ -13,11 +13,16 @@ use domain::user::{Scope, UserId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+error_codes! {
+    ListErrors = [ConnectorNotFound];
+    ConfirmErrors = [
+        ConnectorKeyBound, PairingNotFound, TooManyConnectorKeys, TooManyGuesses,
+    ] + Recording;
+    DeclineErrors = [PairingNotFound] + Recording;
+}
+
 /// Pairings in one list unless asked for others, and at most.
 const LIST: (usize, usize) = (100, 1_000);
-
-/// The codes of a pairing code that does not count.
-const PAIRING: &[codes::Code] = &[(404, "PAIRING_NOT_FOUND")];
 
 /// Query that selects pairings.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -46,12 +51,11 @@ pub(in crate::routes) struct PairingList {
     security(("token" = ["admin"])),
     params(PairingParams),
     responses((status = 200, description = "The pairings.", body = PairingList)),
-    extensions(("x-codes" = json!(codes::join(&[CONNECTOR])))),
 )]
 pub(in crate::routes) async fn list(
     State(api): State<Api>,
     Params(params): Params<PairingParams>,
-) -> Result<axum::Json<PairingList>, Problem> {
+) -> Result<axum::Json<PairingList>, Refused<ListErrors>> {
     let limit = limit(params.limit, LIST.0, LIST.1)?;
     let connector = match params.connector.as_deref() {
         Some(name) => {
@@ -109,14 +113,6 @@ pub(in crate::routes) struct Paired {
     ),
     request_body(content = PairedUser, description = "Whom the sender is. It may be missing."),
     responses((status = 200, description = "The sender is that user.", body = Paired)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, PAIRING,
-        &[
-            (409, "CONNECTOR_KEY_BOUND"),
-            (409, "TOO_MANY_CONNECTOR_KEYS"),
-            (429, "TOO_MANY_GUESSES"),
-        ],
-    ])))),
 )]
 pub(in crate::routes) async fn confirm(
     State(api): State<Api>,
@@ -124,7 +120,7 @@ pub(in crate::routes) async fn confirm(
     InPath(code): InPath<String>,
     key: Idempotency,
     OptionalJson(paired): OptionalJson<PairedUser>,
-) -> Result<axum::Json<Paired>, Problem> {
+) -> Result<axum::Json<Paired>, Refused<ConfirmErrors>> {
     let is_operator = caller.scopes.contains(&Scope::Admin);
     let user: UserId = match paired.user {
         Some(user) => read_field("/user", &user)?,
@@ -149,14 +145,13 @@ pub(in crate::routes) async fn confirm(
     security(("token" = ["admin"])),
     params(("code" = String, Path, description = "The code."), IdempotencyKey),
     responses((status = 204, description = "It counts no more.")),
-    extensions(("x-codes" = json!(codes::join(&[RECORDING, PAIRING])))),
 )]
 pub(in crate::routes) async fn decline(
     State(api): State<Api>,
     caller: Caller,
     InPath(code): InPath<String>,
     key: Idempotency,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, Refused<DeclineErrors>> {
     let by = key.by(&caller.user);
     api.commanded_edge()?
         .connectors()

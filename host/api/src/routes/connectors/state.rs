@@ -1,8 +1,8 @@
 //! Connectors as they are served: list them, test one.
 
-use super::{CONNECTOR, named};
+use super::named;
 use crate::caller::Caller;
-use crate::codes::{self, INVALID, RECORDING};
+use crate::codes::{Refused, error_codes};
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json, read_field};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -12,6 +12,10 @@ use domain::id::DeliveryId;
 use edge::TestTarget;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+
+error_codes! {
+    TestErrors = [ConnectorDisabled, ConnectorKeyNotFound, ConnectorNotFound, Invalid] + Recording;
+}
 
 /// The connectors of a host.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -64,10 +68,6 @@ pub(in crate::routes) struct ConnectorTested {
     params(("connector" = String, Path, description = "The connector."), IdempotencyKey),
     request_body = ConnectorTest,
     responses((status = 202, description = "It is to be sent.", body = ConnectorTested)),
-    extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, INVALID, CONNECTOR,
-        &[(404, "CONNECTOR_KEY_NOT_FOUND"), (409, "CONNECTOR_DISABLED")],
-    ])))),
 )]
 pub(in crate::routes) async fn test(
     State(api): State<Api>,
@@ -75,14 +75,14 @@ pub(in crate::routes) async fn test(
     InPath(name): InPath<String>,
     key: Idempotency,
     Json(test): Json<ConnectorTest>,
-) -> Result<(StatusCode, axum::Json<ConnectorTested>), Problem> {
+) -> Result<(StatusCode, axum::Json<ConnectorTested>), Refused<TestErrors>> {
     let name = named(&name)?;
     let to = match (test.chat, test.user) {
         (Some(chat), None) => TestTarget::Chat(chat),
         (None, Some(user)) => TestTarget::User(read_field("/user", &user)?),
         (Some(_), Some(_)) | (None, None) => {
             let detail = "give either `chat` or `user`: who is to get the text";
-            return Err(Problem::invalid_field("/chat", detail));
+            return Err(Problem::invalid_field("/chat", detail).into());
         }
     };
     let by = key.by(&caller.user);

@@ -4,13 +4,10 @@ use crate::caller::Caller;
 use crate::input::{Idempotency, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
+use domain::error_code::ErrorCode;
 use domain::trigger::TriggerName;
 use domain::user::Scope;
-use http::StatusCode;
 use store::TriggerRow;
-
-/// The code of a trigger that is not there, or is another user's.
-const NOT_FOUND: &str = "TRIGGER_NOT_FOUND";
 
 /// Reads the name of a trigger in a path.
 pub(super) fn named(name: &str) -> Result<TriggerName, Problem> {
@@ -68,7 +65,9 @@ pub(super) async fn with_history(
 ) -> Result<Option<TriggerRow>, Problem> {
     match owned(api, caller, name).await {
         Ok(row) => Ok(Some(row)),
-        Err(problem) if problem.code == NOT_FOUND && is_operator(caller) => Ok(None),
+        Err(problem) if problem.code == ErrorCode::TriggerNotFound && is_operator(caller) => {
+            Ok(None)
+        }
         Err(problem) => Err(problem),
     }
 }
@@ -84,5 +83,5 @@ fn is_operator(caller: &Caller) -> bool {
 
 pub(super) fn not_found(name: &TriggerName) -> Problem {
     let detail = format!("there is no trigger `{name}` of yours; GET /api/triggers lists them");
-    Problem::new(StatusCode::NOT_FOUND, NOT_FOUND, detail)
+    Problem::new(ErrorCode::TriggerNotFound, detail)
 }

@@ -71,7 +71,7 @@ fn asked(scopes: &[Scope]) -> NewKey {
 fn refused(issuer: &Issuer, asked: &NewKey) -> Option<(&'static str, String)> {
     may_issue(issuer, asked, NOW)
         .err()
-        .map(|refusal| (refusal.code, refusal.field.unwrap()))
+        .map(|refusal| (refusal.code.as_str(), refusal.field.unwrap()))
 }
 
 #[test]

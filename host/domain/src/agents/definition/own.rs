@@ -4,8 +4,9 @@ use super::{Definition, DefinitionId, Extended, UnfitKey};
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
+use crate::values::error_code::ErrorCode;
 use crate::values::json::camel_case;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::shown::controls_what_is_shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -263,7 +264,7 @@ pub fn check_look(icon: Option<&str>, color: Option<&str>) -> Result<(), (&'stat
 }
 
 fn invalid(field: &str, message: String) -> Refusal {
-    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field)
+    Refusal::new(ErrorCode::Invalid, message).at(field)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of what definitions derive from themselves.
 
 use super::Definition;
+use crate::values::error_code::ErrorCode;
 use serde_json::{Value, json};
 
 /// A definition with these keys set.
@@ -79,6 +80,6 @@ fn a_setting_that_is_fixed_is_refused_as_an_agents_own_and_may_be_taken_away() {
             field,
             "{settings}"
         );
-        assert!(refused.is_none_or(|refused| refused.code == "SETTING_FIXED"));
+        assert!(refused.is_none_or(|refused| refused.code == ErrorCode::SettingFixed));
     }
 }

@@ -4,7 +4,8 @@ use super::Agent;
 use crate::access::user::UserId;
 use crate::agents::role::{AgentRole, Right};
 use crate::events::event::{Event, RoleChanged, UserAssigned, UserUnassigned};
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -56,8 +57,7 @@ impl Agent {
         }
         if self.is_archived() {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "AGENT_ARCHIVED",
+                ErrorCode::AgentArchived,
                 "Cannot assign user to archived agent",
             ));
         }
@@ -78,18 +78,11 @@ impl Agent {
         self.assigning(&by)?;
         if self.is_assigned(&user_id) {
             let message = format!("User {user_id} is already assigned to this agent");
-            return Err(
-                Refusal::new(RefusalKind::Conflict, "USER_ALREADY_ASSIGNED", message)
-                    .at("/user_id"),
-            );
+            return Err(Refusal::new(ErrorCode::UserAlreadyAssigned, message));
         }
         if self.assignments.len() >= ASSIGNMENTS_MAX {
             let message = format!("an agent has at most {ASSIGNMENTS_MAX} users; remove one first");
-            return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "TOO_MANY_USERS",
-                message,
-            ));
+            return Err(Refusal::new(ErrorCode::TooManyUsers, message));
         }
         Ok(Event::UserAssigned(UserAssigned {
             agent: self.id,
@@ -174,8 +167,7 @@ impl Agent {
         self.assigning(&by)?;
         if to == by {
             return Err(Refusal::new(
-                RefusalKind::Invalid,
-                "INVALID",
+                ErrorCode::Invalid,
                 "an agent is handed over to somebody else",
             )
             .at("/user_id"));
@@ -204,8 +196,7 @@ impl Agent {
 
 fn not_assigned(user: &UserId) -> Refusal {
     Refusal::new(
-        RefusalKind::NotFound,
-        "USER_NOT_ASSIGNED",
+        ErrorCode::UserNotAssigned,
         format!("User {user} is not assigned to this agent"),
     )
 }
@@ -213,7 +204,7 @@ fn not_assigned(user: &UserId) -> Refusal {
 fn last_primary() -> Refusal {
     let message =
         "an agent has at least one user in the role primary; give that role to another one first";
-    Refusal::new(RefusalKind::Conflict, "LAST_PRIMARY", message)
+    Refusal::new(ErrorCode::LastPrimary, message)
 }
 
 #[cfg(test)]

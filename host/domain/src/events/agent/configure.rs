@@ -6,7 +6,8 @@ use crate::agents::path::{AGENT_NAME_BYTES_MAX, PROMPT_BYTES_MAX};
 use crate::events::event::{
     AgentRenamed, Event, PreferencesUpdated, PromptOverridden, SettingsUpdated,
 };
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::shown::controls_what_is_shown;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
@@ -186,7 +187,7 @@ fn check_size(keys: &Map<String, Value>, field: &str) -> Result<(), Refusal> {
 }
 
 fn invalid(message: String, field: &str) -> Refusal {
-    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field)
+    Refusal::new(ErrorCode::Invalid, message).at(field)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use super::Agent;
 use crate::agents::path::AgentConfig;
 use crate::events::event::{AgentConfigured, Event};
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -79,9 +80,7 @@ pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<
                   calls (`directories`)";
     let app = "the app that an agent belongs to is said by its path: make it at \
                `/<user>/app/<name>`";
-    let no = |message: &str, field: &str| {
-        Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at(field))
-    };
+    let no = |message: &str, field: &str| Err(Refusal::new(ErrorCode::Invalid, message).at(field));
     match (workspace_dir, app_id) {
         (Some(_), _) => no(folder, "/config/workspace_dir"),
         (None, Some(_)) => no(app, "/config/app_id"),
@@ -95,9 +94,9 @@ pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<
 /// The first field that does not keep its limits.
 pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
     let field = |field: &str| format!("/config/{field}");
-    config.check().map_err(|error| {
-        Refusal::new(RefusalKind::Invalid, "INVALID", error.to_string()).at(field(error.field))
-    })
+    config
+        .check()
+        .map_err(|error| Refusal::new(ErrorCode::Invalid, error.to_string()).at(field(error.field)))
 }
 
 impl Agent {

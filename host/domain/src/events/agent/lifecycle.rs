@@ -2,7 +2,8 @@
 
 use super::Agent;
 use crate::events::event::{AgentArchived, Event};
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 
 /// Default reason for archiving an agent.
@@ -45,11 +46,7 @@ impl Agent {
             "Agent {} is archived: it can be looked at, and takes no commands",
             self.id
         );
-        Err(Refusal::new(
-            RefusalKind::Conflict,
-            "AGENT_ARCHIVED",
-            message,
-        ))
+        Err(Refusal::new(ErrorCode::AgentArchived, message))
     }
 
     /// Archives it: its stream stays, its path becomes free.
@@ -59,15 +56,13 @@ impl Agent {
     pub fn archive(&self, reason: String, now: Timestamp) -> Result<Event, Refusal> {
         if self.is_archived() {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "AGENT_ARCHIVED",
+                ErrorCode::AgentArchived,
                 "Agent is already archived",
             ));
         }
         if self.active_session.is_some() {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "SESSION_ALREADY_ACTIVE",
+                ErrorCode::SessionAlreadyActive,
                 "Cannot archive: terminate active session first",
             ));
         }
@@ -103,7 +98,7 @@ mod tests {
         );
         let again = archived.archive("again".into(), T).unwrap_err();
         assert_eq!(
-            (again.code, again.message.as_str()),
+            (again.code.as_str(), again.message.as_str()),
             ("AGENT_ARCHIVED", "Agent is already archived")
         );
         assert_eq!(archived.is_active().unwrap_err().code, "AGENT_ARCHIVED");

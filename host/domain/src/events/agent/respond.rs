@@ -4,8 +4,9 @@ use super::Agent;
 use super::suspend::no_session;
 use crate::agents::session::{Phase, Withdrawal};
 use crate::events::event::{ActionWithdrawn, Event, ExecutionResumed, ResponseReceived};
+use crate::values::error_code::ErrorCode;
 use crate::values::id::OperationId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::operation::Kept;
 
@@ -22,8 +23,7 @@ impl Agent {
     ) -> Result<Event, Refusal> {
         let Some(session) = self.active_session.as_ref().filter(|_| self.is_suspended()) else {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "NOT_SUSPENDED",
+                ErrorCode::NotSuspended,
                 "Cannot resume: agent is not suspended",
             ));
         };
@@ -52,8 +52,7 @@ impl Agent {
         };
         if !self.is_suspended() {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "NOT_SUSPENDED",
+                ErrorCode::NotSuspended,
                 "Cannot receive response: no pending action",
             ));
         }
@@ -123,7 +122,7 @@ fn matches(phase: &Phase, given: OperationId) -> Result<(), Refusal> {
         .map(|action| action.tool_call_id.to_string())
         .unwrap_or_default();
     let message = format!("Response tool_call_id {given} doesn't match pending {pending}");
-    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/tool_call_id"))
+    Err(Refusal::new(ErrorCode::InvalidToolCallId, message))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use super::Agent;
 use crate::access::user::UserId;
 use crate::events::event::{Event, SlotTaken};
+use crate::values::error_code::ErrorCode;
 use crate::values::id::{ConversationId, SessionId};
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 
 /// A structured session that begins.
@@ -37,11 +38,7 @@ impl Agent {
                  first.",
                 self.id
             );
-            return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "SESSION_ALREADY_ACTIVE",
-                message,
-            ));
+            return Err(Refusal::new(ErrorCode::SessionAlreadyActive, message));
         }
         let Beginning {
             session_id,

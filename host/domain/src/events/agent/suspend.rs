@@ -3,7 +3,8 @@
 use super::Agent;
 use crate::agents::session::{Execution, PendingAction, Phase};
 use crate::events::event::{ActionRequested, Event, ExecutionSuspended};
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::error_code::ErrorCode;
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 
 impl Agent {
@@ -52,8 +53,7 @@ impl Agent {
         };
         if !self.is_suspended() {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "NOT_SUSPENDED",
+                ErrorCode::NotSuspended,
                 "Cannot request action: no execution state",
             ));
         }
@@ -68,7 +68,7 @@ impl Agent {
 }
 
 pub(super) fn no_session(message: &str) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, "NO_ACTIVE_SESSION", message)
+    Refusal::new(ErrorCode::NoActiveSession, message)
 }
 
 #[cfg(test)]

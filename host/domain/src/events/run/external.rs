@@ -4,8 +4,9 @@ use super::{Open, Run};
 use crate::events::event::{Event, RunSettled};
 use crate::events::run::settle::{Ended, settlement};
 use crate::thread::message::Part;
+use crate::values::error_code::ErrorCode;
 use crate::values::id::OperationId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::operation::Performer;
 
@@ -54,5 +55,5 @@ pub fn nothing_waits(named: Option<OperationId>) -> Refusal {
         ),
         None => "no message of this session waits for an answer".to_owned(),
     };
-    Refusal::new(RefusalKind::Conflict, "NOTHING_TO_ANSWER", message)
+    Refusal::new(ErrorCode::NothingToAnswer, message)
 }

@@ -10,8 +10,9 @@ use crate::thread::message::{Answers, Draft, Part, Role};
 use crate::thread::model::Reply;
 use crate::thread::spill::{spill, spill_value};
 use crate::values::digest::Digest;
+use crate::values::error_code::ErrorCode;
 use crate::values::id::OperationId;
-use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::approval::{self, ApprovalAnswered};
 use crate::work::budget::Amount;
@@ -331,8 +332,7 @@ pub fn answer(
     if let (Pause::Approving, Some(approval)) = (&open.pause, &open.operation.approval) {
         if approval.until <= time {
             return Err(Refusal::new(
-                RefusalKind::Conflict,
-                "NOT_SUSPENDED",
+                ErrorCode::NotSuspended,
                 "the time in which this call could be agreed to is over",
             ));
         }
@@ -383,8 +383,7 @@ fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
     }
     let Some(pending) = asking.first() else {
         return Err(Refusal::new(
-            RefusalKind::Conflict,
-            "NOT_SUSPENDED",
+            ErrorCode::NotSuspended,
             "Cannot resume: agent is not suspended",
         ));
     };
@@ -392,5 +391,5 @@ fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
         "Response tool_call_id {call} doesn't match pending {}",
         pending.question()
     );
-    Err(Refusal::new(RefusalKind::Conflict, "INVALID_TOOL_CALL_ID", message).at("/tool_call_id"))
+    Err(Refusal::new(ErrorCode::InvalidToolCallId, message))
 }

@@ -830,7 +830,10 @@ fn an_answer_that_is_sent_twice_never_answers_what_a_tool_asks_next() {
     let refused = answer(&second, call, &UserId::local(), json!(1), NOW).unwrap_err();
     let next = call.question(2);
     assert_eq!(
-        (refused.code, refused.message.contains(&next.to_string())),
+        (
+            refused.code.as_str(),
+            refused.message.contains(&next.to_string())
+        ),
         ("INVALID_TOOL_CALL_ID", true)
     );
     let (event, ..) = answer(&second, next, &UserId::local(), json!(2), NOW).unwrap();

@@ -1,23 +1,27 @@
-//! The table of error codes: its order, which decides what is found, and what clients rely on.
+//! The table of error codes: what is found, and what clients rely on.
 
-use super::{ALL, ErrorCategory, category_of_tool, category_of_turn, find, is_retryable};
+use super::{
+    ErrorCategory, ErrorCode, ErrorKind, all, category_of_tool, category_of_turn, find,
+    is_retryable,
+};
 use std::collections::BTreeSet;
 
 #[test]
-fn each_code_stands_once_in_order_and_is_found() {
-    for pair in ALL.windows(2) {
-        assert!(pair[0].code < pair[1].code, "{pair:?}");
+fn each_code_stands_once_for_a_status_and_is_found() {
+    let mut seen = BTreeSet::new();
+    for code in ErrorCode::ALL {
+        assert!(seen.insert((code.as_str(), code.status())), "{code} twice");
     }
-    for known in ALL {
-        assert_eq!(find(known.code), Some(known));
-        let is_of_problems = known
-            .code
-            .chars()
-            .all(|char| char.is_ascii_uppercase() || char == '_');
-        let is_of_work = known
-            .code
-            .chars()
-            .all(|char| char.is_ascii_lowercase() || char == '-');
+    for known in all() {
+        assert_eq!(find(known.code).map(|found| found.code), Some(known.code));
+        let of_letters = |is_letter: fn(&char) -> bool, also| {
+            known
+                .code
+                .chars()
+                .all(|char| is_letter(&char) || char == also)
+        };
+        let is_of_problems = of_letters(char::is_ascii_uppercase, '_');
+        let is_of_work = of_letters(char::is_ascii_lowercase, '-');
         assert!(is_of_problems != is_of_work, "{known:?} has one spelling");
     }
     assert_eq!(find("NO_SUCH_CODE"), None);
@@ -25,8 +29,22 @@ fn each_code_stands_once_in_order_and_is_found() {
 }
 
 #[test]
+fn what_says_when_to_try_again_is_worth_another_try() {
+    for code in ErrorCode::ALL {
+        assert!(
+            code.is_retryable() || code.retry_after_s().is_none(),
+            "{code}"
+        );
+        assert!(
+            code.is_retryable() || code.kind() != ErrorKind::Unavailable,
+            "{code}"
+        );
+    }
+}
+
+#[test]
 fn every_category_of_the_designs_has_a_code() {
-    let used: BTreeSet<ErrorCategory> = ALL.iter().filter_map(|known| known.category).collect();
+    let used: BTreeSet<ErrorCategory> = all().filter_map(|known| known.category).collect();
     assert_eq!(used, BTreeSet::from(ErrorCategory::ALL));
 }
 

@@ -38,7 +38,7 @@ fn a_primary_assigns_and_each_user_once() {
         .assign_user(user("bob"), AgentRole::Shared, user("alice"), T)
         .unwrap_err();
     assert_eq!(
-        (again.code, again.message.as_str()),
+        (again.code.as_str(), again.message.as_str()),
         (
             "USER_ALREADY_ASSIGNED",
             "User bob is already assigned to this agent"
@@ -68,7 +68,7 @@ fn an_archived_agent_takes_no_user() {
         .assign_user(user("bob"), AgentRole::Shared, user("alice"), T)
         .unwrap_err();
     assert_eq!(
-        (refused.code, refused.message.as_str()),
+        (refused.code.as_str(), refused.message.as_str()),
         ("AGENT_ARCHIVED", "Cannot assign user to archived agent")
     );
 }

@@ -31,7 +31,7 @@ fn the_answer_to_the_only_question_resumes_and_counts_once() {
     assert_eq!(after.active_session.as_ref().unwrap().interactions, 1);
     let again = after.answered(call(1), value(), T).unwrap_err();
     assert_eq!(
-        (again.code, again.message.as_str()),
+        (again.code.as_str(), again.message.as_str()),
         ("NOT_SUSPENDED", "Cannot resume: agent is not suspended")
     );
 }
@@ -64,7 +64,7 @@ fn an_answer_to_something_else_is_refused_in_the_designs_words() {
         waiting().receive_client_response(call(7), value(), T),
     ] {
         let refused = refused.unwrap_err();
-        assert_eq!(refused.code, "INVALID_TOOL_CALL_ID");
+        assert_eq!(refused.code.as_str(), "INVALID_TOOL_CALL_ID");
         assert_eq!(
             refused.message,
             format!(

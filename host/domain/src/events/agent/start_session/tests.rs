@@ -54,7 +54,7 @@ fn a_session_starts_active_and_is_counted() {
 fn a_second_session_is_refused_in_the_designs_words() {
     let agent = with_session();
     let refused = agent.start_session(beginning(), T).unwrap_err();
-    assert_eq!(refused.code, "SESSION_ALREADY_ACTIVE");
+    assert_eq!(refused.code.as_str(), "SESSION_ALREADY_ACTIVE");
     let id = agent.id;
     assert_eq!(
         refused.message,

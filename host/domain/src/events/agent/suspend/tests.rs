@@ -59,12 +59,12 @@ fn without_a_session_nothing_is_asked() {
         .suspend_execution(execution(), question(1), T)
         .unwrap_err();
     assert_eq!(
-        (refused.code, refused.message.as_str()),
+        (refused.code.as_str(), refused.message.as_str()),
         ("NO_ACTIVE_SESSION", "Cannot suspend: no active session")
     );
     let refused = agent().request_client_action(question(1), T).unwrap_err();
     assert_eq!(
-        (refused.code, refused.message.as_str()),
+        (refused.code.as_str(), refused.message.as_str()),
         (
             "NO_ACTIVE_SESSION",
             "Cannot request action: no active session"

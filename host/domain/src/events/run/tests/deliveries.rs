@@ -86,7 +86,7 @@ fn an_answer_settles_the_delivery_that_it_names_or_the_one_that_waits_longest() 
     }
     let unknown = OperationId::mint(run.started.run, 7, "x");
     let refused = taken(&run, Some(unknown)).unwrap_err();
-    assert_eq!(refused.code, "NOTHING_TO_ANSWER");
+    assert_eq!(refused.code.as_str(), "NOTHING_TO_ANSWER");
     let (event, ..) = taken(&run, Some(first)).unwrap();
     run.advance(&event).unwrap();
     assert!(taken(&run, Some(first)).is_err(), "it was answered");
@@ -134,5 +134,5 @@ fn no_user_answers_a_delivery() {
     let mut run = begun();
     let id = delivered(&mut run, "d", 0);
     let refused = answer(&run, id, &UserId::local(), json!("Me."), NOW).unwrap_err();
-    assert_eq!(refused.code, "NOT_SUSPENDED");
+    assert_eq!(refused.code.as_str(), "NOT_SUSPENDED");
 }
