@@ -69,6 +69,7 @@ mod sql;
 mod sqlite;
 mod stats;
 mod store;
+mod streams;
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,

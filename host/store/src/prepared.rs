@@ -33,8 +33,6 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) struct PreparedAppend {
     pub(crate) stream: Stream,
-    /// The stream as text.
-    pub(crate) name: String,
     pub(crate) expected: Expected,
     pub(crate) events: Vec<PreparedEvent>,
 }
@@ -44,7 +42,7 @@ pub(crate) struct PreparedAppend {
 pub(crate) struct PreparedEvent {
     /// The event as it is recorded. Its position, its version and its hash are the writer's to say.
     pub(crate) recorded: Recorded,
-    /// Its ids as its row has them.
+    /// Its ids as its hash has them.
     pub(crate) ids: Ids,
     pub(crate) salt: Salt,
     pub(crate) payload: Vec<u8>,
@@ -126,7 +124,6 @@ impl Prepared {
                 .sum::<usize>();
             ready.push(PreparedAppend {
                 stream: append.stream,
-                name,
                 expected: append.expected,
                 events: prepared,
             });

@@ -4,6 +4,7 @@
 //! Nothing else in the store names the library. Another engine would stand beside this file.
 
 use crate::sql::{Args, Columns, Error, Failure, FromRow, Result, Value, unreadable};
+use domain::id::AgentId;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -34,6 +35,26 @@ const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 100
 /// hours and never shrinks: with the writer's all of them hold 32 MiB at most. What falls out is in
 /// the system's memory.
 const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -2048;";
+
+/// The ids of a list that is bound by this name ([`list`]).
+macro_rules! ids {
+    ($name:literal) => {
+        concat!("(SELECT unhex(value) FROM json_each(:", $name, "))")
+    };
+}
+/// The texts of an array of JSON: a column's, or one that is bound by a name.
+macro_rules! texts {
+    ($array:literal) => {
+        concat!("(SELECT value FROM json_each(", $array, "))")
+    };
+}
+pub(crate) use {ids, texts};
+
+/// Returns ids as one parameter, for [`ids!`].
+pub(crate) fn list(ids: &[AgentId]) -> String {
+    let ids = ids.iter().map(|id| id.0.simple().to_string());
+    serde_json::Value::from_iter(ids).to_string()
+}
 
 /// Returns the version of the library if it is too old to be trusted.
 pub(crate) fn outdated() -> Option<&'static str> {
@@ -185,7 +206,7 @@ impl Connection {
         self.0.total_changes()
     }
 
-    /// Returns the columns of a table.
+    /// Returns the columns of a table that are written.
     pub(crate) fn columns_of(&self, table: &str) -> Result<TableColumns> {
         let mut statement =
             self.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
@@ -313,8 +334,12 @@ impl Statement<'_> {
     fn bind(&mut self, args: impl Args) -> Result<()> {
         let statement = &mut self.0;
         let mut bound = 0;
+        #[cfg(test)]
+        let mut texts = Vec::new();
         args.each(&mut |name, value| {
             bound += 1;
+            #[cfg(test)]
+            texts.extend(uuid_text(&value));
             let place = match name {
                 None => bound,
                 Some(name) => statement
@@ -323,6 +348,23 @@ impl Statement<'_> {
             };
             Ok(statement.raw_bind_parameter(place, Bound(value))?)
         })?;
+        #[cfg(test)]
+        for text in texts {
+            let statement = statement.expanded_sql().unwrap_or_default();
+            // What is about anything, and columns of JSON.
+            let may = [
+                "idempotency",
+                "buckets",
+                "meta",
+                "about",
+                "accounts",
+                "memory",
+            ];
+            assert!(
+                may.iter().any(|word| statement.contains(word)),
+                "the id {text} is no text in a row: {statement}"
+            );
+        }
         let wanted = statement.parameter_count();
         if bound != wanted {
             return Err(Error::misused(format!(
@@ -330,6 +372,17 @@ impl Statement<'_> {
             )));
         }
         Ok(())
+    }
+}
+
+/// An id in the form that no column has it in.
+#[cfg(test)]
+fn uuid_text(value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Text(text) if text.len() == 36 => {
+            uuid::Uuid::try_parse(text).ok().map(|id| id.to_string())
+        }
+        _ => None,
     }
 }
 

@@ -123,8 +123,8 @@ type Erased = (String, u64, Option<i64>);
 /// Counts the payload of an event that is about to be erased.
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
     let text = "SELECT CASE WHEN kind = 'operation.continued.v1' AND actor NOT LIKE 'user:%' THEN \
-                coalesce((SELECT 'user:' || user_id FROM sessions WHERE sessions.id = \
-                events.session), actor) ELSE actor END, length(payload), brought_with FROM events \
+                coalesce((SELECT 'user:' || user_id FROM streams CROSS JOIN sessions ON sessions.id = \
+                streams.id WHERE streams.number = events.session), actor) ELSE actor END, length(payload), brought_with FROM events \
                 WHERE position = ?1 AND payload IS NOT NULL";
     let gone: Option<Erased> = sql.one(text, [position])?;
     take_all(sql, gone.as_slice())

@@ -38,8 +38,8 @@ pub(crate) fn all_named(event: &Event) -> Vec<(Digest, bool)> {
     shows.chain(keeps).collect()
 }
 
-/// An event of a stream was stored.
-pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> sql::Result<()> {
+/// An event of the stream with this number was stored.
+pub(super) fn named(sql: &Sql<'_>, stream: i64, event: &Event) -> sql::Result<()> {
     for (digest, shown) in all_named(event) {
         insert!(
             sql,

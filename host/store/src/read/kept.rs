@@ -108,11 +108,10 @@ fn connectors(sql: &Sql<'_>) -> sql::Result<Vec<KeptConnector>> {
 /// Returns the definitions of living agents, without those that users made.
 fn definitions(sql: &Sql<'_>) -> sql::Result<Vec<KeptDefinition>> {
     let found = sql.all(
-        "SELECT agents.agent ->> '$.definition' AS definition, count(DISTINCT agents.id), \
+        "SELECT agents.definition, count(DISTINCT agents.id), \
          count(sessions.id), count(sessions.open_run) FROM agents LEFT JOIN sessions ON \
          sessions.agent = agents.id AND sessions.status = 'open' WHERE agents.active = 1 AND \
-         json_valid(agents.agent) AND definition NOT IN (SELECT id FROM made_definitions) GROUP BY \
-         1",
+         agents.definition NOT IN (SELECT id FROM made_definitions) GROUP BY 1",
         [],
     )?;
     let kept = found

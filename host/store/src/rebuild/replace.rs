@@ -152,8 +152,16 @@ fn one_table(connection: &Connection, table: &Table) -> sql::Result<Replaced> {
         ),
         [],
     )?;
+    let columns = table.columns.join(", ");
+    let values = table
+        .columns
+        .iter()
+        .map(|column| format!("theirs.{column}"));
+    let values = values.collect::<Vec<_>>().join(", ");
     connection.execute(
-        &format!("INSERT INTO store.{name} SELECT theirs.* FROM {theirs} WHERE {not_ours}"),
+        &format!(
+            "INSERT INTO store.{name} ({columns}) SELECT {values} FROM {theirs} WHERE {not_ours}"
+        ),
         [],
     )?;
     Ok(Replaced {

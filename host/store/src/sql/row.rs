@@ -1,10 +1,9 @@
 //! Rows, read by the names of their columns: each is declared once, as the struct that it becomes.
 
-use super::{FromValue, Json, Result, Row, Source, Value, unreadable};
+use super::{FromValue, Json, Result, Row, Value, unreadable};
 use domain::digest::Digest;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use std::str::FromStr;
 
 /// The columns of a row, by their places.
 pub(crate) trait Columns {
@@ -35,20 +34,6 @@ pub(crate) trait Columns {
         match self.value(column)? {
             Value::Null => Ok(None),
             _ => self.text(column).map(Some),
-        }
-    }
-
-    /// Something that is stored as its text: an id, a path, a role.
-    fn id<T: FromStr<Err: Into<Source>>>(&self, column: usize) -> Result<T> {
-        self.text(column)?
-            .parse()
-            .map_err(|error: T::Err| unreadable(column, error))
-    }
-
-    fn id_opt<T: FromStr<Err: Into<Source>>>(&self, column: usize) -> Result<Option<T>> {
-        match self.value(column)? {
-            Value::Null => Ok(None),
-            _ => self.id(column).map(Some),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
 use crate::schema;
 use crate::sql::{self, Columns, Connection, Sql};
+use crate::streams::Named;
 use domain::digest::Digest;
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
@@ -62,13 +63,15 @@ fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
 /// Goes by the projection that tells which stream names which blobs, so that one has to be right.
 /// It leaves out the empty state.
 fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
-    let missing = sql.one::<(Digest, String)>(
-        "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM blob_references UNION \
-         ALL SELECT ?1, 'session/*') named LEFT JOIN blobs ON blobs.digest = named.digest WHERE \
+    let missing = sql.one::<(Digest, Named)>(
+        "SELECT named.digest, streams.kind AS stream_kind, streams.id AS stream_id FROM (SELECT \
+         digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named LEFT JOIN blobs ON \
+         blobs.digest = named.digest LEFT JOIN streams ON streams.number = named.stream WHERE \
          blobs.digest IS NULL LIMIT 1",
         [Digest::of(EMPTY_STATE).0],
     )?;
-    Ok(missing.map(|(digest, stream)| {
+    Ok(missing.map(|(digest, Named(stream))| {
+        let stream = stream.map_or_else(|| "session/*".to_owned(), |stream| stream.to_string());
         format!(
             "the blob {} is missing that the stream `{stream}` names",
             digest.short()
