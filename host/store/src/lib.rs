@@ -53,6 +53,7 @@ mod looks;
 mod meta;
 mod open;
 mod panics;
+mod payload;
 mod point_reads;
 mod prepared;
 mod probe;
