@@ -1,8 +1,10 @@
 //! Events as rows: how they are written, read back, and what of a row its hash commits to.
 
 use crate::fault;
+use crate::projections::scope_name;
 use crate::sql::{self, Args, Cells, FromRow, Sql, row, select, text, unreadable};
 use crate::streams::Named;
+use crate::texts;
 use domain::chain::{GENESIS, Link};
 use domain::digest::{Digest, Salt};
 use domain::event::upcast::{NotKnown, is_retired, upcast};
@@ -39,6 +41,37 @@ pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Err
         written.kind.into_owned(),
         written.data.get().as_bytes().to_vec(),
     ))
+}
+
+/// Returns what an event says that it is about, for the kinds that are looked for by that.
+pub(crate) fn about(event: &Event) -> Option<String> {
+    use Event as E;
+    Some(match event {
+        E::ComponentAdmitted(it) => it.component.clone(),
+        E::DefinitionMade(it) => it.definition.0.clone(),
+        E::TurnsImported(it) => it.erased?.to_string(),
+        E::KeyValueWritten(it) => format!("{}/{}", scope_name(it.place.scope), it.place.of),
+        E::OccasionAccepted(it) => it.occasion.to_string(),
+        E::OccasionFailed(it) => it.occasion.to_string(),
+        E::TriggerFired(it) => it.occasion.to_string(),
+        E::TriggerPosted(it) => it.occasion.to_string(),
+        E::DeliveryQueued(it) => it.delivery.to_string(),
+        E::DeliveryStarted(it) => it.delivery.to_string(),
+        E::DeliverySettled(it) => it.delivery.to_string(),
+        E::DeliveryRequeued(it) => it.delivery.to_string(),
+        E::SlotTaken(it) => it.session_id.to_string(),
+        E::SlotCompleted(it) => it.session_id.to_string(),
+        E::SlotTerminated(it) => it.session_id.to_string(),
+        E::ExecutionSuspended(it) => it.session_id.to_string(),
+        E::ExecutionResumed(it) => it.session_id.to_string(),
+        E::ActionRequested(it) => it.session_id.to_string(),
+        E::ResponseReceived(it) => it.session_id.to_string(),
+        E::ActionWithdrawn(it) => it.session_id.to_string(),
+        E::SessionImported(it) => it.session.session_id.to_string(),
+        E::NoteRemembered(it) => it.session.to_string(),
+        E::NoteForgotten(it) => it.session.to_string(),
+        _ => return None,
+    })
 }
 
 /// Reason why an event cannot be read.
@@ -156,7 +189,9 @@ impl FromRow for StoredEvent {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         let kind: Option<String> = cells.next("kind")?;
         let event = match (kind, cells.next_bytes("payload")?) {
-            (Some(kind), Some(payload)) => Some(decode(&kind, &payload)),
+            (Some(kind), Some(payload)) => {
+                Some(decode(&kind, &texts::whole(cells.sql, &payload)?))
+            }
             (Some(_) | None, _) => None,
         };
         let event = event.transpose();
@@ -199,6 +234,7 @@ impl FromRow for Recorded {
             hash: cells.next("hash")?,
         };
         if let Some(payload) = cells.next_bytes("payload")? {
+            let payload = texts::whole(cells.sql, &payload)?;
             fault::read(&payload);
             let position = recorded.position;
             let event = decode(&recorded.kind, &payload)

@@ -71,6 +71,7 @@ mod sqlite;
 mod stats;
 mod store;
 mod streams;
+mod texts;
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,

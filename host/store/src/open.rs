@@ -366,7 +366,7 @@ fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp),
         .query(args![position, usize::MAX])
         .map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
-        let event = RawEvent::from_row(&row).map_err(failed)?;
+        let event = RawEvent::from_row(&sql, &row).map_err(failed)?;
         position += 1;
         if event.position != position {
             return Err(corrupt(format!("event {position} is missing")));

@@ -1,11 +1,11 @@
 //! The stored form of a payload: short, and with what is long in it apart.
 //!
 //! A payload is JSON. Stored, its known words are tokens of one or two bytes, its ids and digests
-//! are bytes instead of digits, and each long text stands apart, once for each owner. Where it was,
-//! the payload has a hole with the salted digest of the text. Marks and tokens are bytes that JSON
-//! has nowhere outside of a string, so the form is read from left to right.
+//! are bytes instead of digits, and each long text stands apart ([`crate::texts`]). Where it was,
+//! the payload has a hole with the digest of the text. Marks and tokens are bytes that JSON has
+//! nowhere outside of a string, so the form is read from left to right.
 
-use domain::digest::{Digest, Salt};
+use domain::digest::Digest;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use uuid::Uuid;
@@ -36,7 +36,7 @@ static TOKENS: LazyLock<HashMap<&[u8], u16>> =
 /// A payload that was taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// The stored form. Its holes have plain digests until [`Self::salt`] is called.
+    /// The stored form.
     pub(crate) packed: Vec<u8>,
     /// The texts that stand apart.
     pub(crate) apart: Vec<Apart>,
@@ -45,9 +45,7 @@ pub(crate) struct Payload {
 /// A text that stands apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Apart {
-    /// Where in the stored form its digest is.
-    at: usize,
-    /// Its digest, as the hole has it.
+    /// Its digest.
     pub(crate) digest: Digest,
     /// The text, with its quotes if it is a string.
     pub(crate) text: Vec<u8>,
@@ -56,9 +54,9 @@ pub(crate) struct Apart {
 /// Reason why a payload cannot be put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotWhole {
-    /// A text of it was erased.
-    #[error("a text of it was erased")]
-    Erased,
+    /// A text that stands apart from it is not there.
+    #[error("a text of it is missing")]
+    Missing,
     /// It is not what was stored.
     #[error("it is cut short, or has a word that is not known")]
     Damaged,
@@ -83,17 +81,6 @@ impl Payload {
         }
         payload.packed.extend_from_slice(rest);
         payload
-    }
-
-    /// Salts the digests of what stands apart.
-    pub(crate) fn salt(&mut self, salt: Salt) {
-        for apart in &mut self.apart {
-            apart.digest = salt.digest(&apart.digest.0);
-            let hole = self.packed.get_mut(apart.at..).unwrap_or_default();
-            for (byte, salted) in hole.iter_mut().zip(apart.digest.0) {
-                *byte = salted;
-            }
-        }
     }
 
     /// Puts an object, or its brace alone if it has more than short texts. Returns the bytes that
@@ -137,12 +124,11 @@ impl Payload {
     fn set_apart(&mut self, text: &[u8]) {
         let digest = Digest::of(text);
         self.packed.push(HOLE);
+        self.packed.extend_from_slice(&digest.0);
         self.apart.push(Apart {
-            at: self.packed.len(),
             digest,
             text: text.to_vec(),
         });
-        self.packed.extend_from_slice(&digest.0);
     }
 }
 
@@ -156,7 +142,7 @@ pub(crate) fn whole<T: AsRef<[u8]>>(
         match piece? {
             Piece::Json(bytes) => json.extend_from_slice(bytes),
             Piece::Hole(digest) => {
-                json.extend_from_slice(text(digest).ok_or(NotWhole::Erased)?.as_ref());
+                json.extend_from_slice(text(digest).ok_or(NotWhole::Missing)?.as_ref());
             }
             Piece::Digest(digest) => {
                 json.extend_from_slice(format!("\"{}\"", digest.hex()).as_bytes());
@@ -273,14 +259,13 @@ fn uuid(string: &[u8]) -> Option<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     use super::{APART_BYTES_MIN, LINES, NotWhole, Payload, TOKENS, holes, whole};
-    use domain::digest::{Digest, Salt};
+    use domain::digest::Digest;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn there_and_back(value: &Value) {
         let json = value.to_string().into_bytes();
-        let mut payload = Payload::of(&json);
-        payload.salt(Salt([7; 16]));
+        let payload = Payload::of(&json);
         let digests: Vec<Digest> = payload.apart.iter().map(|apart| apart.digest).collect();
         assert_eq!(holes(&payload.packed).collect::<Vec<_>>(), digests);
         let text = |digest| {
@@ -333,27 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_stands_apart_once_under_one_salt_and_nowhere_else_under_another() {
+    fn a_long_text_stands_apart_wherever_it_is() {
         let long = "word ".repeat(APART_BYTES_MIN);
-        let json = json!({ "text": long, "again": [long] }).to_string();
-        let mut payload = Payload::of(json.as_bytes());
+        let payload = Payload::of(json!({ "text": long, "again": [long] }).to_string().as_bytes());
         assert!(payload.packed.len() < 100, "{}", payload.packed.len());
-        payload.salt(Salt([1; 16]));
-        let [first, second] = holes(&payload.packed).collect::<Vec<_>>()[..] else {
-            panic!("two holes")
-        };
-        assert_eq!(first, second);
-        assert_ne!(first, Digest::of(format!("\"{long}\"").as_bytes()));
-        let mut other = Payload::of(json.as_bytes());
-        other.salt(Salt([2; 16]));
-        assert_ne!(holes(&other.packed).next(), Some(first));
+        let digest = Digest::of(format!("\"{long}\"").as_bytes());
+        assert_eq!(holes(&payload.packed).collect::<Vec<_>>(), [digest, digest]);
     }
 
     #[test]
-    fn what_was_erased_is_told_from_what_is_damaged() {
+    fn a_missing_text_is_told_from_damage() {
         let json = json!({ "text": "word ".repeat(APART_BYTES_MIN) }).to_string();
         let packed = Payload::of(json.as_bytes()).packed;
-        assert_eq!(whole::<&[u8]>(&packed, |_| None), Err(NotWhole::Erased));
+        assert_eq!(whole::<&[u8]>(&packed, |_| None), Err(NotWhole::Missing));
         let cut = packed.get(..packed.len() / 2).unwrap();
         assert_eq!(whole(cut, |_| Some("\"\"")), Err(NotWhole::Damaged));
     }

@@ -75,6 +75,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "operations",
     "turns",
     "messages",
+    "message_texts",
     "wakes",
     "recall",
     "readings",

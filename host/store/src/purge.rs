@@ -37,6 +37,7 @@ use crate::read::ReadError;
 use crate::read::agents::root;
 use crate::sql::{self, Sql, args, named, to_json};
 use crate::store::Store;
+use crate::texts;
 use crate::streams::number;
 use crate::user_storage;
 use buckets::BucketsOf;
@@ -394,7 +395,9 @@ fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> sql::Result<()> {
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> sql::Result<bool> {
     user_storage::erases_event(sql, position)?;
     let text =
-        "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
+        "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0 WHERE position = ?1 \
+         AND payload IS NOT NULL";
+    texts::release(sql, position)?;
     let erased = sql.execute(text, [position])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)

@@ -464,12 +464,12 @@ impl<'c> Sql<'c> {
 
     /// The first row as what [`row!`] declares, as a tuple of its columns, or as its one column.
     pub(crate) fn one<T: FromRow>(&self, text: &'static str, args: impl Args) -> Result<Option<T>> {
-        self.row(text, args, T::from_row)
+        self.row(text, args, |row| T::from_row(self, row))
     }
 
     /// All rows; see [`Self::one`].
     pub(crate) fn all<T: FromRow>(&self, text: &'static str, args: impl Args) -> Result<Vec<T>> {
-        self.rows(text, args, T::from_row)
+        self.rows(text, args, |row| T::from_row(self, row))
     }
 
     /// The JSON in the one column of the first row.

@@ -214,7 +214,7 @@ impl Connection {
         let mut key: Vec<(u64, String)> = Vec::new();
         let mut columns = Vec::new();
         while let Some(row) = rows.next()? {
-            let (name, place): (String, u64) = FromRow::from_row(&row)?;
+            let (name, place): (String, u64) = (row.get(0)?, row.get(1)?);
             if place > 0 {
                 key.push((place, name.clone()));
             }

@@ -9,6 +9,7 @@ use crate::event_row::{Head, RawEvent, decode};
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, with_causes};
 use crate::store::Store;
+use crate::texts;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -231,14 +232,21 @@ fn problem(
             )));
         }
     }
-    turn_problem(event, found)
+    turn_problem(sql, event, found)
 }
 
-fn turn_problem(event: &RawEvent, found: &mut Verification) -> sql::Result<Option<String>> {
+fn turn_problem(
+    sql: &Sql<'_>,
+    event: &RawEvent,
+    found: &mut Verification) -> sql::Result<Option<String>> {
     let Some(payload) = &event.payload else {
         return Ok(None);
     };
-    match decode(&event.kind, payload) {
+    let payload = match texts::whole(sql, payload) {
+        Ok(payload) => payload,
+        Err(error) => return Ok(Some(with_causes(&error))),
+    };
+    match decode(&event.kind, &payload) {
         Ok(Event::TurnCommitted(committed)) if committed.turn.compute_id() != committed.turn.id => {
             return Ok(Some(
                 "its turn's id does not follow from the turn".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::EMPTY_STATE;
 use crate::sql::{self, Sql, args, insert, named, to_json};
+use crate::texts::Packed;
 use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{
@@ -189,8 +190,8 @@ fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
 pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> sql::Result<Option<String>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
                 DESC LIMIT 1";
-    let said: Option<Message> = sql.json(text, [run])?;
-    Ok(said.map(|said| snippet(&said.text())))
+    let said: Option<Packed<Message>> = sql.one(text, [run])?;
+    Ok(said.map(|said| snippet(&said.0.text())))
 }
 
 /// The way in which a structured session was closed.

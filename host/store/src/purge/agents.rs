@@ -23,7 +23,7 @@ pub(super) fn erase_of_session(
     tally: &mut Tally,
 ) -> sql::Result<bool> {
     let stream = Stream::Agent(agent);
-    let text = "SELECT position, length(payload), kind, payload FROM events WHERE stream = :stream \
+    let text = "SELECT position, bytes, kind, payload FROM events WHERE stream = :stream \
                 AND about = :session AND payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
                 'agent.session.terminated.v1', 'agent.session.imported.v1', \
                 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
@@ -72,7 +72,7 @@ pub(super) fn erase(
     let number = streams::number(sql, stream)?;
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+        "SELECT version, position, bytes FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
          ORDER BY version LIMIT :limit",
         named![

@@ -13,13 +13,13 @@ use domain::id::{AgentId, SessionId, Stream};
 /// The events of an agent, whether each is a write to a bucket of its own, and how long a write is.
 const OF_AGENT: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN about IS NOT \
                         DISTINCT FROM :place ELSE FALSE END, CASE WHEN kind = \
-                        'keyvalue.written.v1' THEN coalesce(length(payload), 0) ELSE 0 END FROM \
+                        'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
                         events WHERE agent = :number AND position > :after ORDER BY position \
                         LIMIT :limit";
 /// The same of a session. Those of its own stream are no writes.
 const OF_SESSION: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN about IS \
                           NOT DISTINCT FROM :place ELSE FALSE END, CASE WHEN kind = \
-                          'keyvalue.written.v1' THEN coalesce(length(payload), 0) ELSE 0 END FROM \
+                          'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
                           events WHERE session = :number AND stream <> session AND position > \
                           :after ORDER BY position LIMIT :limit";
 

@@ -145,7 +145,7 @@ impl Outside {
             let stream = Stream::Trigger(TriggerId::of_name(&occasion.trigger));
             let stream = streams::number(sql, stream)?;
             let events = sql.all(
-                "SELECT position, length(payload) FROM events WHERE stream = :stream AND version \
+                "SELECT position, bytes FROM events WHERE stream = :stream AND version \
                  BETWEEN (SELECT version FROM events WHERE position = :position) AND (SELECT \
                  version FROM events WHERE position = :to) AND payload IS NOT NULL AND kind IN \
                  ('trigger.occasion.accepted.v1', 'trigger.fired.v1', \
@@ -174,7 +174,7 @@ impl Outside {
     /// Finds events with messages that the session took, or that answered its questions.
     fn find_arrivals(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
         let found: Vec<(String, u64, u64)> = sql.all(
-            "SELECT DISTINCT a.connector, a.position, coalesce(length(e.payload), 0) FROM arrivals \
+            "SELECT DISTINCT a.connector, a.position, e.bytes FROM arrivals \
              a CROSS JOIN events e ON e.position = a.position WHERE a.session = ?1 LIMIT ?2",
             args![self.session, FOUND_MAX],
         )?;
@@ -248,7 +248,7 @@ row! {
 fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>> {
     let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector));
     sql.all(
-        "SELECT position, length(payload) FROM events WHERE stream = :stream AND version BETWEEN \
+        "SELECT position, bytes FROM events WHERE stream = :stream AND version BETWEEN \
          (SELECT version FROM events WHERE position = :position) AND (SELECT version FROM events \
          WHERE position = :to) AND payload IS NOT NULL AND kind IN \
          ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \

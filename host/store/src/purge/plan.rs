@@ -237,12 +237,14 @@ fn runs(
 ) -> sql::Result<Vec<Piece>> {
     let mut committed: HashMap<RunId, u64> = HashMap::new();
     for maker in makers {
-        let text = "SELECT about, position FROM events WHERE stream = ?1 AND kind = \
+        let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND kind = \
                     'session.turn.committed.v1' AND payload IS NOT NULL";
         let stream = streams::number(sql, Stream::Session(*maker))?;
-        let found = sql.all::<(String, u64)>(text, [stream])?;
-        let found = found.into_iter();
-        committed.extend(found.filter_map(|(run, position)| Some((run.parse().ok()?, position))));
+        let found = sql.all::<(u64, StoredEvent)>(text, [stream])?;
+        committed.extend(found.into_iter().filter_map(|(position, event)| match event.0 {
+            Some(Event::TurnCommitted(it)) => Some((it.turn.run, position)),
+            _ => None,
+        }));
     }
     let mut runs: BTreeMap<RunId, Option<u64>> = erased
         .values()

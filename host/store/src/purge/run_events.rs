@@ -52,7 +52,7 @@ row! {
     struct Found {
         version: u64,
         position: u64,
-        bytes: u64 = "coalesce(length(payload), 0)",
+        bytes: u64,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
 use crate::sql::{self, Cells, FromRow, Sql, args};
 use crate::streams;
+use crate::texts;
 use domain::event::Event;
 use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 
@@ -74,12 +75,13 @@ fn erase_beside(
 fn erase_messages(sql: &Sql<'_>, run: RunId, tally: &mut Tally) -> sql::Result<bool> {
     let (messages, is_all) = some_rows(
         sql,
-        "SELECT id, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
+        "SELECT id, bytes FROM messages WHERE run = ?1 LIMIT ?2",
         args![run, ROWS_PER_COMMIT_MAX],
         Room::of_commit(ROWS_PER_COMMIT_MAX),
         |(_, bytes): &(u64, u64)| *bytes,
     )?;
     for (message, _) in &messages {
+        texts::release_of_message(sql, run, *message)?;
         sql.execute(
             "DELETE FROM messages WHERE run = ?1 AND id = ?2",
             args![run, message],
@@ -150,7 +152,7 @@ fn handed_on(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
 /// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
 /// its session is not deleted.
 pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u64>> {
-    let text = "SELECT coalesce(length(e.payload), 0) FROM inputs i JOIN sessions s ON s.id = \
+    let text = "SELECT e.bytes FROM inputs i JOIN sessions s ON s.id = \
                 i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
                 'deleted'";
     sql.one::<u64>(text, [input])
@@ -222,8 +224,11 @@ pub(super) fn erase_import(
     };
     forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
-        tally.erased.messages +=
-            sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run])? as u64;
+        let gone = "DELETE FROM messages WHERE run = ?1 RETURNING id";
+        for message in sql.all::<u64>(gone, [it.turn.run])? {
+            texts::release_of_message(sql, it.turn.run, message)?;
+            tally.erased.messages += 1;
+        }
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;

@@ -161,9 +161,8 @@ row! {
         goes: bool =
             "payload IS NOT NULL AND kind NOT IN ('session.turns.imported.v1', \
              'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1')",
-        input: Option<String> =
-            "CASE WHEN kind = 'session.input.accepted.v1' THEN about END",
-        bytes: u64 = "coalesce(length(payload), 0)",
+        input: Option<InputId> = "(SELECT i.id FROM inputs i WHERE i.position = events.position)",
+        bytes: u64,
     }
 }
 
@@ -175,7 +174,7 @@ impl From<StoredFound> for Found {
             bytes: it.bytes,
             goes: match (it.has_words, it.goes) {
                 (true, _) => Goes::Words,
-                (false, true) => Goes::Payload(it.input.and_then(|input| input.parse().ok())),
+                (false, true) => Goes::Payload(it.input),
                 (false, false) => Goes::Nothing,
             },
         }

@@ -42,7 +42,7 @@ row! {
     struct Seen from "events e" {
         version: u64 = "e.version",
         position: u64 = "e.position",
-        bytes: u64 = "coalesce(length(e.payload), 0)",
+        bytes: u64 = "e.bytes",
         time: Timestamp = "e.time",
         event: StoredEvent as row,
     }

@@ -167,7 +167,7 @@ impl Rest {
     fn read_events(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         let (page, is_last) = page_of(
             sql,
-            "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
+            "SELECT version, bytes, kind, payload FROM events WHERE stream \
              = :stream AND version > :version ORDER BY version LIMIT :limit",
             named![
                 stream = streams::number(sql, self.stream)?,

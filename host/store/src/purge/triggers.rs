@@ -67,7 +67,7 @@ fn erase(
     let stream = streams::number(sql, Stream::Trigger(trigger.id))?;
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+        "SELECT version, position, bytes FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL ORDER BY version LIMIT :limit",
         named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),

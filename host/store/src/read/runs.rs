@@ -4,6 +4,7 @@ use super::ReadError;
 use crate::sql::{self, Sql, args, row, select, text};
 use crate::store::Store;
 use crate::streams;
+use crate::texts::Packed;
 use domain::id::{AgentId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::message::Message;
 use domain::time::Timestamp;
@@ -72,10 +73,9 @@ impl Store {
     /// The messages that a run has brought into its thread so far, in order.
     pub async fn run_messages(&self, run: RunId) -> Result<Vec<Message>, ReadError> {
         self.read(move |sql| {
-            sql.jsons(
-                "SELECT message FROM messages WHERE run = ?1 ORDER BY id",
-                [run],
-            )
+            let text = "SELECT message FROM messages WHERE run = ?1 ORDER BY id";
+            let found: Vec<Packed<Message>> = sql.all(text, [run])?;
+            Ok(found.into_iter().map(|message| message.0).collect())
         })
         .await
     }

@@ -94,7 +94,7 @@ fn counted(sql: &Sql<'_>, text: &'static str, params: impl Args) -> sql::Result<
     sql.query(text, params, |rows| {
         let mut tally = TaskTally::default();
         while let Some(row) = rows.next()? {
-            tally.add(StoredSample::from_row(&row)?.into());
+            tally.add(StoredSample::from_row(sql, &row)?.into());
         }
         Ok(tally)
     })

@@ -11,6 +11,7 @@ use crate::sql::{self, Sql, args, named, row, text};
 use crate::sqlite::ids;
 use crate::store::Store;
 use crate::streams;
+use crate::texts::Packed;
 use domain::compaction::Mark;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -265,7 +266,7 @@ impl Seen {
         let Some((node, session, time)) = found else {
             return Ok(None);
         };
-        let first: Option<Message> = sql.json(
+        let first: Option<Packed<Message>> = sql.one(
             "SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1",
             [node.run],
         )?;
@@ -279,8 +280,8 @@ impl Seen {
             inputs,
             compacts: first
                 .as_ref()
-                .is_some_and(|first| Mark::of(first).is_some()),
-            text: first.map(|message| message.text()).unwrap_or_default(),
+                .is_some_and(|first| Mark::of(&first.0).is_some()),
+            text: first.map(|first| first.0.text()).unwrap_or_default(),
         }))
     }
 }
@@ -369,11 +370,11 @@ pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
 /// A turn's messages, as many as it commits to; none in the place of one that is not there any
 /// more.
 pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<Vec<Option<Message>>> {
-    let there: Vec<Message> =
-        sql.jsons("SELECT message FROM messages WHERE run = ?1", [node.run])?;
+    let there: Vec<Packed<Message>> =
+        sql.all("SELECT message FROM messages WHERE run = ?1", [node.run])?;
     let mut there: HashMap<MessageId, Message> = there
         .into_iter()
-        .map(|message| (message.id, message))
+        .map(|Packed(message)| (message.id, message))
         .collect();
     Ok((node.first_message..)
         .take(node.messages.len())

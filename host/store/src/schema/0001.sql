@@ -27,7 +27,8 @@ CREATE TABLE streams (
 ) STRICT;
 
 -- `brought_with` is the number of the API key that an event, a blob or a request came with (`key_storage`); none for what came with no key.
--- `about` is what an event says that it is about, beside those whose stream or subject it is: a part of its payload, which goes with that.
+-- - `about` is what an event says that it is about, where it is looked for by that: a part of its payload, which goes with that.
+-- - `payload` has its long texts in `texts`; `bytes` counts both, as JSON.
 CREATE TABLE events (
     position       INTEGER PRIMARY KEY,
     stream         INTEGER NOT NULL,
@@ -46,19 +47,20 @@ CREATE TABLE events (
     payload_digest BLOB    NOT NULL,
     hash           BLOB    NOT NULL,
     brought_with   INTEGER,
-    about          TEXT GENERATED ALWAYS AS (CASE
-        WHEN kind = 'component.admitted.v1' THEN json_extract(CAST(payload AS TEXT), '$.component')
-        WHEN kind = 'user.definition.made.v1' THEN json_extract(CAST(payload AS TEXT), '$.definition')
-        WHEN kind = 'session.input.accepted.v1' THEN json_extract(CAST(payload AS TEXT), '$.input')
-        WHEN kind = 'session.turn.committed.v1' THEN json_extract(CAST(payload AS TEXT), '$.turn.run')
-        WHEN kind = 'session.turns.imported.v1' THEN json_extract(CAST(payload AS TEXT), '$.erased')
-        WHEN kind = 'keyvalue.written.v1' THEN json_extract(CAST(payload AS TEXT), '$.place.scope') || '/' || json_extract(CAST(payload AS TEXT), '$.place.of')
-        WHEN kind LIKE 'trigger.%' THEN json_extract(CAST(payload AS TEXT), '$.occasion')
-        WHEN kind LIKE 'connector.delivery.%' THEN json_extract(CAST(payload AS TEXT), '$.delivery')
-        WHEN kind LIKE 'agent.%' THEN coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), json_extract(CAST(payload AS TEXT), '$.session'))
-    END) VIRTUAL,
+    about          TEXT,
+    bytes          INTEGER NOT NULL,
     UNIQUE (stream, version)
 ) STRICT;
+-- The long texts of payloads and messages, each once: `uses` counts the payloads. One goes with the last payload and message that has it.
+CREATE TABLE texts (
+    number INTEGER PRIMARY KEY,
+    text   BLOB    NOT NULL
+) STRICT;
+CREATE TABLE text_uses (
+    digest BLOB    NOT NULL PRIMARY KEY,
+    number INTEGER NOT NULL,
+    uses   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE INDEX events_by_agent ON events (agent, position) WHERE agent IS NOT NULL;
 -- What stands in a session's own stream is found by the index of streams, and in no other one.
 CREATE INDEX events_by_session ON events (session, position) WHERE session IS NOT NULL AND stream <> session;

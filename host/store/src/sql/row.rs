@@ -1,6 +1,6 @@
 //! Rows, read by the names of their columns: each is declared once, as the struct that it becomes.
 
-use super::{FromValue, Json, Result, Row, Value, unreadable};
+use super::{FromValue, Json, Result, Row, Sql, Value, unreadable};
 use domain::digest::Digest;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -64,13 +64,15 @@ pub(crate) trait FromRow: Sized {
     /// Reads the next columns.
     fn read(cells: &mut Cells<'_, '_>) -> Result<Self>;
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Self::read(&mut Cells { row, at: 0 })
+    fn from_row(sql: &Sql<'_>, row: &Row<'_>) -> Result<Self> {
+        Self::read(&mut Cells { sql, row, at: 0 })
     }
 }
 
 /// The columns of a row, read one after the other.
 pub(crate) struct Cells<'a, 'r> {
+    /// For what the row names and other rows have.
+    pub(crate) sql: &'a Sql<'a>,
     row: &'a Row<'r>,
     at: usize,
 }
@@ -137,7 +139,7 @@ tuples! { (A B) (A B C) (A B C D) }
 ///         id: SessionId = "s.id",
 ///         /// Its state: the column of the field's name.
 ///         pub state: Digest,
-///         /// JSON; see also `json_opt` and `json_or_default`.
+///         /// JSON; see also `json_opt`, `json_or_default` and `packed`.
 ///         pub attributes: Map<String, Value> as json,
 ///         /// Another row, whose columns come here.
 ///         pub agent: AgentRow as row,
@@ -201,6 +203,12 @@ macro_rules! row {
     };
     (@read $cells:ident $field:ident (json_opt)) => {
         $cells.next::<Option<$crate::sql::Json<_>>>(stringify!($field))?.map(|json| json.0)
+    };
+    (@read $cells:ident $field:ident (packed)) => {
+        $cells
+            .next_bytes(stringify!($field))?
+            .map(|packed| $crate::texts::unpacked($cells.sql, &packed))
+            .transpose()?
     };
     (@read $cells:ident $field:ident (json_or_default)) => {
         $cells

@@ -50,7 +50,7 @@ async fn take_turns(sample: &Sample, turns: u64) {
         config.ceiling = Digest::of(b"ceiling");
         let call = stepped(run, vec![said], Vec::new(), vec![timer(run, "model", NOON)]);
         let mut end = stepped(run, Vec::new(), vec![reply], Vec::new());
-        end.basis.scene = Digest::of(b"scene");
+        end.basis.documents.scene = Digest::of(b"scene");
         let of_run = vec![
             Event::RunStarted(started),
             Event::RunStepped(Box::new(call)),

@@ -9,6 +9,7 @@ use crate::purge;
 use crate::schema;
 use crate::sql::{self, Columns, Connection, Sql};
 use crate::streams::Named;
+use crate::texts;
 use domain::digest::Digest;
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
@@ -19,6 +20,9 @@ pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
         return Ok(Some(problem));
     }
     if let Some(problem) = changed_blob(sql)? {
+        return Ok(Some(problem));
+    }
+    if let Some(problem) = texts::changed(sql)? {
         return Ok(Some(problem));
     }
     if let Some(problem) = turns::problem(sql)? {

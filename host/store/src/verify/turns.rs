@@ -39,7 +39,7 @@ fn of_tree(sql: &Sql<'_>, root: Digest) -> sql::Result<Option<String>> {
     let mut rows = statement.query([root])?;
     while let Some(row) = rows.next()? {
         let id: TurnId = row.get(0)?;
-        let Ok(node) = TurnNode::from_row(&row) else {
+        let Ok(node) = TurnNode::from_row(sql, &row) else {
             return Ok(Some(format!(
                 "turn {id} of the table `turns` cannot be read"
             )));

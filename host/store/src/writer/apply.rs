@@ -14,6 +14,7 @@ use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{self, Sql, args, insert, named};
+use crate::texts;
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
@@ -284,6 +285,8 @@ fn insert(
         salt,
         payload,
         payload_digest,
+        bytes,
+        about,
     } = event;
     let position = state.head.position + 1;
     let link = Link {
@@ -323,12 +326,15 @@ fn insert(
             correlation: recorded.correlation,
             time: recorded.time,
             salt: salt.0,
-            payload: *payload,
+            payload: payload.packed,
             payload_digest,
             hash,
-            brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor))
+            brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor)),
+            about,
+            bytes: *bytes
         }
     )?;
+    texts::keep(sql, &payload.apart)?;
     state.head = Head { position, hash };
     recorded.position = position;
     recorded.version = version;
@@ -336,8 +342,8 @@ fn insert(
     if let Some(event) = &recorded.event {
         note(sql, event)?;
     }
-    fault::project(payload);
-    fault::refuse(payload)?;
+    fault::project(&payload.packed);
+    fault::refuse(&payload.packed)?;
     project(sql, recorded, stream)?;
     state.cache.follow(sql, recorded)?;
     state.unindexed += u64::from(is_found(recorded));
