@@ -484,16 +484,6 @@ impl<'c> Sql<'c> {
             .map(|json| json.0))
     }
 
-    /// The JSON in the one column of each row.
-    pub(crate) fn jsons<T: DeserializeOwned>(
-        &self,
-        text: &'static str,
-        args: impl Args,
-    ) -> Result<Vec<T>> {
-        let found: Vec<Json<T>> = self.all(text, args)?;
-        Ok(found.into_iter().map(|json| json.0).collect())
-    }
-
     pub(crate) fn rows<T>(
         &self,
         text: &'static str,

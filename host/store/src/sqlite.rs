@@ -3,7 +3,7 @@
 //!
 //! Nothing else in the store names the library. Another engine would stand beside this file.
 
-use crate::sql::{Args, Columns, Error, Failure, FromRow, Result, Value, unreadable};
+use crate::sql::{Args, Columns, Error, Failure, Result, Value, unreadable};
 use domain::id::AgentId;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;

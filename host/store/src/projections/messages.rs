@@ -20,6 +20,7 @@ pub(super) fn entered(sql: &Sql<'_>, run: RunId, message: &Message) -> sql::Resu
             run,
             id: message.id,
             role,
+            origin: message.origin,
             message: packed.packed,
             bytes
         }

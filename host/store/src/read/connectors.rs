@@ -73,7 +73,7 @@ impl Store {
     ) -> Result<u64, ReadError> {
         let stream = Stream::Connector(ConnectorId::of_name(connector.as_str()));
         self.read(move |sql| {
-            let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1 AND \
+            let text = "SELECT coalesce(sum(bytes), 0) FROM events WHERE stream = ?1 AND \
                         kind = 'connector.received.v1' AND time >= ?2";
             sql.number(text, args![streams::number(sql, stream)?, since])
         })

@@ -473,10 +473,20 @@ CREATE TABLE messages (
     run     BLOB    NOT NULL,
     id      INTEGER NOT NULL,
     role    TEXT    NOT NULL,
-    message TEXT    NOT NULL,
-    origin  TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(message) THEN json_extract(message, '$.origin') END) VIRTUAL,
+    origin  TEXT    NOT NULL,
+    message BLOB    NOT NULL,
+    bytes   INTEGER NOT NULL,
     PRIMARY KEY (run, id)
 ) STRICT;
+
+-- The long texts of messages, which have them in `texts` as payloads do.
+CREATE TABLE message_texts (
+    run     BLOB    NOT NULL,
+    message INTEGER NOT NULL,
+    digest  BLOB    NOT NULL,
+    PRIMARY KEY (run, message, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_texts_by_digest ON message_texts (digest);
 
 CREATE TABLE wakes (
     subject BLOB    NOT NULL,
