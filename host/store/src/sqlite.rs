@@ -56,6 +56,22 @@ pub(crate) fn list(ids: &[AgentId]) -> String {
     serde_json::Value::from_iter(ids).to_string()
 }
 
+/// Settings of a database that is thrown away: nothing is synced or rolled back.
+const SCRATCH: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
+                       -32768; PRAGMA mmap_size = 0;";
+/// Settings of a connection that writes to the store's database, which it has attached: the writer
+/// moves the log, and nobody else; and what is deleted is written over, as by the writer.
+const ATTACHED: &str = "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA \
+                        wal_autocheckpoint = 0;";
+
+/// The statement for a number that changes when another connection has written.
+pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
+/// The statement for the names of all tables that have pages.
+pub(crate) const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT \
+                                 LIKE 'CREATE VIRTUAL %' ORDER BY name";
+/// The statement for the first damage of a table, or `ok`.
+pub(crate) const DAMAGE_OF: &str = "SELECT quick_check FROM pragma_quick_check(?1)";
+
 /// Returns the version of the library if it is too old to be trusted.
 pub(crate) fn outdated() -> Option<&'static str> {
     (rusqlite::version_number() < VERSION_MIN).then(rusqlite::version)
@@ -82,6 +98,17 @@ pub(crate) enum Checkpoint {
     Restart,
     /// Waits likewise, and cuts the log's file off.
     Truncate,
+}
+
+/// What of a commit is on the disk when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// All of it.
+    Full,
+    /// As much as keeps the database whole.
+    Normal,
+    /// Nothing for certain.
+    Off,
 }
 
 impl Connection {
@@ -138,6 +165,78 @@ impl Connection {
     /// Sets how long a statement waits for a lock of another connection.
     pub(crate) fn set_busy_timeout(&self, patience: Duration) -> Result<()> {
         Ok(self.0.busy_timeout(patience)?)
+    }
+
+    /// Sets what is on the disk when a commit returns.
+    pub(crate) fn sync(&self, how: Sync) -> Result<()> {
+        self.execute_batch(match how {
+            Sync::Full => "PRAGMA synchronous = FULL",
+            Sync::Normal => "PRAGMA synchronous = NORMAL",
+            Sync::Off => "PRAGMA synchronous = OFF",
+        })
+    }
+
+    /// Sets it up for a database that is thrown away.
+    pub(crate) fn set_up_scratch(&self) -> Result<()> {
+        self.execute_batch(SCRATCH)
+    }
+
+    /// Lets a connection write that only read.
+    pub(crate) fn allow_writes(&self) -> Result<()> {
+        self.execute_batch("PRAGMA query_only = OFF")
+    }
+
+    /// Attaches the store's database as `store`, to be written to.
+    pub(crate) fn attach(&self, database: &Path) -> Result<()> {
+        self.execute("ATTACH ?1 AS store", [&*database.to_string_lossy()])?;
+        self.execute_batch(ATTACHED)
+    }
+
+    /// Makes the database one file, without a log beside it.
+    pub(crate) fn make_one_file(&self) -> Result<()> {
+        self.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+    }
+
+    /// Writes the database's file anew.
+    pub(crate) fn vacuum(&self) -> Result<()> {
+        self.sync(Sync::Full)?;
+        self.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM")
+    }
+
+    pub(crate) fn page_bytes(&self) -> Result<u32> {
+        self.query_row("PRAGMA page_size", [], |row| row.get(0))
+    }
+
+    /// Returns the number of the layout that the database has.
+    pub(crate) fn layout(&self) -> Result<i64> {
+        self.query_row("PRAGMA user_version", [], |row| row.get(0))
+    }
+
+    pub(crate) fn set_layout(&self, number: usize) -> Result<()> {
+        self.execute_batch(&format!("PRAGMA user_version = {number}"))
+    }
+
+    /// Returns whether another database has the same tables and indexes.
+    pub(crate) fn has_layout_of(&self, other: &Self) -> Result<bool> {
+        self.same_rows(
+            other,
+            "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
+        )
+    }
+
+    /// Looks at every page, and returns the first damage.
+    pub(crate) fn damage(&self) -> Result<Option<String>> {
+        self.found("PRAGMA quick_check(1)")
+    }
+
+    /// Does the same, and compares each index with its table.
+    pub(crate) fn damage_with_indexes(&self) -> Result<Option<String>> {
+        self.found("PRAGMA integrity_check(1)")
+    }
+
+    fn found(&self, check: &str) -> Result<Option<String>> {
+        let found: String = self.query_row(check, [], |row| row.get(0))?;
+        Ok((found != "ok").then_some(found))
     }
 
     /// Prepares a statement, or takes it from those that were.

@@ -8,6 +8,7 @@ mod turns;
 use crate::event_row::{Head, RawEvent, decode};
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, with_causes};
+use crate::sqlite::{DAMAGE_OF, TABLES};
 use crate::store::Store;
 use crate::texts;
 use domain::chain::GENESIS;
@@ -89,13 +90,10 @@ impl Store {
     /// Between two tables the log can be moved to the database; a table that would take too long
     /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
-        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE \
-                     VIRTUAL %' ORDER BY name";
-        let tables: Vec<String> = self.read(move |sql| sql.all(names, [])).await?;
+        let tables: Vec<String> = self.read(move |sql| sql.all(TABLES, [])).await?;
         for table in tables {
-            let look = "SELECT quick_check FROM pragma_quick_check(?1)";
             let found: Option<String> = self
-                .read_at_length(move |sql| sql.one(look, [table]))
+                .read_at_length(move |sql| sql.one(DAMAGE_OF, [table]))
                 .await?;
             if let Some(problem) = found.filter(|found| found != "ok") {
                 return Ok(Some(problem));

@@ -36,7 +36,7 @@ pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: Stream) -> sql::Re
             value: purge.to_string()
         },
         "ON CONFLICT (name) DO UPDATE SET value = meta.value || ' ' || excluded.value WHERE \
-         instr(meta.value, excluded.value) = 0"
+         meta.value NOT LIKE '%' || excluded.value || '%'"
     )
 }
 
@@ -46,8 +46,8 @@ fn mark(stream: Stream) -> String {
 
 /// Returns the next stream that has lost events in a purge.
 fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<Stream>> {
-    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND instr(value, \
-                ?1) > 0 ORDER BY name LIMIT 1";
+    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND value LIKE \
+                '%' || ?1 || '%' ORDER BY name LIMIT 1";
     let name = sql.one::<String>(text, [purge.to_string()])?;
     let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
     Ok(stream.and_then(|stream| stream.parse().ok()))

@@ -8,6 +8,7 @@ use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
 use crate::schema;
 use crate::sql::{self, Columns, Connection, Sql};
+use crate::sqlite::Sync;
 use crate::streams::Named;
 use crate::texts;
 use domain::digest::Digest;
@@ -40,10 +41,8 @@ pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
 /// Returns the damage that SQLite itself finds in its pages and indices.
 fn damage(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     full_text::see(sql)?;
-    let found: String = sql
-        .connection()
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    Ok((found != "ok").then(|| format!("the database is damaged: {found}")))
+    let found = sql.connection().damage_with_indexes()?;
+    Ok(found.map(|found| format!("the database is damaged: {found}")))
 }
 
 fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
@@ -89,12 +88,10 @@ fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // a temporary file.
     let again = Connection::open("")?;
     schema::migrate(&again, "")?;
-    again.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
+    again.sync(Sync::Off)?;
+    again.execute_batch("BEGIN")?;
     fold::fold_after(0, sql, &Sql::new(&again), &mut |_| ())?;
-    if !sql.connection().same_rows(
-        &again,
-        "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
-    )? {
+    if !sql.connection().has_layout_of(&again)? {
         return Ok(Some("the layout of the database was changed".to_owned()));
     }
     for table in PROJECTIONS {

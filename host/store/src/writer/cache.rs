@@ -10,6 +10,7 @@
 use crate::guard::{self, Standing, TriggerStanding};
 use crate::read::runs::session_of;
 use crate::sql::{self, Sql};
+use crate::sqlite::DATA_VERSION;
 use crate::streams;
 use crate::user_storage::{self, Brought, NumberedKey};
 use domain::event::{Event, OccasionAccepted, Recorded};
@@ -54,7 +55,7 @@ impl Cache {
     pub(super) fn begin(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought.clear();
         self.brought_with.clear();
-        let data_version: i64 = sql.one("PRAGMA data_version", [])?.unwrap_or_default();
+        let data_version: i64 = sql.one(DATA_VERSION, [])?.unwrap_or_default();
         if data_version != self.data_version {
             self.data_version = data_version;
             self.forget();
