@@ -18,6 +18,14 @@ impl<T: DeserializeOwned> FromRow for Packed<T> {
     }
 }
 
+impl<T: DeserializeOwned> FromRow for Option<Packed<T>> {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        let packed: Option<Vec<u8>> = cells.unnamed()?;
+        let read = packed.map(|packed| unpacked(cells.sql, &packed).map(Packed));
+        read.transpose()
+    }
+}
+
 /// Reads a value from its stored form.
 pub(crate) fn unpacked<T: DeserializeOwned>(sql: &Sql<'_>, packed: &[u8]) -> sql::Result<T> {
     let json = whole(sql, packed)?;

@@ -24,7 +24,7 @@ row! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Found {
         /// The message.
-        pub message: Message as json = "m.message",
+        pub message: Message as packed = "m.message",
         /// Its place in its thread.
         pub place: MessageId = "r.message",
         /// The turn that it is of.

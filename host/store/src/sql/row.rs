@@ -139,7 +139,7 @@ tuples! { (A B) (A B C) (A B C D) }
 ///         id: SessionId = "s.id",
 ///         /// Its state: the column of the field's name.
 ///         pub state: Digest,
-///         /// JSON; see also `json_opt`, `json_or_default` and `packed`.
+///         /// JSON; see also `json_opt`, `json_or_default`, `packed` and `packed_opt`.
 ///         pub attributes: Map<String, Value> as json,
 ///         /// Another row, whose columns come here.
 ///         pub agent: AgentRow as row,
@@ -204,7 +204,11 @@ macro_rules! row {
     (@read $cells:ident $field:ident (json_opt)) => {
         $cells.next::<Option<$crate::sql::Json<_>>>(stringify!($field))?.map(|json| json.0)
     };
-    (@read $cells:ident $field:ident (packed)) => {
+    (@read $cells:ident $field:ident (packed)) => {{
+        let packed = $cells.next_bytes(stringify!($field))?.unwrap_or_default();
+        $crate::texts::unpacked($cells.sql, &packed)?
+    }};
+    (@read $cells:ident $field:ident (packed_opt)) => {
         $cells
             .next_bytes(stringify!($field))?
             .map(|packed| $crate::texts::unpacked($cells.sql, &packed))

@@ -156,6 +156,12 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
     },
     LookedThrough {
+        statement: "SELECT u.digest, t.text FROM text_uses u LEFT JOIN texts t ON t.number = \
+                    u.number",
+        scans: &["SCAN u"],
+        _reason: "an operator has all that is stored verified",
+    },
+    LookedThrough {
         statement: "SELECT count(*) FROM user_storage",
         scans: &["SCAN user_storage USING COVERING INDEX sqlite_autoindex_user_storage_1"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",

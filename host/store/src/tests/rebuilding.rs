@@ -105,7 +105,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             false,
         ),
         (
-            "UPDATE messages SET message = replace(message, 'hello', 'hallo')",
+            "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'hello', 'hallo') AS BLOB)",
             "messages",
             [1, 0, 0],
             true,

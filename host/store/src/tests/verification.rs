@@ -119,9 +119,9 @@ async fn swapped_rows_are_found() {
 #[tokio::test]
 async fn an_added_row_is_found() {
     let add = "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
-               causation, correlation, time, salt, payload, payload_digest, hash) SELECT 18, \
+               causation, correlation, time, salt, payload, payload_digest, hash, bytes) SELECT 18, \
                1, 9, id, kind, agent, session, run, actor, causation, correlation, time, salt, \
-               payload, payload_digest, hash FROM events WHERE position = 17;";
+               payload, payload_digest, hash, bytes FROM events WHERE position = 17;";
     check(add, 18, "hash").await;
 }
 
@@ -223,7 +223,7 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
 async fn a_damaged_turn_is_found_and_named() {
     for (statement, problem) in [
         (
-            "UPDATE messages SET message = replace(message, 'good evening', 'good day')",
+            "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'good evening', 'good day') AS BLOB)",
             "message 4 is not the one that it commits to",
         ),
         (
@@ -302,7 +302,7 @@ async fn what_was_changed_beside_the_events_is_found() {
     check_beside("UPDATE blobs SET bytes = X'7b7e'", "blob").await;
     check_beside("DELETE FROM blobs", "missing").await;
     check_beside(
-        "UPDATE messages SET message = replace(message, 'hello', 'hallo')",
+        "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'hello', 'hallo') AS BLOB)",
         "`messages`",
     )
     .await;
