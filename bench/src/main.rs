@@ -8,6 +8,7 @@ mod agents;
 mod answer;
 mod backlog;
 mod boundary;
+mod bytes;
 mod connectors;
 mod delegation;
 mod depth;
@@ -52,11 +53,12 @@ use std::path::Path;
 const LONG_THREADS: &str = "long-threads";
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 25] = [
+const NAMES: [&str; 26] = [
     "instance",
     "transcript",
     "syncs",
     "turn",
+    "bytes",
     "prompts",
     "delegation",
     "first-token",
@@ -170,6 +172,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "transcript" => Box::pin(transcript::run()).await,
         "syncs" => syncs::run(),
         "turn" => Box::pin(turn::run()).await,
+        "bytes" => Box::pin(bytes::run(size)).await,
         "prompts" => Box::pin(prompts::run()).await,
         "delegation" => Box::pin(delegation::run(size)).await,
         "first-token" => Box::pin(first_token::run()).await,

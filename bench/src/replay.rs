@@ -5,7 +5,7 @@ use crate::measure::{in_turns, mean_us};
 use crate::report::{Bar, Row};
 use crate::thread::Conversation;
 use anyhow::ensure;
-use domain::id::Stream;
+use domain::id::{SessionId, Stream};
 use rusqlite::{Connection, OpenFlags, Statement};
 use store::{Options, Store};
 
@@ -16,20 +16,24 @@ const EVENTS: usize = 1_000;
 const READS: u32 = 20;
 
 /// The columns that the store reads.
-const ROWS: &str = "SELECT position, stream, version, id, kind, agent, session, run, actor, \
-                    causation, correlation, time, hash, payload \
-     FROM events WHERE stream = ?1 AND version > 0 ORDER BY version LIMIT 1000";
+const ROWS: &str = "SELECT position, (SELECT kind FROM streams WHERE number = events.stream), \
+                    (SELECT id FROM streams WHERE number = events.stream), version, id, kind, \
+                    (SELECT id FROM streams WHERE number = events.agent), (SELECT id FROM streams \
+                    WHERE number = events.session), (SELECT id FROM streams WHERE number = \
+                    events.run), actor, causation, correlation, time, hash, payload FROM events \
+                    WHERE stream = (SELECT number FROM streams WHERE kind = 'session' AND id = ?1) \
+                    AND version > 0 ORDER BY version LIMIT 1000";
 
 /// A row as the database has it.
 type Raw = (
     i64,
-    String,
+    (String, Vec<u8>),
     i64,
+    Vec<u8>,
     String,
+    [Option<Vec<u8>>; 3],
     String,
-    [Option<String>; 3],
-    String,
-    [Option<String>; 2],
+    [Option<Vec<u8>>; 2],
     i64,
     Vec<u8>,
     Vec<u8>,
@@ -63,7 +67,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         async || {
             mean_us(READS, async || {
                 ensure!(
-                    rows(&mut statement, stream)?.len() == EVENTS,
+                    rows(&mut statement, conversation.session)?.len() == EVENTS,
                     "the rows are not what they should be"
                 );
                 Ok(())
@@ -81,22 +85,22 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     )])
 }
 
-fn rows(statement: &mut Statement<'_>, stream: Stream) -> anyhow::Result<Vec<Raw>> {
-    let rows = statement.query_map([stream.to_string()], |row| {
-        let subject = [row.get(5)?, row.get(6)?, row.get(7)?];
-        let origin = [row.get(9)?, row.get(10)?];
+fn rows(statement: &mut Statement<'_>, session: SessionId) -> anyhow::Result<Vec<Raw>> {
+    let rows = statement.query_map([session.0.as_bytes()], |row| {
+        let subject = [row.get(6)?, row.get(7)?, row.get(8)?];
+        let origin = [row.get(10)?, row.get(11)?];
         Ok((
             row.get(0)?,
-            row.get(1)?,
-            row.get(2)?,
+            (row.get(1)?, row.get(2)?),
             row.get(3)?,
             row.get(4)?,
+            row.get(5)?,
             subject,
-            row.get(8)?,
+            row.get(9)?,
             origin,
-            row.get(11)?,
             row.get(12)?,
             row.get(13)?,
+            row.get(14)?,
         ))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

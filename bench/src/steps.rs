@@ -121,22 +121,23 @@ impl Progress {
 
 /// Reads the documents that a step's basis names.
 async fn documents(store: &Store, basis: &Basis, memo: Option<Memo>) -> anyhow::Result<ViewStatic> {
-    let scene: Scene = serde_json::from_str(&text(store, basis.scene).await?)?;
-    let shared = basis.shared_preferences.unwrap_or(basis.preferences);
+    let documents = &basis.documents;
+    let scene: Scene = serde_json::from_str(&text(store, documents.scene).await?)?;
+    let shared = documents.shared_preferences();
     Ok(ViewStatic {
         agent_id: scene.agent_id,
         path: scene.path,
         user: scene.user.into(),
         session_type: scene.session_type,
-        session_config: text_or(store, basis.session_config, "{}").await?,
-        history: text_or(store, basis.history, "[]").await?,
-        settings: text(store, basis.settings).await?,
-        preferences: text(store, basis.preferences).await?,
+        session_config: text_or(store, documents.session_config, "{}").await?,
+        history: text_or(store, documents.history, "[]").await?,
+        settings: text(store, documents.settings).await?,
+        preferences: text(store, documents.preferences).await?,
         shared_preferences: text(store, shared).await?,
         session_state: text(store, basis.session_state).await?,
         head: (basis.head > 0).then_some(basis.head),
-        tools: Arc::new(serde_json::from_str(&text(store, basis.tools).await?)?),
-        peers: serde_json::from_str(&text(store, basis.peers).await?)?,
+        tools: Arc::new(serde_json::from_str(&text(store, documents.tools).await?)?),
+        peers: serde_json::from_str(&text(store, documents.peers).await?)?,
         memo,
     })
 }

@@ -1,7 +1,7 @@
 //! The inputs of steps: a basis, and the view of a thread or of nothing.
 
 use async_trait::async_trait;
-use domain::basis::{Basis, LimitsLeft};
+use domain::basis::{Basis, Documents, LimitsLeft};
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::{Message, MessageId};
@@ -18,17 +18,9 @@ pub(crate) fn basis() -> Basis {
     let nothing = Digest::of(EMPTY_STATE);
     Basis {
         files: 0,
-        shared_preferences: None,
-        history: None,
-        session_config: None,
-        component: nothing,
+        documents: Documents::all_of(nothing, nothing),
         base: None,
         head: 1,
-        scene: nothing,
-        settings: nothing,
-        tools: nothing,
-        peers: nothing,
-        preferences: nothing,
         session_state: nothing,
         now: NOON,
         left: LimitsLeft {

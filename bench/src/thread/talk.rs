@@ -255,8 +255,8 @@ fn stepped(
         ..basis()
     };
     if let Some(content) = content {
-        basis.scene = Digest::of(&content.scene);
-        basis.settings = Digest::of(&content.settings);
+        basis.documents.scene = Digest::of(&content.scene);
+        basis.documents.settings = Digest::of(&content.settings);
     }
     RunStepped {
         run,
@@ -300,7 +300,10 @@ mod tests {
             let Some(Event::RunStepped(stepped)) = recorded.event else {
                 continue;
             };
-            named.extend([stepped.basis.scene, stepped.basis.settings]);
+            named.extend([
+                stepped.basis.documents.scene,
+                stepped.basis.documents.settings,
+            ]);
             let parts = stepped.heard.iter().flat_map(|message| &message.parts);
             named.extend(parts.filter_map(|part| match part {
                 Part::Blob { digest, .. } => Some(*digest),

@@ -131,7 +131,7 @@ async fn again(
             }
         });
     }
-    let digest = stepped.basis.component;
+    let digest = stepped.basis.documents.component;
     let Some(code) = code_of(runtime, catalogue, run, digest).await else {
         return Ok(unavailable(format!(
             "the component {} is gone",
@@ -264,20 +264,20 @@ async fn view(store: &Store, run: &Run, stepped: &RunStepped) -> Result<StepView
 
 /// Reads the documents that a basis names.
 async fn view_static(store: &Store, run: &Run, basis: &Basis) -> Result<ViewStatic, NoView> {
-    let scene: Scene = document(store, basis.scene, "the scene was erased").await?;
-    let tools = document(store, basis.tools, "the tools were erased").await?;
-    let peers = document(store, basis.peers, "the peers were erased").await?;
-    let shared = basis.shared_preferences.unwrap_or(basis.preferences);
+    let Basis { documents, .. } = basis;
+    let scene: Scene = document(store, documents.scene, "the scene was erased").await?;
+    let tools = document(store, documents.tools, "the tools were erased").await?;
+    let peers = document(store, documents.peers, "the peers were erased").await?;
     Ok(ViewStatic {
         agent_id: scene.agent_id,
         path: scene.path,
         user: scene.user.into(),
         session_type: scene.session_type,
-        session_config: text_or(store, basis.session_config, NOTHING).await?,
-        history: text_or(store, basis.history, NONE_BEFORE).await?,
-        settings: text(store, basis.settings).await?,
-        preferences: text(store, basis.preferences).await?,
-        shared_preferences: text(store, shared).await?,
+        session_config: text_or(store, documents.session_config, NOTHING).await?,
+        history: text_or(store, documents.history, NONE_BEFORE).await?,
+        settings: text(store, documents.settings).await?,
+        preferences: text(store, documents.preferences).await?,
+        shared_preferences: text(store, documents.shared_preferences()).await?,
         session_state: text(store, basis.session_state).await?,
         head: (basis.head > 0).then_some(basis.head),
         tools: Arc::new(tools),

@@ -42,7 +42,7 @@ pub(crate) fn copy(writer: SyncSender<Request>, to: &Path) -> Result<Connection,
         .map_err(Uncopied::Database)?;
     let as_one_file = || {
         let copy = Connection::open(to)?;
-        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+        copy.make_one_file()?;
         Ok(copy)
     };
     as_one_file().map_err(Uncopied::Database)

@@ -1,11 +1,15 @@
 //! Events as rows: how they are written, read back, and what of a row its hash commits to.
 
 use crate::fault;
+use crate::projections::scope_name;
 use crate::sql::{self, Args, Cells, FromRow, Sql, row, select, text, unreadable};
+use crate::streams::Named;
+use crate::texts;
 use domain::chain::{GENESIS, Link};
 use domain::digest::{Digest, Salt};
 use domain::event::upcast::{NotKnown, is_retired, upcast};
 use domain::event::{Event, Recorded, Subject, kinds};
+use domain::id::Stream;
 use domain::time::Timestamp;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -13,10 +17,14 @@ use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use uuid::Uuid;
 
-/// The columns of a [`Recorded`], for a `SELECT` on `events`.
-pub(crate) const EVENT_COLUMNS: &str = "position, stream, version, id, kind, agent, session, run, \
-                                        actor, causation, correlation, time, hash, payload";
+/// The columns of a [`Recorded`], for a `SELECT` on `events` under no other name.
+pub(crate) const EVENT_COLUMNS: &str = "position, (SELECT s.kind FROM streams s WHERE s.number = events.stream) AS stream_kind, \
+     (SELECT s.id FROM streams s WHERE s.number = events.stream) AS stream_id, version, id, kind, \
+     (SELECT s.id FROM streams s WHERE s.number = events.agent) AS agent, (SELECT s.id FROM \
+     streams s WHERE s.number = events.session) AS session, (SELECT s.id FROM streams s WHERE \
+     s.number = events.run) AS run, actor, causation, correlation, time, hash, payload";
 
 /// An event as its type and its payload.
 pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Error> {
@@ -33,6 +41,37 @@ pub(crate) fn encode(event: &Event) -> Result<(String, Vec<u8>), serde_json::Err
         written.kind.into_owned(),
         written.data.get().as_bytes().to_vec(),
     ))
+}
+
+/// Returns what an event says that it is about, for the kinds that are looked for by that.
+pub(crate) fn about(event: &Event) -> Option<String> {
+    use Event as E;
+    Some(match event {
+        E::ComponentAdmitted(it) => it.component.clone(),
+        E::DefinitionMade(it) => it.definition.0.clone(),
+        E::TurnsImported(it) => it.erased?.to_string(),
+        E::KeyValueWritten(it) => format!("{}/{}", scope_name(it.place.scope), it.place.of),
+        E::OccasionAccepted(it) => it.occasion.to_string(),
+        E::OccasionFailed(it) => it.occasion.to_string(),
+        E::TriggerFired(it) => it.occasion.to_string(),
+        E::TriggerPosted(it) => it.occasion.to_string(),
+        E::DeliveryQueued(it) => it.delivery.to_string(),
+        E::DeliveryStarted(it) => it.delivery.to_string(),
+        E::DeliverySettled(it) => it.delivery.to_string(),
+        E::DeliveryRequeued(it) => it.delivery.to_string(),
+        E::SlotTaken(it) => it.session_id.to_string(),
+        E::SlotCompleted(it) => it.session_id.to_string(),
+        E::SlotTerminated(it) => it.session_id.to_string(),
+        E::ExecutionSuspended(it) => it.session_id.to_string(),
+        E::ExecutionResumed(it) => it.session_id.to_string(),
+        E::ActionRequested(it) => it.session_id.to_string(),
+        E::ResponseReceived(it) => it.session_id.to_string(),
+        E::ActionWithdrawn(it) => it.session_id.to_string(),
+        E::SessionImported(it) => it.session.session_id.to_string(),
+        E::NoteRemembered(it) => it.session.to_string(),
+        E::NoteForgotten(it) => it.session.to_string(),
+        _ => return None,
+    })
 }
 
 /// Reason why an event cannot be read.
@@ -150,7 +189,9 @@ impl FromRow for StoredEvent {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         let kind: Option<String> = cells.next("kind")?;
         let event = match (kind, cells.next_bytes("payload")?) {
-            (Some(kind), Some(payload)) => Some(decode(&kind, &payload)),
+            (Some(kind), Some(payload)) => {
+                Some(decode(&kind, &texts::whole(cells.sql, &payload)?))
+            }
             (Some(_) | None, _) => None,
         };
         let event = event.transpose();
@@ -173,7 +214,10 @@ impl FromRow for Recorded {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         let mut recorded = Self {
             position: cells.next("position")?,
-            stream: cells.next("stream")?,
+            stream: match Named::read(cells)?.0 {
+                Some(stream) => stream.to_string(),
+                None => return Err(unreadable("stream", "there is no such stream")),
+            },
             version: cells.next("version")?,
             id: cells.next("id")?,
             kind: cells.next("kind")?,
@@ -190,6 +234,7 @@ impl FromRow for Recorded {
             hash: cells.next("hash")?,
         };
         if let Some(payload) = cells.next_bytes("payload")? {
+            let payload = texts::whole(cells.sql, &payload)?;
             fault::read(&payload);
             let position = recorded.position;
             let event = decode(&recorded.kind, &payload)
@@ -226,18 +271,20 @@ impl Head {
 #[derive(Debug)]
 pub(crate) struct RawEvent {
     pub(crate) position: u64,
-    pub(crate) stream: String,
+    /// The number of its stream.
+    pub(crate) stream: i64,
     pub(crate) version: u64,
     pub(crate) kind: String,
     pub(crate) hash: Option<Digest>,
     pub(crate) payload: Option<Vec<u8>>,
+    stream_name: Option<Stream>,
     salt: Option<Salt>,
     payload_digest: Option<Digest>,
-    id: String,
-    subject: [Option<String>; 3],
+    id: Option<Uuid>,
+    subject: [Option<Uuid>; 3],
     actor: String,
-    causation: Option<String>,
-    correlation: Option<String>,
+    causation: Option<Uuid>,
+    correlation: Option<Uuid>,
     time: u64,
 }
 
@@ -245,25 +292,31 @@ impl FromRow for RawEvent {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         Ok(Self {
             position: cells.next("position")?,
-            stream: cells.next("stream")?,
+            stream_name: Named::read(cells)?.0,
             version: cells.next("version")?,
-            id: cells.next("id")?,
+            id: id(cells, "id")?,
             kind: cells.next("kind")?,
             subject: [
-                cells.next("agent")?,
-                cells.next("session")?,
-                cells.next("run")?,
+                id(cells, "agent")?,
+                id(cells, "session")?,
+                id(cells, "run")?,
             ],
             actor: cells.next("actor")?,
-            causation: cells.next("causation")?,
-            correlation: cells.next("correlation")?,
+            causation: id(cells, "causation")?,
+            correlation: id(cells, "correlation")?,
             time: cells.next("time")?,
             hash: of_length(cells.next_bytes("hash")?).map(Digest),
             payload: cells.next_bytes("payload")?.map(Cow::into_owned),
             salt: of_length(cells.next_bytes("salt")?).map(Salt),
             payload_digest: of_length(cells.next_bytes("payload_digest")?).map(Digest),
+            stream: cells.next("stream")?,
         })
     }
+}
+
+/// Reads the next column as an id; none if it is not as long as one.
+fn id(cells: &mut Cells<'_, '_>, name: &'static str) -> sql::Result<Option<Uuid>> {
+    Ok(of_length(cells.next_bytes(name)?).map(Uuid::from_bytes))
 }
 
 /// Returns bytes if they are as many as they have to be.
@@ -276,7 +329,7 @@ impl RawEvent {
     pub(crate) const AFTER: &str = text!(
         "SELECT ",
         EVENT_COLUMNS,
-        ", salt, payload_digest FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+        ", salt, payload_digest, stream FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
     );
 
     pub(crate) fn time(&self) -> Timestamp {
@@ -294,23 +347,21 @@ impl RawEvent {
 
     /// The hash that follows from the row and the hash before it.
     pub(crate) fn follows(&self, previous: Digest) -> Option<Digest> {
-        let [agent, session, run] = &self.subject;
+        let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
+        let stream = self.stream_name.map(|stream| stream.to_string());
+        let [agent, session, run] = self.subject.map(text);
         let link = Link {
             previous,
             position: self.position,
-            stream: &self.stream,
+            stream: &stream.unwrap_or_default(),
             version: self.version,
-            id: &self.id,
+            id: &text(self.id),
             kind: &self.kind,
             actor: &self.actor,
             time: self.time,
-            causation: self.causation.as_deref().unwrap_or_default(),
-            correlation: self.correlation.as_deref().unwrap_or_default(),
-            subject: [
-                agent.as_deref().unwrap_or_default(),
-                session.as_deref().unwrap_or_default(),
-                run.as_deref().unwrap_or_default(),
-            ],
+            causation: &text(self.causation),
+            correlation: &text(self.correlation),
+            subject: [&agent, &session, &run],
             payload: self.payload_digest?,
         };
         Some(link.hash())

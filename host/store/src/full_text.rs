@@ -276,7 +276,7 @@ row! {
     {
         agent: Option<AgentId> = "r.agent",
         note: Option<String> = "r.note",
-        message: Option<Message> as json_opt = "m.message",
+        message: Option<Message> as packed_opt = "m.message",
     }
 }
 

@@ -14,7 +14,8 @@
 //! - `sql.rs`, `query.rs`: statements, rows by the names of their columns, and questions as data
 //! - `fault.rs`, `panics.rs`: faults that tests inject, and panics of one piece of work
 //! - `schema.rs`: tables, and their migrations
-//! - `event_row.rs`, `snapshot.rs`, `meta.rs`: events, snapshots and notes of the store as rows
+//! - `event_row.rs`, `streams.rs`, `snapshot.rs`, `meta.rs`: events, the streams that they are in,
+//!   snapshots and notes of the store as rows
 //! - `projections.rs`: tables that follow from events, and folding all events into them again
 //! - `full_text.rs`: the index for searches
 //! - `user_storage.rs`: bytes that users have brought, and with which API key
@@ -53,6 +54,7 @@ mod looks;
 mod meta;
 mod open;
 mod panics;
+mod payload;
 mod point_reads;
 mod prepared;
 mod probe;
@@ -69,6 +71,8 @@ mod sql;
 mod sqlite;
 mod stats;
 mod store;
+mod streams;
+mod texts;
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,

@@ -6,7 +6,7 @@
 //! same, reads that have taken longer than a moment are ended and no others begin until the log can
 //! start over, unless what is in the way is another program that reads.
 
-use crate::sql::{self, Columns, Connection, with_causes};
+use crate::sql::{self, Connection, with_causes};
 use std::fs::{self, File};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -91,7 +91,7 @@ impl Log {
         connection: &Connection,
         pages: Arc<AtomicUsize>,
     ) -> sql::Result<Self> {
-        let page_bytes: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+        let page_bytes = connection.page_bytes()?;
         Ok(Self {
             path,
             bytes_max,

@@ -13,7 +13,7 @@ use crate::event_row::{Head, RawEvent};
 use crate::fault;
 use crate::meta;
 use crate::schema;
-use crate::sql::{self, Columns, Connection, Failure, FromRow, Source, Sql, args};
+use crate::sql::{self, Connection, Failure, FromRow, Source, Sql, args};
 use crate::sqlite::{self, Checkpoint};
 use domain::chain::GENESIS;
 use domain::digest::Digest;
@@ -328,16 +328,13 @@ fn identify(connection: &Connection, path: &Path, marker: Option<&str>) -> Resul
 
 /// Looks at every page.
 pub(crate) fn quick_check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let found: String = connection
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(|error| OpenError::database(path, error))?;
-    if found == "ok" {
-        Ok(())
-    } else {
-        Err(OpenError::Corrupt {
+    let found = connection.damage();
+    match found.map_err(|error| OpenError::database(path, error))? {
+        None => Ok(()),
+        Some(detail) => Err(OpenError::Corrupt {
             path: path.to_owned(),
-            detail: found,
-        })
+            detail,
+        }),
     }
 }
 
@@ -366,7 +363,7 @@ fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp),
         .query(args![position, usize::MAX])
         .map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
-        let event = RawEvent::from_row(&row).map_err(failed)?;
+        let event = RawEvent::from_row(&sql, &row).map_err(failed)?;
         position += 1;
         if event.position != position {
             return Err(corrupt(format!("event {position} is missing")));

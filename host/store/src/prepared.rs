@@ -3,8 +3,9 @@
 
 use crate::api_key::api_key_here;
 use crate::commit::{Commit, CommitError, Expected, Key, Snapshot};
-use crate::event_row;
+use crate::event_row::{self, about};
 use crate::guard::Guard;
+use crate::payload::Payload;
 use domain::chain::GENESIS;
 use domain::digest::{Digest, Salt};
 use domain::event::{NewEvent, Recorded};
@@ -33,8 +34,6 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) struct PreparedAppend {
     pub(crate) stream: Stream,
-    /// The stream as text.
-    pub(crate) name: String,
     pub(crate) expected: Expected,
     pub(crate) events: Vec<PreparedEvent>,
 }
@@ -44,11 +43,15 @@ pub(crate) struct PreparedAppend {
 pub(crate) struct PreparedEvent {
     /// The event as it is recorded. Its position, its version and its hash are the writer's to say.
     pub(crate) recorded: Recorded,
-    /// Its ids as its row has them.
+    /// Its ids as its hash has them.
     pub(crate) ids: Ids,
     pub(crate) salt: Salt,
-    pub(crate) payload: Vec<u8>,
+    pub(crate) payload: Payload,
     pub(crate) payload_digest: Digest,
+    /// Bytes of the payload as JSON.
+    pub(crate) bytes: usize,
+    /// See [`about`].
+    pub(crate) about: Option<String>,
 }
 
 /// The ids of an event as text.
@@ -122,11 +125,10 @@ impl Prepared {
             events += prepared.len();
             bytes += prepared
                 .iter()
-                .map(|event| event.payload.len() + EVENT_OVERHEAD_BYTES)
+                .map(|event| event.bytes + EVENT_OVERHEAD_BYTES)
                 .sum::<usize>();
             ready.push(PreparedAppend {
                 stream: append.stream,
-                name,
                 expected: append.expected,
                 events: prepared,
             });
@@ -171,7 +173,10 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
     if crate::fault::is_unstorable(&payload) {
         return Err(serde_json::Error::custom("a test wants it so"));
     }
-    let payload_digest = new.salt.digest(&payload);
+    let bytes = payload.len();
+    let payload = Payload::of(&payload);
+    let payload_digest = new.salt.digest(&payload.packed);
+    let about = about(&new.event);
     let ids = Ids::from_event(&new);
     let salt = new.salt;
     let recorded = Recorded {
@@ -194,5 +199,7 @@ fn prepare(new: NewEvent, stream: &str) -> Result<PreparedEvent, serde_json::Err
         salt,
         payload,
         payload_digest,
+        bytes,
+        about,
     })
 }

@@ -75,6 +75,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "operations",
     "turns",
     "messages",
+    "message_texts",
     "wakes",
     "recall",
     "readings",
@@ -100,12 +101,12 @@ pub(crate) const PROJECTIONS: &[&str] = &[
 ];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
-/// its stream is, and the failures of its trigger.
-pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
+/// its stream is, and the failures of its trigger. `stream` is the number of its stream.
+pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded, stream: i64) -> sql::Result<()> {
     match &recorded.event {
         Some(event) => {
             changed(sql, recorded, event)?;
-            blobs::named(sql, &recorded.stream, event)?;
+            blobs::named(sql, stream, event)?;
         }
         None => triggers::erased(sql, recorded)?,
     }

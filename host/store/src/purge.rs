@@ -35,8 +35,10 @@ use crate::fault;
 use crate::meta;
 use crate::read::ReadError;
 use crate::read::agents::root;
-use crate::sql::{self, Sql, args, to_json};
+use crate::sql::{self, Sql, args, named, to_json};
 use crate::store::Store;
+use crate::texts;
+use crate::streams::number;
 use crate::user_storage;
 use buckets::BucketsOf;
 use domain::event::{DefinitionRemoved, Erased, Event, KeptByPurge, NoteForgotten, Purged};
@@ -269,7 +271,7 @@ impl Store {
         self.read(move |sql| {
             let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
                         'purge.done.v1' ORDER BY version DESC LIMIT 1";
-            let found = event(sql, text, [purge])?;
+            let found = event(sql, text, [number(sql, purge)?])?;
             Ok(found.and_then(|event| match event {
                 Event::Purged(purged) => Some(purged),
                 _ => None,
@@ -336,7 +338,7 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
 fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     let kept = "SELECT 1 FROM events WHERE position = ?1 AND stream = ?2 AND kind = \
                 'agent.note.remembered.v1' AND payload IS NOT NULL";
-    let stream = format!("agent/{}", forgotten.agent);
+    let stream = number(sql, Stream::Agent(forgotten.agent))?;
     if !sql.exists(kept, args![forgotten.position, stream])? {
         return Ok(());
     }
@@ -348,10 +350,11 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
 /// Erases what a user said of a definition, in the transaction that records its removal.
 fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> sql::Result<()> {
     let position = removed.position;
-    let made = "SELECT 1 FROM events WHERE position = ?1 AND stream = 'host' AND kind = \
-                'user.definition.made.v1' AND json_extract(CAST(payload AS TEXT), '$.definition') \
-                = ?2";
-    if !sql.exists(made, args![position, removed.definition.0])? {
+    let made = "SELECT 1 FROM events WHERE position = :position AND stream = :stream AND kind = \
+                'user.definition.made.v1' AND about = :definition";
+    let stream = number(sql, Stream::Host)?;
+    let definition = &removed.definition.0;
+    if !sql.exists(made, named![position, stream, definition])? {
         return Ok(());
     }
     erase_event(sql, position, &mut Tally::default())?;
@@ -392,7 +395,9 @@ fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> sql::Result<()> {
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> sql::Result<bool> {
     user_storage::erases_event(sql, position)?;
     let text =
-        "UPDATE events SET payload = NULL, salt = NULL WHERE position = ?1 AND payload IS NOT NULL";
+        "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0 WHERE position = ?1 \
+         AND payload IS NOT NULL";
+    texts::release(sql, position)?;
     let erased = sql.execute(text, [position])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)

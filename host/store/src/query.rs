@@ -1,9 +1,8 @@
 //! Queries as data: a text with its parameters, and the rows that answer it.
 
-use crate::sql::{self, Args, Columns, Error, Put, Result, int};
+use crate::sql::{self, Args, Columns, Error, Put, Result, ToValue, int};
 use domain::digest::Digest;
 use std::borrow::Cow;
-use std::fmt::Display;
 
 /// Number of parameters of a query, at most.
 const PARAMETERS_MAX: usize = 4;
@@ -12,8 +11,8 @@ const PARAMETERS_MAX: usize = 4;
 const COLUMNS_MAX: usize = 5;
 
 impl<'q> Value<'q> {
-    pub(crate) fn id(id: &impl Display) -> Self {
-        Self::Text(Cow::Owned(id.to_string()))
+    pub(crate) fn id(id: &impl ToValue) -> Self {
+        id.to_value().into_owned()
     }
 
     pub(crate) fn text(text: &'q str) -> Self {

@@ -85,6 +85,7 @@ pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
 pub use triggers::{TriggerCounts, TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
+pub(crate) use turns::NODE_COLUMNS;
 pub use usage::{UsageBy, UsageFilter, UsageRow};
 
 use crate::sql::{self, Failure, Source};

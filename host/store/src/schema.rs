@@ -32,18 +32,13 @@ pub(crate) fn newest() -> usize {
 
 /// The version that a database has; 0 for an empty one.
 pub(crate) fn version(connection: &Connection) -> sql::Result<usize> {
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+    Ok(usize::try_from(connection.layout()?).unwrap_or(usize::MAX))
 }
 
 /// Writes the version that the database has once more: a transaction that changes nothing, and goes
 /// to the disk all the same.
 pub(crate) fn write_version_again(connection: &Connection) -> sql::Result<()> {
-    set_version(connection, version(connection)?)
-}
-
-fn set_version(connection: &Connection, version: usize) -> sql::Result<()> {
-    connection.execute_batch(&format!("PRAGMA user_version = {version}"))
+    connection.set_layout(version(connection)?)
 }
 
 /// Does what is missing, each migration in a transaction of its own. A new database gets
@@ -76,7 +71,7 @@ pub(crate) fn migrate_by(
             if done > 0 && index + 1 == migrations.len() {
                 fold::fold(&Sql::new(connection))?;
             }
-            set_version(connection, index + 1)?;
+            connection.set_layout(index + 1)?;
             fault::point("store.migrate");
             Ok(())
         })?;

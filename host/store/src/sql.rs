@@ -10,8 +10,8 @@ use domain::definition::DefinitionId;
 use domain::delegate::TaskState;
 use domain::digest::{Digest, Salt};
 use domain::id::{
-    AccountId, AgentId, ConnectorId, ConversationId, DeliveryId, EventId, InputId, NoteId,
-    OccasionId, OperationId, RunId, SessionId, Stream, TriggerId, TurnId,
+    AgentId, ConnectorId, ConversationId, DeliveryId, EventId, InputId, NoteId, OccasionId,
+    OperationId, RunId, SessionId, TriggerId, TurnId,
 };
 use domain::key::KeyId;
 use domain::path::{AgentPath, ConnectorKey, ConnectorName, PathKind};
@@ -27,6 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::fmt::{self, Display};
+use uuid::Uuid;
 
 mod args;
 mod row;
@@ -313,6 +314,30 @@ impl<const N: usize> ToValue for [u8; N] {
     }
 }
 
+/// Implements both directions for ids that are stored as their 16 bytes.
+macro_rules! stored_as_uuid {
+    ($($type:ident)*) => {$(
+        impl ToValue for $type {
+            fn to_value(&self) -> Value<'_> {
+                Value::Blob(Cow::Borrowed(self.0.as_bytes()))
+            }
+        }
+
+        impl FromValue for $type {
+            fn from_value(value: Value<'_>) -> Result<Self, Source> {
+                match value {
+                    Value::Blob(bytes) => Ok(Self(Uuid::from_slice(&bytes)?)),
+                    value => Err(value.is_no("an id")),
+                }
+            }
+        }
+    )*};
+}
+
+stored_as_uuid! {
+    AgentId ConnectorId ConversationId EventId InputId NoteId OccasionId RunId SessionId TriggerId
+}
+
 /// Implements both directions for types that are stored as their text.
 macro_rules! stored_as_text {
     ($($type:ident)*) => {$(
@@ -334,8 +359,6 @@ macro_rules! stored_as_text {
 }
 
 stored_as_text! {
-    AccountId AgentId ConnectorId ConversationId EventId InputId NoteId OccasionId RunId SessionId
-    Stream TriggerId
     AgentPath ConnectorKey ConnectorName KeyId PersonaId TriggerName UserId
 }
 
@@ -441,12 +464,12 @@ impl<'c> Sql<'c> {
 
     /// The first row as what [`row!`] declares, as a tuple of its columns, or as its one column.
     pub(crate) fn one<T: FromRow>(&self, text: &'static str, args: impl Args) -> Result<Option<T>> {
-        self.row(text, args, T::from_row)
+        self.row(text, args, |row| T::from_row(self, row))
     }
 
     /// All rows; see [`Self::one`].
     pub(crate) fn all<T: FromRow>(&self, text: &'static str, args: impl Args) -> Result<Vec<T>> {
-        self.rows(text, args, T::from_row)
+        self.rows(text, args, |row| T::from_row(self, row))
     }
 
     /// The JSON in the one column of the first row.
@@ -459,16 +482,6 @@ impl<'c> Sql<'c> {
             .one::<Option<Json<T>>>(text, args)?
             .flatten()
             .map(|json| json.0))
-    }
-
-    /// The JSON in the one column of each row.
-    pub(crate) fn jsons<T: DeserializeOwned>(
-        &self,
-        text: &'static str,
-        args: impl Args,
-    ) -> Result<Vec<T>> {
-        let found: Vec<Json<T>> = self.all(text, args)?;
-        Ok(found.into_iter().map(|json| json.0).collect())
     }
 
     pub(crate) fn rows<T>(

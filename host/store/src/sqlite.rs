@@ -3,7 +3,8 @@
 //!
 //! Nothing else in the store names the library. Another engine would stand beside this file.
 
-use crate::sql::{Args, Columns, Error, Failure, FromRow, Result, Value, unreadable};
+use crate::sql::{Args, Columns, Error, Failure, Result, Value, unreadable};
+use domain::id::AgentId;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -35,6 +36,42 @@ const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 100
 /// the system's memory.
 const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -2048;";
 
+/// The ids of a list that is bound by this name ([`list`]).
+macro_rules! ids {
+    ($name:literal) => {
+        concat!("(SELECT unhex(value) FROM json_each(:", $name, "))")
+    };
+}
+/// The texts of an array of JSON: a column's, or one that is bound by a name.
+macro_rules! texts {
+    ($array:literal) => {
+        concat!("(SELECT value FROM json_each(", $array, "))")
+    };
+}
+pub(crate) use {ids, texts};
+
+/// Returns ids as one parameter, for [`ids!`].
+pub(crate) fn list(ids: &[AgentId]) -> String {
+    let ids = ids.iter().map(|id| id.0.simple().to_string());
+    serde_json::Value::from_iter(ids).to_string()
+}
+
+/// Settings of a database that is thrown away: nothing is synced or rolled back.
+const SCRATCH: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
+                       -32768; PRAGMA mmap_size = 0;";
+/// Settings of a connection that writes to the store's database, which it has attached: the writer
+/// moves the log, and nobody else; and what is deleted is written over, as by the writer.
+const ATTACHED: &str = "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA \
+                        wal_autocheckpoint = 0;";
+
+/// The statement for a number that changes when another connection has written.
+pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
+/// The statement for the names of all tables that have pages.
+pub(crate) const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT \
+                                 LIKE 'CREATE VIRTUAL %' ORDER BY name";
+/// The statement for the first damage of a table, or `ok`.
+pub(crate) const DAMAGE_OF: &str = "SELECT quick_check FROM pragma_quick_check(?1)";
+
 /// Returns the version of the library if it is too old to be trusted.
 pub(crate) fn outdated() -> Option<&'static str> {
     (rusqlite::version_number() < VERSION_MIN).then(rusqlite::version)
@@ -61,6 +98,17 @@ pub(crate) enum Checkpoint {
     Restart,
     /// Waits likewise, and cuts the log's file off.
     Truncate,
+}
+
+/// What of a commit is on the disk when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// All of it.
+    Full,
+    /// As much as keeps the database whole.
+    Normal,
+    /// Nothing for certain.
+    Off,
 }
 
 impl Connection {
@@ -117,6 +165,78 @@ impl Connection {
     /// Sets how long a statement waits for a lock of another connection.
     pub(crate) fn set_busy_timeout(&self, patience: Duration) -> Result<()> {
         Ok(self.0.busy_timeout(patience)?)
+    }
+
+    /// Sets what is on the disk when a commit returns.
+    pub(crate) fn sync(&self, how: Sync) -> Result<()> {
+        self.execute_batch(match how {
+            Sync::Full => "PRAGMA synchronous = FULL",
+            Sync::Normal => "PRAGMA synchronous = NORMAL",
+            Sync::Off => "PRAGMA synchronous = OFF",
+        })
+    }
+
+    /// Sets it up for a database that is thrown away.
+    pub(crate) fn set_up_scratch(&self) -> Result<()> {
+        self.execute_batch(SCRATCH)
+    }
+
+    /// Lets a connection write that only read.
+    pub(crate) fn allow_writes(&self) -> Result<()> {
+        self.execute_batch("PRAGMA query_only = OFF")
+    }
+
+    /// Attaches the store's database as `store`, to be written to.
+    pub(crate) fn attach(&self, database: &Path) -> Result<()> {
+        self.execute("ATTACH ?1 AS store", [&*database.to_string_lossy()])?;
+        self.execute_batch(ATTACHED)
+    }
+
+    /// Makes the database one file, without a log beside it.
+    pub(crate) fn make_one_file(&self) -> Result<()> {
+        self.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+    }
+
+    /// Writes the database's file anew.
+    pub(crate) fn vacuum(&self) -> Result<()> {
+        self.sync(Sync::Full)?;
+        self.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM")
+    }
+
+    pub(crate) fn page_bytes(&self) -> Result<u32> {
+        self.query_row("PRAGMA page_size", [], |row| row.get(0))
+    }
+
+    /// Returns the number of the layout that the database has.
+    pub(crate) fn layout(&self) -> Result<i64> {
+        self.query_row("PRAGMA user_version", [], |row| row.get(0))
+    }
+
+    pub(crate) fn set_layout(&self, number: usize) -> Result<()> {
+        self.execute_batch(&format!("PRAGMA user_version = {number}"))
+    }
+
+    /// Returns whether another database has the same tables and indexes.
+    pub(crate) fn has_layout_of(&self, other: &Self) -> Result<bool> {
+        self.same_rows(
+            other,
+            "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
+        )
+    }
+
+    /// Looks at every page, and returns the first damage.
+    pub(crate) fn damage(&self) -> Result<Option<String>> {
+        self.found("PRAGMA quick_check(1)")
+    }
+
+    /// Does the same, and compares each index with its table.
+    pub(crate) fn damage_with_indexes(&self) -> Result<Option<String>> {
+        self.found("PRAGMA integrity_check(1)")
+    }
+
+    fn found(&self, check: &str) -> Result<Option<String>> {
+        let found: String = self.query_row(check, [], |row| row.get(0))?;
+        Ok((found != "ok").then_some(found))
     }
 
     /// Prepares a statement, or takes it from those that were.
@@ -185,7 +305,7 @@ impl Connection {
         self.0.total_changes()
     }
 
-    /// Returns the columns of a table.
+    /// Returns the columns of a table that are written.
     pub(crate) fn columns_of(&self, table: &str) -> Result<TableColumns> {
         let mut statement =
             self.prepare("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid")?;
@@ -193,7 +313,7 @@ impl Connection {
         let mut key: Vec<(u64, String)> = Vec::new();
         let mut columns = Vec::new();
         while let Some(row) = rows.next()? {
-            let (name, place): (String, u64) = FromRow::from_row(&row)?;
+            let (name, place): (String, u64) = (row.get(0)?, row.get(1)?);
             if place > 0 {
                 key.push((place, name.clone()));
             }
@@ -313,8 +433,12 @@ impl Statement<'_> {
     fn bind(&mut self, args: impl Args) -> Result<()> {
         let statement = &mut self.0;
         let mut bound = 0;
+        #[cfg(test)]
+        let mut texts = Vec::new();
         args.each(&mut |name, value| {
             bound += 1;
+            #[cfg(test)]
+            texts.extend(uuid_text(&value));
             let place = match name {
                 None => bound,
                 Some(name) => statement
@@ -323,6 +447,23 @@ impl Statement<'_> {
             };
             Ok(statement.raw_bind_parameter(place, Bound(value))?)
         })?;
+        #[cfg(test)]
+        for text in texts {
+            let statement = statement.expanded_sql().unwrap_or_default();
+            // What is about anything, and columns of JSON.
+            let may = [
+                "idempotency",
+                "buckets",
+                "meta",
+                "about",
+                "accounts",
+                "memory",
+            ];
+            assert!(
+                may.iter().any(|word| statement.contains(word)),
+                "the id {text} is no text in a row: {statement}"
+            );
+        }
         let wanted = statement.parameter_count();
         if bound != wanted {
             return Err(Error::misused(format!(
@@ -330,6 +471,17 @@ impl Statement<'_> {
             )));
         }
         Ok(())
+    }
+}
+
+/// An id in the form that no column has it in.
+#[cfg(test)]
+fn uuid_text(value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Text(text) if text.len() == 36 => {
+            uuid::Uuid::try_parse(text).ok().map(|id| id.to_string())
+        }
+        _ => None,
     }
 }
 

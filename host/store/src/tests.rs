@@ -5,6 +5,7 @@ mod agents;
 mod backups;
 mod blobs;
 mod buckets;
+mod bytes;
 mod commits;
 mod components;
 mod deliveries;

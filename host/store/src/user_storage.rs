@@ -54,7 +54,7 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
     let actor = actors.into_iter().find(|actor| actor.starts_with(USER))?;
     let payloads = events()
         .filter(|event| event.recorded.actor == *actor)
-        .map(|event| event.payload.len() as u64);
+        .map(|event| event.bytes as u64);
     let reply = key
         .filter(|key| key.source == *actor)
         .map(|key| key.reply.len() as u64);
@@ -73,7 +73,7 @@ pub(crate) fn left(appends: &[PreparedAppend]) -> Vec<(SessionId, u64)> {
         matches!(event.recorded.event, Some(Event::OperationContinued(_)))
             && !event.recorded.actor.starts_with(USER)
     });
-    left.filter_map(|event| Some((event.recorded.subject.session?, event.payload.len() as u64)))
+    left.filter_map(|event| Some((event.recorded.subject.session?, event.bytes as u64)))
         .collect()
 }
 
@@ -123,8 +123,8 @@ type Erased = (String, u64, Option<i64>);
 /// Counts the payload of an event that is about to be erased.
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
     let text = "SELECT CASE WHEN kind = 'operation.continued.v1' AND actor NOT LIKE 'user:%' THEN \
-                coalesce((SELECT 'user:' || user_id FROM sessions WHERE sessions.id = \
-                events.session), actor) ELSE actor END, length(payload), brought_with FROM events \
+                coalesce((SELECT 'user:' || user_id FROM streams CROSS JOIN sessions ON sessions.id = \
+                streams.id WHERE streams.number = events.session), actor) ELSE actor END, bytes, brought_with FROM events \
                 WHERE position = ?1 AND payload IS NOT NULL";
     let gone: Option<Erased> = sql.one(text, [position])?;
     take_all(sql, gone.as_slice())

@@ -8,7 +8,9 @@ mod turns;
 use crate::event_row::{Head, RawEvent, decode};
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, with_causes};
+use crate::sqlite::{DAMAGE_OF, TABLES};
 use crate::store::Store;
+use crate::texts;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -88,13 +90,10 @@ impl Store {
     /// Between two tables the log can be moved to the database; a table that would take too long
     /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
-        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE \
-                     VIRTUAL %' ORDER BY name";
-        let tables: Vec<String> = self.read(move |sql| sql.all(names, [])).await?;
+        let tables: Vec<String> = self.read(move |sql| sql.all(TABLES, [])).await?;
         for table in tables {
-            let look = "SELECT quick_check FROM pragma_quick_check(?1)";
             let found: Option<String> = self
-                .read_at_length(move |sql| sql.one(look, [table]))
+                .read_at_length(move |sql| sql.one(DAMAGE_OF, [table]))
                 .await?;
             if let Some(problem) = found.filter(|found| found != "ok") {
                 return Ok(Some(problem));
@@ -231,14 +230,21 @@ fn problem(
             )));
         }
     }
-    turn_problem(event, found)
+    turn_problem(sql, event, found)
 }
 
-fn turn_problem(event: &RawEvent, found: &mut Verification) -> sql::Result<Option<String>> {
+fn turn_problem(
+    sql: &Sql<'_>,
+    event: &RawEvent,
+    found: &mut Verification) -> sql::Result<Option<String>> {
     let Some(payload) = &event.payload else {
         return Ok(None);
     };
-    match decode(&event.kind, payload) {
+    let payload = match texts::whole(sql, payload) {
+        Ok(payload) => payload,
+        Err(error) => return Ok(Some(with_causes(&error))),
+    };
+    match decode(&event.kind, &payload) {
         Ok(Event::TurnCommitted(committed)) if committed.turn.compute_id() != committed.turn.id => {
             return Ok(Some(
                 "its turn's id does not follow from the turn".to_owned(),

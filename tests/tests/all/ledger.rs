@@ -360,7 +360,7 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
     let mut codes = BTreeSet::new();
     for recorded in events {
         match recorded.event {
-            Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.component),
+            Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.documents.component),
             Some(Event::BoundaryDecided(decided))
                 if decided.component.as_deref() == Some("puppet")
                     && decided.operation.is_none() =>

@@ -188,7 +188,10 @@ async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
         .input;
     world.idle(session).await;
     let data = world.dir.path().join("data/store.db");
-    let close = format!("UPDATE sessions SET status = 'terminated' WHERE id = '{session}'");
+    let close = format!(
+        "UPDATE sessions SET status = 'terminated' WHERE id = x'{}'",
+        session.0.simple()
+    );
     let world = world
         .restart(|_| {
             rusqlite::Connection::open(data)

@@ -54,7 +54,7 @@ async fn codes(world: &World) -> Vec<(BTreeSet<Digest>, BTreeSet<Digest>)> {
         for event in events.into_iter().filter_map(|recorded| recorded.event) {
             match event {
                 Event::RunStepped(stepped) => {
-                    of_steps.insert(stepped.basis.component);
+                    of_steps.insert(stepped.basis.documents.component);
                 }
                 Event::BoundaryDecided(decided) if decided.tool.is_some() => {
                     of_calls.extend(decided.code);

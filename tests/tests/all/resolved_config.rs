@@ -106,7 +106,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .iter()
         .filter_map(|event| {
             if let Event::RunStepped(it) = event {
-                Some(it.basis.clone())
+                Some(it.basis.documents)
             } else {
                 None
             }

@@ -11,7 +11,7 @@ use super::tools::Tested;
 use super::view::Situation;
 use crate::failure::Failure;
 use anyhow::anyhow;
-use domain::basis::Basis;
+use domain::basis::{Basis, Documents};
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{Event, InputAccepted, RunStarted, Source};
@@ -358,17 +358,9 @@ fn basis(run: &Run, intake: &Intake, seed: Digest) -> Basis {
     let none = Digest::of(b"");
     Basis {
         files: 0,
-        shared_preferences: None,
-        history: None,
-        session_config: None,
-        component: run.component,
+        documents: Documents::all_of(run.component, none),
         base: None,
         head: intake.heard.last().map_or(run.head(), |message| message.id),
-        scene: none,
-        settings: none,
-        tools: none,
-        peers: none,
-        preferences: none,
         session_state: run.session_state,
         now: NOW,
         left: run.limits_left(),

@@ -1,7 +1,7 @@
 //! Events in their public form, word for word.
 
 use broker::{Frame, Show};
-use domain::basis::{Basis, LimitsLeft};
+use domain::basis::{Basis, Documents, LimitsLeft};
 use domain::budget::Amount;
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
@@ -111,17 +111,9 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
     let digest = secret_digest();
     let basis = Basis {
         files: 0,
-        history: None,
-        shared_preferences: None,
-        session_config: None,
-        component: digest,
+        documents: Documents::all_of(digest, digest),
         base: None,
         head: 1,
-        scene: digest,
-        settings: digest,
-        tools: digest,
-        peers: digest,
-        preferences: digest,
         session_state: digest,
         now: Timestamp(1),
         left: LimitsLeft {

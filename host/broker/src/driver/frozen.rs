@@ -6,7 +6,7 @@ use super::error::DriverError;
 use crate::history::{SeenHistory, seen_by};
 use crate::resolved_config::{ResolvedConfig, Sealed};
 use crate::view::{LastRead, StepView};
-use domain::basis::{Basis, Scene};
+use domain::basis::{Basis, Documents, Scene};
 use domain::digest::Digest;
 use domain::operation::Settlement;
 use domain::role::AgentRole;
@@ -177,10 +177,8 @@ impl SessionContext {
         let has_own = agent.user_preferences.contains_key(user);
         let shared = has_own.then(|| Sealed::json(&agent.preferences));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
-        let basis = Basis {
+        let documents = Documents {
             component: own.component,
-            base: run.started.base,
-            head,
             scene: sealed_scene.digest,
             settings: own.settings.digest,
             tools: of.config.tools.digest,
@@ -189,6 +187,11 @@ impl SessionContext {
             shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
             history: history.map(|sealed| sealed.digest),
+        };
+        let basis = Basis {
+            base: run.started.base,
+            head,
+            documents,
             session_state: run.session_state,
             files: own.files,
             now,

@@ -333,7 +333,7 @@ impl Run {
                 _ => {}
             }
         }
-        self.component = stepped.basis.component;
+        self.component = stepped.basis.documents.component;
         self.step += 1;
         self.failed_attempts = 0;
         (self.wait, self.held) = match &stepped.decision {

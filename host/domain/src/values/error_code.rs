@@ -228,7 +228,8 @@ codes! {
     InvalidResponse = "INVALID_RESPONSE", Invalid, Never, MessageInvalid => "/response";
     InvalidSessionType = "INVALID_SESSION_TYPE", Malformed, Never, MessageInvalid
         => "/session_type";
-    InvalidToolCallId = "INVALID_TOOL_CALL_ID", Conflict, Never, MessageInvalid => "/call_id";
+    InvalidToolCallId = "INVALID_TOOL_CALL_ID", Conflict, Never, MessageInvalid
+        => "/tool_call_id";
     MalformedToolCallId = "INVALID_TOOL_CALL_ID", Malformed, Never, MessageInvalid
         => "/tool_call_id";
     KeyIssuedBefore = "KEY_ISSUED_BEFORE", Conflict, Never;

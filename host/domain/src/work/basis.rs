@@ -20,36 +20,15 @@ pub struct LimitsLeft {
 }
 
 /// The frozen view of one step. What is large is stored once per change as a blob and named here by
-/// its digest, so a basis stays about 1 KB however long the thread is.
+/// its digest, so a basis stays below 1 KB however long the thread is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// The agent's component.
-    pub component: Digest,
     /// The turn on which the run builds; none in an empty thread.
     pub base: Option<TurnId>,
     /// The last message of the thread as this step sees it; 0 when there is none.
     pub head: MessageId,
-    /// The scene of the step: agent id, path, session type. A blob of JSON ([`Scene`]).
-    pub scene: Digest,
-    /// The definition's prompt and settings, a blob of JSON.
-    pub settings: Digest,
-    /// The tools that the agent may use, a blob: JSON array of tool definitions, in order.
-    pub tools: Digest,
-    /// The agents that it may dispatch to, a blob: JSON array of [`Peer`].
-    pub peers: Digest,
-    /// The agent's preferences with those of the run's user over them, a blob of JSON.
-    pub preferences: Digest,
-    /// The preferences that hold for all its users, a blob of JSON. None when these are the same as
-    /// `preferences`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared_preferences: Option<Digest>,
-    /// The configuration with which the session was opened, a blob of JSON; none if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_config: Option<Digest>,
-    /// The agent's structured sessions that have ended, as far as the user would see them, a blob
-    /// of JSON; none when there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub history: Option<Digest>,
+    /// The code and the documents, which are the same in most steps of a session.
+    pub documents: Documents,
     /// The session's state, a blob of JSON.
     pub session_state: Digest,
     /// Number of the session's files that the step may read, counted from the first that was
@@ -62,6 +41,71 @@ pub struct Basis {
     pub left: LimitsLeft,
     /// Seeds the guest's randomness: follows from run and step.
     pub seed: Digest,
+}
+
+/// The code of a step and the documents that it reads, each by the digest of its blob of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Documents {
+    /// The agent's component.
+    pub component: Digest,
+    /// The scene of the step: agent id, path, session type ([`Scene`]).
+    pub scene: Digest,
+    /// The definition's prompt and settings.
+    pub settings: Digest,
+    /// The tools that the agent may use: an array of tool definitions, in order.
+    pub tools: Digest,
+    /// The agents that it may dispatch to: an array of [`Peer`].
+    pub peers: Digest,
+    /// The agent's preferences with those of the run's user over them.
+    pub preferences: Digest,
+    /// The preferences that hold for all its users. None when these are the same as `preferences`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_preferences: Option<Digest>,
+    /// The configuration with which the session was opened; none if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_config: Option<Digest>,
+    /// The agent's structured sessions that have ended, as far as the user would see them; none
+    /// when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Digest>,
+}
+
+impl Documents {
+    /// Returns the documents of a step of this code to which nothing is shown: each blob is the
+    /// same.
+    #[must_use]
+    pub fn all_of(component: Digest, blob: Digest) -> Self {
+        Self {
+            component,
+            scene: blob,
+            settings: blob,
+            tools: blob,
+            peers: blob,
+            preferences: blob,
+            shared_preferences: None,
+            session_config: None,
+            history: None,
+        }
+    }
+
+    /// Returns the preferences that hold for all users of the agent.
+    #[must_use]
+    pub fn shared_preferences(&self) -> Digest {
+        self.shared_preferences.unwrap_or(self.preferences)
+    }
+
+    /// Returns the digests of all documents, without the code.
+    pub fn all(self) -> impl Iterator<Item = Digest> {
+        let always = [
+            self.scene,
+            self.settings,
+            self.tools,
+            self.peers,
+            self.preferences,
+        ];
+        let some = [self.shared_preferences, self.session_config, self.history];
+        always.into_iter().chain(some.into_iter().flatten())
+    }
 }
 
 /// An agent's view of the host for as long as a run is open: its settings, tools, peers and skills.

@@ -5,7 +5,7 @@ use agent_host_runtime::{
     BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped,
     ToolCall, View, ViewError, ViewStatic,
 };
-use domain::basis::{Basis, LimitsLeft, Peer};
+use domain::basis::{Basis, Documents, LimitsLeft, Peer};
 use domain::bucket::BucketSize;
 use domain::digest::{Digest, Salt};
 use domain::grant::{Bound, BucketGrant, GuestLimits};
@@ -203,17 +203,9 @@ pub(crate) fn basis(now: u64, seed: &[u8]) -> Basis {
     let nothing = Digest::of(b"");
     Basis {
         files: 0,
-        history: None,
-        shared_preferences: None,
-        session_config: None,
-        component: nothing,
+        documents: Documents::all_of(nothing, nothing),
         base: None,
         head: 1,
-        scene: nothing,
-        settings: nothing,
-        tools: nothing,
-        peers: nothing,
-        preferences: nothing,
         session_state: nothing,
         now: Timestamp(now),
         left: LimitsLeft {

@@ -107,7 +107,7 @@ impl Condition for AgentGuard {
             }),
             Self::SlotFor { session, .. } => match rows.first() {
                 Some(row) => row
-                    .id_opt::<SessionId>(0)?
+                    .get::<Option<SessionId>>(0)?
                     .filter(|holder| holder != session)
                     .map(|holder| format!("session {holder} holds it")),
                 None => Some(NO_AGENT.to_owned()),
@@ -134,7 +134,7 @@ impl Condition for AgentGuard {
                 unless(open <= *max, || format!("{open} have not ended"))
             }
             Self::PathFree(_) => match rows.first() {
-                Some(row) => Some(format!("agent {} is there", row.text(0)?)),
+                Some(row) => Some(format!("agent {} is there", row.get::<AgentId>(0)?)),
                 None => None,
             },
         })

@@ -106,7 +106,7 @@ impl Condition for QueueGuard {
             } => ask(
                 "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions WHERE \
                  id = ?1) AND state = 'waiting' AND words AND (due IS NULL OR due <= ?2) AND \
-                 (waits_for IS NULL OR json_extract(waits_for, '$.kind') = 'steer') AND (?4 IS \
+                 (wait_kind IS NULL OR wait_kind = 'steer') AND (?4 IS \
                  NULL OR user_id = ?4) ORDER BY position LIMIT ?3",
                 [
                     Value::id(session),
@@ -132,8 +132,7 @@ impl Condition for QueueGuard {
                 Some(Question::Other(standing_query(*session))),
                 Some(Question::Other(Query::new(
                     "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions \
-                     WHERE id = ?1) AND state = 'waiting' AND json_extract(waits_for, '$.kind') = \
-                     'queued' ORDER BY position",
+                     WHERE id = ?1) AND state = 'waiting' AND wait_kind = 'queued' ORDER BY position",
                     [Value::id(session)],
                 ))),
             ],
@@ -157,8 +156,8 @@ impl Condition for QueueGuard {
         Ok(match self {
             Self::NothingWaiting { except, .. } => {
                 for row in rows.iter() {
-                    let input = row.text(0)?;
-                    if !except.iter().any(|claimed| claimed.to_string() == input) {
+                    let input: InputId = row.get(0)?;
+                    if !except.contains(&input) {
                         return Ok(Some(format!("input {input} waits")));
                     }
                 }
@@ -185,7 +184,7 @@ impl Condition for QueueGuard {
                 None => Some("there is no such session".to_owned()),
             },
             Self::Unchanged { seen, .. } => {
-                let queued = queued.iter().map(|row| row.id::<InputId>(0));
+                let queued = queued.iter().map(|row| row.get::<InputId>(0));
                 let found = match read_standing(rows)? {
                     Some(found) => Some(QueueSeen {
                         queued: queued.collect::<sql::Result<_>>()?,
@@ -233,7 +232,10 @@ impl Condition for QueueGuard {
 
 /// Tells that an input began another turn than `begun`.
 fn other_turn(rows: &Rows, begun: Option<RunId>) -> sql::Result<Option<String>> {
-    let found = rows.first().map(|row| row.id_opt::<RunId>(1)).transpose()?;
+    let found = rows
+        .first()
+        .map(|row| row.get::<Option<RunId>>(1))
+        .transpose()?;
     Ok(unless(found.flatten() == begun, || {
         "another turn had begun with it".to_owned()
     }))

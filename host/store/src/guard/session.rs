@@ -130,7 +130,7 @@ impl Condition for SessionGuard {
         Ok(match self {
             Self::NoOpenRun(_) => match rows.first() {
                 Some(row) => {
-                    let run: Option<RunId> = row.id_opt(0)?;
+                    let run: Option<RunId> = row.get(0)?;
                     run.map(|run| format!("run {run} is open"))
                 }
                 None => Some(NO_SESSION.to_owned()),

@@ -4,7 +4,7 @@ use crate::sql::{self, Sql, args, named, to_json, upsert};
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
 use domain::event::{AgentCreated, Event, Recorded};
-use domain::id::AgentId;
+use domain::id::{AgentId, Stream};
 use domain::path::PathKind;
 use domain::role::AgentRole;
 use domain::user::UserId;
@@ -16,8 +16,8 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
     let Some(agent) = Agent::apply(None, &Event::AgentCreated(created.clone())) else {
         return Ok(());
     };
-    let id = created.agent.to_string();
-    write_user(sql, &id, &created.owner_user_id, &agent)?;
+    let id = created.agent;
+    write_user(sql, id, &created.owner_user_id, &agent)?;
     let agent_type = agent.agent_type.clone();
     // The root is the topmost agent above it, as far as they are there.
     sql.execute(
@@ -64,21 +64,17 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
 /// Something of what an agent is made of changed. Of its users only the one is written whom the
 /// event concerns.
 pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<()> {
-    let id = id.to_string();
     let user = concerned(event);
-    let Some(agent) = needs(sql, &id, user)? else {
+    let Some(agent) = needs(sql, id, user)? else {
         return Ok(());
     };
     let Some(agent) = Agent::apply(Some(agent), event) else {
         return Ok(());
     };
     if let Some(user) = user {
-        write_user(sql, &id, user, &agent)?;
+        write_user(sql, id, user, &agent)?;
     }
-    let slot = agent
-        .active_session
-        .as_ref()
-        .map(|session| session.session_id.to_string());
+    let slot = agent.active_session.as_ref().map(|it| it.session_id);
     sql.write(
         "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id",
         named![id, agent = to_json(&without_users(agent))?, slot],
@@ -98,7 +94,7 @@ fn concerned(event: &Event) -> Option<&UserId> {
 }
 
 /// Reads an agent to which an event is applied, with the one of its users whom it concerns.
-fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> sql::Result<Option<Agent>> {
+fn needs(sql: &Sql<'_>, id: AgentId, user: Option<&UserId>) -> sql::Result<Option<Agent>> {
     let agent: Option<Agent> = sql.json("SELECT agent FROM agents WHERE id = ?1", [id])?;
     let Some(mut agent) = agent else {
         return Ok(None);
@@ -119,7 +115,7 @@ fn needs(sql: &Sql<'_>, id: &str, user: Option<&UserId>) -> sql::Result<Option<A
 }
 
 /// Writes what there is of one of its users.
-fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> sql::Result<()> {
+fn write_user(sql: &Sql<'_>, id: AgentId, user: &UserId, agent: &Agent) -> sql::Result<()> {
     match agent
         .assignments
         .iter()
@@ -210,7 +206,7 @@ fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> sql::Res
 
 /// An agent's stream went on.
 pub(super) fn seen(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
-    if let Some(id) = recorded.stream.strip_prefix("agent/") {
+    if let Ok(Stream::Agent(id)) = recorded.stream.parse() {
         sql.execute(
             "UPDATE agents SET version = :version, updated_at = :updated_at WHERE id = :id",
             named![id, version = recorded.version, updated_at = recorded.time],

@@ -38,8 +38,8 @@ pub(crate) fn all_named(event: &Event) -> Vec<(Digest, bool)> {
     shows.chain(keeps).collect()
 }
 
-/// An event of a stream was stored.
-pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> sql::Result<()> {
+/// An event of the stream with this number was stored.
+pub(super) fn named(sql: &Sql<'_>, stream: i64, event: &Event) -> sql::Result<()> {
     for (digest, shown) in all_named(event) {
         insert!(
             sql,
@@ -153,22 +153,8 @@ impl Named {
     }
 
     fn step(&mut self, stepped: &RunStepped) {
-        let basis = &stepped.basis;
-        self.kept.extend([
-            basis.scene,
-            basis.settings,
-            basis.tools,
-            basis.peers,
-            basis.preferences,
-            basis.session_state,
-        ]);
-        self.kept.extend(
-            basis
-                .session_config
-                .into_iter()
-                .chain(basis.history)
-                .chain(basis.shared_preferences),
-        );
+        self.kept.insert(stepped.basis.session_state);
+        self.kept.extend(stepped.basis.documents.all());
         self.kept
             .extend(stepped.effects.iter().filter_map(|effect| match effect {
                 Effect::SessionState { state } => Some(Digest::of(state.to_string().as_bytes())),

@@ -32,15 +32,15 @@ pub(crate) fn fold_after(
         let text = text!(
             "SELECT ",
             EVENT_COLUMNS,
-            " FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+            ", stream FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
         );
-        let events: Vec<Recorded> = events.all(text, args![position, CHUNK_EVENTS])?;
-        let Some(last) = events.last() else {
+        let events: Vec<(Recorded, i64)> = events.all(text, args![position, CHUNK_EVENTS])?;
+        let Some((last, _)) = events.last() else {
             return Ok(position);
         };
         position = last.position;
-        for recorded in &events {
-            project(projections, recorded)?;
+        for (recorded, stream) in &events {
+            project(projections, recorded, *stream)?;
         }
         progress(position);
     }

@@ -2,7 +2,7 @@
 
 use crate::sql::{self, Sql, args, named, to_json};
 use domain::event::{InputAccepted, Source};
-use domain::id::{InputId, RunId};
+use domain::id::{InputId, OccasionId, RunId};
 use domain::time::Timestamp;
 
 /// Records that an input was accepted and waits.
@@ -40,7 +40,7 @@ pub(super) fn accepted(
 #[derive(Default)]
 struct Outside<'a> {
     trigger: Option<&'a str>,
-    occasion: Option<String>,
+    occasion: Option<OccasionId>,
     connector: Option<&'a str>,
     chat: Option<&'a str>,
 }
@@ -52,7 +52,7 @@ impl<'a> Outside<'a> {
                 trigger, occasion, ..
             } => Self {
                 trigger: Some(trigger.as_str()),
-                occasion: Some(occasion.to_string()),
+                occasion: Some(*occasion),
                 ..Self::default()
             },
             Source::Connector { reply_to, .. } => Self {

@@ -4,7 +4,7 @@ use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{
     ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, Recorded,
 };
-use domain::id::ConnectorId;
+use domain::id::{ConnectorId, OccasionId};
 use domain::path::ConnectorName;
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ pub(super) fn settled(sql: &Sql<'_>, it: &ArrivalsSettled, recorded: &Recorded) 
              session = coalesce(:session, (SELECT session FROM deliveries WHERE operation = \
              :operation LIMIT 1)) WHERE id = :id RETURNING chat",
             named![
-                id = arrival.to_string(),
+                id = arrival,
                 outcome,
                 settled_at = it.time,
                 session,
@@ -94,7 +94,7 @@ fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
 }
 
 /// Reads the id of the oldest open arrival of a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<String>> {
+fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<OccasionId>> {
     sql.one(
         "SELECT id FROM arrivals WHERE connector = ?1 AND chat = ?2 AND outcome IS NULL ORDER BY \
          received, position, place LIMIT 1",
@@ -123,6 +123,6 @@ fn there(sql: &Sql<'_>, name: &ConnectorName) -> sql::Result<()> {
     )
 }
 
-fn id(name: &ConnectorName) -> String {
-    ConnectorId::of_name(name.as_str()).to_string()
+fn id(name: &ConnectorName) -> ConnectorId {
+    ConnectorId::of_name(name.as_str())
 }

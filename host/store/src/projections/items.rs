@@ -5,10 +5,9 @@ use crate::sql::{self, Sql, args};
 use domain::id::SessionId;
 
 pub(super) fn recorded(sql: &Sql<'_>, session: SessionId, position: u64) -> sql::Result<()> {
-    let session = session.to_string();
     sql.execute(
         "UPDATE sessions SET items = items + 1 WHERE id = ?1",
-        [&session],
+        [session],
     )?;
     sql.write(
         "INSERT INTO items (session, sequence, position) SELECT id, items, ?2 FROM sessions WHERE \

@@ -1,6 +1,7 @@
 //! Messages by run and place in the thread; a turn's messages are its run's.
 
-use crate::sql::{self, Sql, insert, to_json};
+use crate::sql::{self, Sql, insert};
+use crate::texts;
 use domain::id::RunId;
 use domain::message::{Message, Role};
 
@@ -11,13 +12,17 @@ pub(super) fn entered(sql: &Sql<'_>, run: RunId, message: &Message) -> sql::Resu
         Role::Tool => "tool",
         Role::Notice => "notice",
     };
+    let (packed, bytes) = texts::packed(message)?;
+    texts::keep_of_message(sql, (run, message.id), &packed.apart)?;
     insert!(
         sql,
         messages {
             run,
             id: message.id,
             role,
-            message: to_json(message)?
+            origin: message.origin,
+            message: packed.packed,
+            bytes
         }
     )
 }

@@ -81,7 +81,7 @@ pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> sql::
 
 /// The messages were handed over.
 pub(super) fn posted(sql: &Sql<'_>, it: &TriggerPosted, position: u64) -> sql::Result<()> {
-    let id = it.occasion.to_string();
+    let id = it.occasion;
     sql.execute(
         "UPDATE occasions SET state = 'done', is_first = 0, posted = ?2 WHERE id = ?1",
         args![id, position],
@@ -93,8 +93,8 @@ pub(super) fn posted(sql: &Sql<'_>, it: &TriggerPosted, position: u64) -> sql::R
         insert!(
             sql,
             occasion_sessions {
-                session: &session.to_string(),
-                occasion: &id
+                session,
+                occasion: id
             },
             "ON CONFLICT DO NOTHING"
         )?;

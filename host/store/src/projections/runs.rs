@@ -10,6 +10,21 @@ const COUNTED_MAX: u64 = 1 << 50;
 /// Maximum of a stored sum.
 const KEPT_MAX: u64 = 1 << 60;
 
+/// A sum as it is stored: from 0 to the maximum.
+macro_rules! kept {
+    ($sum:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $sum,
+            " < 0 THEN 0 WHEN ",
+            $sum,
+            " > :most THEN :most ELSE ",
+            $sum,
+            " END"
+        )
+    };
+}
+
 pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     insert!(
         sql,
@@ -31,9 +46,15 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> sq
     }
     let counted = |number: u64| number.min(COUNTED_MAX);
     sql.write(
-        "UPDATE runs SET tokens = max(0, min(tokens + :more_tokens - :less_tokens, :most)), calls \
-         = max(0, min(calls + :more_calls - :less_calls, :most)), cost_micros = max(0, \
-         min(cost_micros + :more_cost - :less_cost, :most)) WHERE id = :id",
+        concat!(
+            "UPDATE runs SET tokens = ",
+            kept!("tokens + :more_tokens - :less_tokens"),
+            ", calls = ",
+            kept!("calls + :more_calls - :less_calls"),
+            ", cost_micros = ",
+            kept!("cost_micros + :more_cost - :less_cost"),
+            " WHERE id = :id"
+        ),
         named![
             id = run,
             more_tokens = counted(more.tokens),

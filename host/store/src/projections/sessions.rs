@@ -1,7 +1,8 @@
 //! Sessions: labels on heads, and how they are doing.
 
 use crate::EMPTY_STATE;
-use crate::sql::{self, Sql, args, insert, named};
+use crate::sql::{self, Sql, args, insert, named, to_json};
+use crate::texts::Packed;
 use domain::compaction;
 use domain::digest::Digest;
 use domain::event::{
@@ -14,6 +15,7 @@ use domain::session::{EndStatus, PastSession, SUMMARY_BYTES_MAX};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Characters of the last reply that a list of sessions shows.
 const SNIPPET_CHARS_MAX: usize = 160;
@@ -112,7 +114,6 @@ fn needs_first_input(sql: &Sql<'_>, session: SessionId) -> sql::Result<bool> {
 }
 
 pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -> sql::Result<()> {
-    let input = input.map(|input| input.to_string());
     sql.write(
         "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
         args![session, input],
@@ -172,7 +173,7 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> sql::Result<()>
 /// Reads whether a turn is a compaction's. Such a turn is one notice, so no other is looked into.
 fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
     let text = "SELECT 1 FROM messages WHERE run = :run AND id = :id AND role = 'notice' AND \
-                json_extract(message, '$.origin') = :compaction";
+                origin = :compaction";
     Ok(turn.first_message == turn.last_message
         && sql.exists(
             text,
@@ -189,8 +190,8 @@ fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
 pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> sql::Result<Option<String>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
                 DESC LIMIT 1";
-    let said: Option<Message> = sql.json(text, [run])?;
-    Ok(said.map(|said| snippet(&said.text())))
+    let said: Option<Packed<Message>> = sql.one(text, [run])?;
+    Ok(said.map(|said| snippet(&said.0.text())))
 }
 
 /// The way in which a structured session was closed.
@@ -278,29 +279,31 @@ pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> 
 
 /// A client kept what is filled in so far for a question.
 pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> sql::Result<()> {
-    sql.write(
-        "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), \
-         :tool_call_id, json(:partial_state)) WHERE id = :id",
-        named![
-            id = saved.session,
-            tool_call_id = place_of(saved.tool_call_id),
-            partial_state = saved.partial_state.to_string()
-        ],
-    )
+    let mut partial = needs_partial(sql, saved.session)?;
+    partial.insert(saved.tool_call_id, saved.partial_state.clone());
+    keep_partial(sql, saved.session, &partial)
 }
 
 /// Removes the partial answer to a question, which does not matter any more.
 pub(super) fn unsaved(sql: &Sql<'_>, session: SessionId, call: OperationId) -> sql::Result<()> {
-    sql.write(
-        "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND \
-         partial_state IS NOT NULL",
-        args![session, place_of(call)],
-    )
+    let mut partial = needs_partial(sql, session)?;
+    match partial.remove(&call) {
+        Some(_) => keep_partial(sql, session, &partial),
+        None => Ok(()),
+    }
 }
 
-/// Returns the JSON path of a question's partial answer among those of its session.
-fn place_of(call: OperationId) -> String {
-    format!("$.\"{call}\"")
+/// The partial answers of a session, each with its question.
+type Partial = BTreeMap<OperationId, Value>;
+
+fn needs_partial(sql: &Sql<'_>, session: SessionId) -> sql::Result<Partial> {
+    let text = "SELECT partial_state FROM sessions WHERE id = ?1 AND partial_state IS NOT NULL";
+    Ok(sql.json(text, [session])?.unwrap_or_default())
+}
+
+fn keep_partial(sql: &Sql<'_>, session: SessionId, partial: &Partial) -> sql::Result<()> {
+    let text = "UPDATE sessions SET partial_state = ?2 WHERE id = ?1";
+    sql.write(text, args![session, to_json(partial)?])
 }
 
 /// The beginning of a text on one line.

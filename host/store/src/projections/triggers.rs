@@ -7,7 +7,7 @@ use domain::event::{
     TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved, TriggerResumed, TriggerTrouble,
     TriggerTroubled,
 };
-use domain::id::Stream;
+use domain::id::{Stream, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
 
@@ -20,30 +20,29 @@ const FAILED: &str = "trigger.occasion.failed.v1";
 /// one now, what it failed with before counts no more. One that was removed begins anew.
 pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql::Result<()> {
     let spec = to_json(&it.spec)?;
-    let id = it.name.id().to_string();
+    let id = it.name.id();
     sql.execute(
         "DELETE FROM triggers WHERE id = ?1 AND removed_at IS NOT NULL",
-        [&id],
+        [id],
     )?;
-    if needs_other_spec(sql, &id, &spec)? {
+    if needs_other_spec(sql, id, &spec)? {
         recovered(sql, &it.name)?;
         sql.execute(
-            "UPDATE triggers SET paused = NULL WHERE id = ?1 AND json_extract(paused, '$.kind') <> \
-             'user'",
-            [&id],
+            "UPDATE triggers SET paused = NULL WHERE id = ?1 AND paused_kind <> 'user'",
+            [id],
         )?;
     }
     let (user, agent) = match &it.origin {
         TriggerOrigin::Configuration => (it.spec.user.as_ref(), None),
         TriggerOrigin::Api { user } => (Some(user), None),
-        TriggerOrigin::Agent { agent, user, .. } => (Some(user), Some(agent.to_string())),
+        TriggerOrigin::Agent { agent, user, .. } => (Some(user), Some(*agent)),
     };
     if let Some(agent) = &agent {
         insert!(
             sql,
             trigger_makers {
                 agent,
-                id: &id,
+                id,
                 name: it.name
             },
             "ON CONFLICT DO NOTHING"
@@ -72,17 +71,17 @@ pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql:
 }
 
 /// Reads whether a trigger is there as another one than this.
-fn needs_other_spec(sql: &Sql<'_>, id: &str, spec: &str) -> sql::Result<bool> {
+fn needs_other_spec(sql: &Sql<'_>, id: TriggerId, spec: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND spec <> ?2",
-        [id, spec],
+        args![id, spec],
     )
 }
 
 /// A trigger is gone. Its open occasions are still dealt with, unless it was paused or disabled.
 pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql::Result<()> {
-    let id = it.name.id().to_string();
-    if needs_rest(sql, &id)? {
+    let id = it.name.id();
+    if needs_rest(sql, id)? {
         occasions::given_up(sql, &it.name)?;
     }
     sql.write(
@@ -93,7 +92,7 @@ pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql:
 }
 
 /// Reads whether a trigger is not fired.
-fn needs_rest(sql: &Sql<'_>, id: &str) -> sql::Result<bool> {
+fn needs_rest(sql: &Sql<'_>, id: TriggerId) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND (paused IS NOT NULL OR enabled = 0)",
         [id],
@@ -109,7 +108,7 @@ pub(super) fn paused(sql: &Sql<'_>, it: &TriggerPaused) -> sql::Result<()> {
         "UPDATE triggers SET paused = :paused, schedule_errors = coalesce(:schedule_errors, \
          schedule_errors) WHERE id = :id",
         named![
-            id = it.name.id().to_string(),
+            id = it.name.id(),
             paused = to_json(&it.reason)?,
             schedule_errors
         ],
@@ -120,7 +119,7 @@ pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> sql:
     recovered(sql, &it.name)?;
     sql.execute(
         "UPDATE triggers SET paused = NULL WHERE id = ?1",
-        [it.name.id().to_string()],
+        [it.name.id()],
     )?;
     due(sql, &it.name, it.next_due, position)
 }
@@ -148,11 +147,7 @@ fn due(
     sql.write(
         "UPDATE triggers SET next_due = CASE WHEN removed_at IS NULL THEN :next_due END, \
          due_position = :due_position WHERE id = :id",
-        named![
-            id = name.id().to_string(),
-            next_due,
-            due_position = position
-        ],
+        named![id = name.id(), next_due, due_position = position],
     )
 }
 
@@ -163,7 +158,7 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
             "UPDATE triggers SET state_format = :state_format, state = :state, state_position = \
              :state_position WHERE id = :id",
             named![
-                id = it.name.id().to_string(),
+                id = it.name.id(),
                 state_format = state.format,
                 state = state.bytes,
                 state_position = position
@@ -178,11 +173,11 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
 }
 
 pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> sql::Result<()> {
-    failed_once_more(sql, &it.name.id().to_string())?;
+    failed_once_more(sql, it.name.id())?;
     occasions::failed(sql, it, position)
 }
 
-fn failed_once_more(sql: &Sql<'_>, id: &str) -> sql::Result<()> {
+fn failed_once_more(sql: &Sql<'_>, id: TriggerId) -> sql::Result<()> {
     sql.write(
         "UPDATE triggers SET failures = CASE WHEN failures < ?2 THEN failures + 1 ELSE failures \
          END WHERE id = ?1",
@@ -191,7 +186,7 @@ fn failed_once_more(sql: &Sql<'_>, id: &str) -> sql::Result<()> {
 }
 
 pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> sql::Result<()> {
-    let id = it.name.id().to_string();
+    let id = it.name.id();
     match &it.trouble {
         TriggerTrouble::Failing { failures } => sql.write(
             "UPDATE triggers SET failures = ?2 WHERE id = ?1",
@@ -208,10 +203,10 @@ pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> sql::Result<()> {
 
 /// A trigger has no failures in a row.
 fn recovered(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<()> {
-    without_failures(sql, &name.id().to_string())
+    without_failures(sql, name.id())
 }
 
-fn without_failures(sql: &Sql<'_>, id: &str) -> sql::Result<()> {
+fn without_failures(sql: &Sql<'_>, id: TriggerId) -> sql::Result<()> {
     sql.write(
         "UPDATE triggers SET failures = 0, schedule_errors = 0, open_until = NULL WHERE id = ?1 \
          AND (failures > 0 OR schedule_errors > 0 OR open_until IS NOT NULL)",
@@ -229,8 +224,8 @@ pub(super) fn erased(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
         return Ok(());
     };
     if recorded.kind == FIRED {
-        without_failures(sql, &id.to_string())
+        without_failures(sql, id)
     } else {
-        failed_once_more(sql, &id.to_string())
+        failed_once_more(sql, id)
     }
 }

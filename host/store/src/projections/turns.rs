@@ -19,9 +19,10 @@ pub(super) fn committed(
 ) -> sql::Result<()> {
     sql.write(
         "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, \
-         last_message, session_state, node, root, session, time, untrusted) VALUES (:id, :parent, \
+         last_message, session_state, messages, outcome, used, models, root, session, time, \
+         untrusted) VALUES (:id, :parent, \
          :jump, (SELECT last_message FROM turns WHERE id = :jump), :depth, :run, :first_message, \
-         :last_message, :session_state, :turn, CASE WHEN :parent IS NULL THEN :id ELSE (SELECT \
+         :last_message, :session_state, :messages, :outcome, :used, :models, CASE WHEN :parent IS NULL THEN :id ELSE (SELECT \
          root FROM turns WHERE id = :parent) END, :session, :time, :untrusted OR coalesce((SELECT \
          untrusted FROM turns WHERE id = :parent), 0))",
         named![
@@ -33,7 +34,10 @@ pub(super) fn committed(
             first_message = turn.first_message,
             last_message = turn.last_message,
             session_state = turn.session_state,
-            turn = to_json(turn)?,
+            messages = turn.messages.iter().flat_map(|it| it.0).collect::<Vec<u8>>(),
+            outcome = turn.end,
+            used = to_json(&turn.usage)?,
+            models = to_json(&turn.models)?,
             session,
             time,
             untrusted

@@ -4,6 +4,10 @@ use crate::sql::{self, Sql, int, named};
 use domain::event::Recorded;
 use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
+use uuid::Uuid;
+
+/// The session and the agent of what was purged.
+const NOBODY: RunId = RunId(Uuid::nil());
 
 /// A statement that adds a share's sums, on its day with its model, to the row of an owner: the
 /// session, the user and the agent that are read there.
@@ -36,7 +40,7 @@ macro_rules! add_to_row_of {
 pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<()> {
     let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = :id");
     used.iter()
-        .try_for_each(|share| write(sql, text, &share, Some(run)))
+        .try_for_each(|share| write(sql, text, &share, run))
 }
 
 /// Adds active time that an event of a run's stream records beside outcomes.
@@ -51,10 +55,10 @@ pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> sql:
 
 /// Adds the sums of what was purged to rows that are nobody's.
 pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> sql::Result<()> {
-    let text = add_to_row_of!("'', '', ''", "WHERE :id IS NULL");
+    let text = add_to_row_of!(":id, '', :id", "WHERE TRUE");
     shares
         .iter()
-        .try_for_each(|share| write(sql, text, share, None))
+        .try_for_each(|share| write(sql, text, share, NOBODY))
 }
 
 /// Subtracts from the sums of a run's session and user what the run has added to them.
@@ -73,7 +77,7 @@ pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::R
                  cached_tokens = 0 AND cost_micros = 0 AND tool_calls = 0 AND active_ms = 0 AND \
                  reserved_tokens = 0 AND reserved_cost_micros = 0";
     for share in used.iter() {
-        write(sql, text, &share, Some(run))?;
+        write(sql, text, &share, run)?;
         sql.write(
             empty,
             named![day = share.day.0, share = model(&share), id = run],
@@ -82,12 +86,7 @@ pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::R
     Ok(())
 }
 
-fn write(
-    sql: &Sql<'_>,
-    text: &'static str,
-    share: &UsageShare,
-    run: Option<RunId>,
-) -> sql::Result<()> {
+fn write(sql: &Sql<'_>, text: &'static str, share: &UsageShare, id: RunId) -> sql::Result<()> {
     let [
         calls,
         attempts,
@@ -117,7 +116,7 @@ fn write(
             reserved_cost,
             day = share.day,
             share = model(share),
-            id = run
+            id
         ],
     )
 }

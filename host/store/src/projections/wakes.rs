@@ -1,9 +1,8 @@
 //! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
-use crate::sql::{self, Sql, args, insert, named};
+use crate::sql::{self, Sql, ToValue, args, insert, named};
 use domain::id::{InputId, OperationId, SessionId};
 use domain::time::Timestamp;
-use std::fmt::Display;
 
 /// The wake of a queue whose debounce is over.
 const DEBOUNCE: &str = "debounce";
@@ -13,7 +12,7 @@ pub(super) const MEMORY: &str = "memory";
 /// A subject becomes due, or does not.
 pub(super) fn set(
     sql: &Sql<'_>,
-    subject: &impl Display,
+    subject: &impl ToValue,
     kind: &'static str,
     session: SessionId,
     due: Option<Timestamp>,
@@ -22,7 +21,7 @@ pub(super) fn set(
         insert!(
             sql,
             wakes {
-                subject: subject.to_string(),
+                subject,
                 kind,
                 session,
                 due
@@ -58,7 +57,7 @@ pub(super) fn pause(
             "INSERT INTO wakes (subject, kind, session, due) SELECT :operation, 'pause', session, \
              :due FROM operations WHERE id = :id ON CONFLICT (subject, kind) DO UPDATE SET due = \
              excluded.due",
-            named![operation = operation.to_string(), id = operation, due],
+            named![operation, id = operation, due],
         )?;
     }
     Ok(())
@@ -67,15 +66,13 @@ pub(super) fn pause(
 /// Wakes a session when the debounce of the last input that waits in its queue is over. It is not
 /// woken when nothing waits there, or while a run is open: the run's end asks again.
 pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
-    let subject = session.to_string();
     let set = sql.execute(
         "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (SELECT \
-         arrived + json_extract(waits_for, '$.debounce_ms') AS until FROM inputs WHERE \
-         session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' AND \
-         json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE id \
-         = ?1 AND open_run IS NULL) ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL ON \
+         arrived + debounce_ms AS until FROM inputs WHERE session_number = (SELECT number FROM \
+         sessions WHERE id = ?1) AND state = 'waiting' AND wait_kind = 'queued' AND EXISTS (SELECT \
+         1 FROM sessions WHERE id = ?1 AND open_run IS NULL) ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL ON \
          CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
-        args![subject, DEBOUNCE],
+        args![session, DEBOUNCE],
     )?;
     match set {
         0 => debounced(sql, session),
@@ -88,11 +85,8 @@ pub(super) fn debounced(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
     remove_kind(sql, &session, DEBOUNCE)
 }
 
-pub(super) fn remove(sql: &Sql<'_>, subject: &impl Display) -> sql::Result<()> {
-    sql.write(
-        "DELETE FROM wakes WHERE subject = ?1",
-        [subject.to_string()],
-    )
+pub(super) fn remove(sql: &Sql<'_>, subject: &impl ToValue) -> sql::Result<()> {
+    sql.write("DELETE FROM wakes WHERE subject = ?1", [subject])
 }
 
 /// Removes the pause of an operation.
@@ -103,11 +97,11 @@ pub(super) fn unpause(sql: &Sql<'_>, operation: OperationId) -> sql::Result<()> 
 /// Removes the wake of one kind.
 pub(super) fn remove_kind(
     sql: &Sql<'_>,
-    subject: &impl Display,
+    subject: &impl ToValue,
     kind: &'static str,
 ) -> sql::Result<()> {
     sql.write(
         "DELETE FROM wakes WHERE subject = ?1 AND kind = ?2",
-        [&subject.to_string(), kind],
+        args![subject, kind],
     )
 }

@@ -9,6 +9,7 @@ use super::streams::note_loss;
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::event_row::StoredEvent;
 use crate::sql::{self, Sql, named};
+use crate::streams;
 use domain::event::Event;
 use domain::id::{AgentId, SessionId, Stream};
 
@@ -21,13 +22,9 @@ pub(super) fn erase_of_session(
     session: SessionId,
     tally: &mut Tally,
 ) -> sql::Result<bool> {
-    let stream = format!("agent/{agent}");
-    // Word for word as in the index.
-    let text = "SELECT position, length(payload), kind, payload FROM events WHERE stream = :stream \
-                AND coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), \
-                json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
-                json_extract(CAST(payload AS TEXT), '$.session')) = :session AND payload IS NOT \
-                NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
+    let stream = Stream::Agent(agent);
+    let text = "SELECT position, bytes, kind, payload FROM events WHERE stream = :stream \
+                AND about = :session AND payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
                 'agent.session.terminated.v1', 'agent.session.imported.v1', \
                 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
                 'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
@@ -36,7 +33,11 @@ pub(super) fn erase_of_session(
     let (events, is_all) = some_rows(
         sql,
         text,
-        named![stream, session, limit = EVENTS_PER_COMMIT_MAX],
+        named![
+            stream = streams::number(sql, stream)?,
+            session = session.to_string(),
+            limit = EVENTS_PER_COMMIT_MAX
+        ],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
         |(_, bytes, _): &(u64, u64, StoredEvent)| *bytes,
     )?;
@@ -49,7 +50,7 @@ pub(super) fn erase_of_session(
     }
     // What is left of an agent that is purged itself is known.
     if is_other && !is_purged(sql, agent)? {
-        note_loss(sql, Stream::Session(session), &stream)?;
+        note_loss(sql, Stream::Session(session), stream)?;
     }
     Ok(is_all)
 }
@@ -67,13 +68,18 @@ pub(super) fn erase(
     after: u64,
     tally: &mut Tally,
 ) -> sql::Result<Option<u64>> {
-    let stream = format!("agent/{agent}");
+    let stream = Stream::Agent(agent);
+    let number = streams::number(sql, stream)?;
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+        "SELECT version, position, bytes FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') \
          ORDER BY version LIMIT :limit",
-        named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
+        named![
+            stream = number,
+            version = after,
+            limit = EVENTS_PER_COMMIT_MAX
+        ],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
         |(_, _, bytes): &(u64, u64, u64)| *bytes,
     )?;
@@ -90,9 +96,9 @@ pub(super) fn erase(
         return Ok(Some(BEHIND_ALL));
     }
     // Nothing of it is left that could name a blob.
-    if !named_no_more(sql, &stream)? {
+    if !named_no_more(sql, stream)? {
         return Ok(Some(BEHIND_ALL));
     }
-    sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
+    sql.execute("DELETE FROM snapshots WHERE stream = ?1", [number])?;
     Ok(None)
 }

@@ -4,15 +4,18 @@
 use super::{BYTES_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Tally};
 use crate::EMPTY_STATE;
 use crate::sql::{self, Sql, args};
+use crate::streams;
 use crate::user_storage;
 use domain::digest::Digest;
+use domain::id::Stream;
 
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
 
 /// Marks blobs that a stream names to be checked, because what names them is erased: as many as fit
 /// into one transaction. Returns whether that is all.
-pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> sql::Result<bool> {
+pub(super) fn named_no_more(sql: &Sql<'_>, stream: Stream) -> sql::Result<bool> {
+    let stream = streams::number(sql, stream)?;
     let named = sql.all::<Digest>(
         "SELECT digest FROM blob_references WHERE stream = ?1 LIMIT ?2",
         args![stream, ROWS_PER_COMMIT_MAX],
@@ -24,7 +27,7 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> sql::Result<bool> {
 }
 
 /// Marks a blob to be checked that a stream names no more.
-pub(super) fn not_named_by(sql: &Sql<'_>, stream: &str, digest: Digest) -> sql::Result<()> {
+pub(super) fn not_named_by(sql: &Sql<'_>, stream: Option<i64>, digest: Digest) -> sql::Result<()> {
     look_at(sql, digest)?;
     sql.write(
         "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",

@@ -6,24 +6,22 @@ use crate::commit::CommitError;
 use crate::projections::scope_name;
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, named};
+use crate::streams;
 use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId, Stream};
 
 /// The events of an agent, whether each is a write to a bucket of its own, and how long a write is.
-const OF_AGENT: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN \
-                        json_extract(CAST(payload AS TEXT), '$.place.scope') IS NOT DISTINCT FROM \
-                        'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS NOT \
-                        DISTINCT FROM :of ELSE FALSE END, CASE WHEN kind = 'keyvalue.written.v1' \
-                        THEN coalesce(length(payload), 0) ELSE 0 END FROM events WHERE agent = :of \
-                        AND position > :after ORDER BY position LIMIT :limit";
+const OF_AGENT: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN about IS NOT \
+                        DISTINCT FROM :place ELSE FALSE END, CASE WHEN kind = \
+                        'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
+                        events WHERE agent = :number AND position > :after ORDER BY position \
+                        LIMIT :limit";
 /// The same of a session. Those of its own stream are no writes.
-const OF_SESSION: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN \
-                          json_extract(CAST(payload AS TEXT), '$.place.scope') IS NOT DISTINCT \
-                          FROM 'session' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS \
-                          NOT DISTINCT FROM :of ELSE FALSE END, CASE WHEN kind = \
-                          'keyvalue.written.v1' THEN coalesce(length(payload), 0) ELSE 0 END FROM \
-                          events WHERE session = :of AND stream <> 'session/' || session AND \
-                          position > :after ORDER BY position LIMIT :limit";
+const OF_SESSION: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN about IS \
+                          NOT DISTINCT FROM :place ELSE FALSE END, CASE WHEN kind = \
+                          'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
+                          events WHERE session = :number AND stream <> session AND position > \
+                          :after ORDER BY position LIMIT :limit";
 
 /// The owner of buckets that are erased.
 #[derive(Clone, Copy)]
@@ -36,6 +34,7 @@ pub(super) enum BucketsOf {
 struct Writes {
     scope: BucketScope,
     of: String,
+    stream: Stream,
     events: &'static str,
     positions: Vec<u64>,
     /// Everything else that the transaction may erase.
@@ -78,13 +77,20 @@ impl Store {
 
 impl Writes {
     fn after(owner: BucketsOf, after: u64) -> Self {
-        let (scope, of, events) = match owner {
-            BucketsOf::Agent(agent) => (BucketScope::Agent, agent.to_string(), OF_AGENT),
-            BucketsOf::Session(session) => (BucketScope::Session, session.to_string(), OF_SESSION),
+        let (scope, of, stream, events) = match owner {
+            BucketsOf::Agent(id) => {
+                let stream = Stream::Agent(id);
+                (BucketScope::Agent, id.to_string(), stream, OF_AGENT)
+            }
+            BucketsOf::Session(id) => {
+                let stream = Stream::Session(id);
+                (BucketScope::Session, id.to_string(), stream, OF_SESSION)
+            }
         };
         Self {
             scope,
             of,
+            stream,
             events,
             positions: Vec::new(),
             room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
@@ -98,7 +104,12 @@ impl Writes {
         let (page, is_last) = page_of(
             sql,
             self.events,
-            named![of = self.of, after = self.seen, limit = events_max],
+            named![
+                number = streams::number(sql, self.stream)?,
+                place = format!("{}/{}", scope_name(self.scope), self.of),
+                after = self.seen,
+                limit = events_max
+            ],
             events_max,
             |(_, _, bytes): &(u64, bool, u64)| *bytes,
         )?;

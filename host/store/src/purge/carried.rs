@@ -7,6 +7,7 @@ use crate::event_row::event;
 use crate::projections::occasions::NO_OCCASION;
 use crate::read::arrivals::received_at;
 use crate::sql::{self, Sql, args, row, select};
+use crate::streams;
 use domain::digest::{Digest, Salt};
 use domain::event::{
     ArrivalOutcome, ArrivalsSettled, ConnectorReceived, Event, NewEvent, OccasionsSkipped,
@@ -67,7 +68,7 @@ impl Carried {
         }
         let version = sql.number(
             "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1",
-            [stream],
+            [streams::number(sql, stream)?],
         )?;
         let time = sql.number("SELECT time FROM events ORDER BY position DESC LIMIT 1", [])?;
         Ok(Some(Self {
@@ -108,7 +109,7 @@ pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> sql::Result<V
 pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> sql::Result<Option<u64>> {
     let position = sql.one::<Option<u64>>(
         "SELECT cursor_position FROM connectors WHERE id = ?1",
-        [ConnectorId::of_name(connector).to_string()],
+        [ConnectorId::of_name(connector)],
     )?;
     Ok(position.flatten())
 }
@@ -192,7 +193,7 @@ fn component_of(sql: &Sql<'_>, position: u64) -> sql::Result<Digest> {
 /// of others that came with them, and where the next poll goes on.
 pub(super) fn by_connectors(
     sql: &Sql<'_>,
-    session: &str,
+    session: SessionId,
     arrivals: &[Gone<Arrivals>],
 ) -> sql::Result<Vec<Carried>> {
     let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
@@ -233,7 +234,7 @@ struct Settled {
 }
 
 /// Returns the arrivals of one event that are not for a session.
-fn others_of(sql: &Sql<'_>, session: &str, position: u64) -> sql::Result<Vec<Other>> {
+fn others_of(sql: &Sql<'_>, session: SessionId, position: u64) -> sql::Result<Vec<Other>> {
     let text = select!(
         StoredOther,
         "WHERE position = ?1 AND session IS DISTINCT FROM ?2 ORDER BY place"

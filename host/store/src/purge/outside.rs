@@ -11,7 +11,8 @@ use super::{EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
 use crate::projections::deliveries;
 use crate::sql::{self, Sql, args, named, row, select};
-use domain::id::{ConnectorId, DeliveryId, SessionId, Stream, TriggerId};
+use crate::streams;
+use domain::id::{ConnectorId, DeliveryId, OccasionId, SessionId, Stream, TriggerId};
 
 /// Occasions, arrivals or deliveries that a reader looks for at a time.
 const FOUND_MAX: usize = 64;
@@ -28,7 +29,7 @@ row! {
     /// An occasion of a trigger.
     #[derive(Debug)]
     pub(super) struct Occasion {
-        pub(super) id: String,
+        pub(super) id: OccasionId,
         pub(super) trigger: String = "trigger_name",
     }
 }
@@ -56,7 +57,7 @@ row! {
 /// The records that one transaction erases.
 #[derive(Debug)]
 struct Outside {
-    session: String,
+    session: SessionId,
     occasions: Vec<Gone<Occasion>>,
     arrivals: Vec<Gone<Arrivals>>,
     deliveries: Vec<Gone<Delivery>>,
@@ -75,9 +76,7 @@ impl Store {
         purge: Stream,
         session: SessionId,
     ) -> Result<bool, CommitError> {
-        let outside = self
-            .read(move |sql| Outside::find(sql, &session.to_string()))
-            .await?;
+        let outside = self.read(move |sql| Outside::find(sql, session)).await?;
         if outside.is_held_up {
             return Err(CommitError::Busy);
         }
@@ -94,9 +93,9 @@ impl Store {
 }
 
 impl Outside {
-    fn find(sql: &Sql<'_>, session: &str) -> sql::Result<Self> {
+    fn find(sql: &Sql<'_>, session: SessionId) -> sql::Result<Self> {
         let mut found = Self {
-            session: session.to_owned(),
+            session,
             occasions: Vec::new(),
             arrivals: Vec::new(),
             deliveries: Vec::new(),
@@ -130,25 +129,33 @@ impl Outside {
         for FoundOccasion {
             occasion,
             first,
-            last,
+            fired,
+            posted,
+            failed,
             is_open,
         } in found
         {
+            let last = Some(first).max(fired).max(posted).max(failed);
             if is_open {
                 // Those that are open come last.
                 self.is_held_up = self.occasions.is_empty();
                 self.is_all = false;
                 return Ok(());
             }
-            let stream = Stream::Trigger(TriggerId::of_name(&occasion.trigger)).to_string();
+            let stream = Stream::Trigger(TriggerId::of_name(&occasion.trigger));
+            let stream = streams::number(sql, stream)?;
             let events = sql.all(
-                "SELECT position, length(payload) FROM events WHERE stream = :stream AND version \
+                "SELECT position, bytes FROM events WHERE stream = :stream AND version \
                  BETWEEN (SELECT version FROM events WHERE position = :position) AND (SELECT \
                  version FROM events WHERE position = :to) AND payload IS NOT NULL AND kind IN \
                  ('trigger.occasion.accepted.v1', 'trigger.fired.v1', \
-                 'trigger.occasion.failed.v1', 'trigger.posted.v1') AND json_extract(CAST(payload \
-                 AS TEXT), '$.occasion') = :id",
-                named![stream, position = first, to = last, id = occasion.id],
+                 'trigger.occasion.failed.v1', 'trigger.posted.v1') AND about = :id",
+                named![
+                    stream,
+                    position = first,
+                    to = last,
+                    id = occasion.id.to_string()
+                ],
             )?;
             match taken(room, events) {
                 Some(events) => self.occasions.push(Gone {
@@ -167,7 +174,7 @@ impl Outside {
     /// Finds events with messages that the session took, or that answered its questions.
     fn find_arrivals(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
         let found: Vec<(String, u64, u64)> = sql.all(
-            "SELECT DISTINCT a.connector, a.position, coalesce(length(e.payload), 0) FROM arrivals \
+            "SELECT DISTINCT a.connector, a.position, e.bytes FROM arrivals \
              a CROSS JOIN events e ON e.position = a.position WHERE a.session = ?1 LIMIT ?2",
             args![self.session, FOUND_MAX],
         )?;
@@ -216,7 +223,7 @@ impl Outside {
             is_done &= erase_occasion(sql, occasion, tally)?;
         }
         for arrivals in &self.arrivals {
-            is_done &= erase_arrivals(sql, &self.session, arrivals, tally)?;
+            is_done &= erase_arrivals(sql, self.session, arrivals, tally)?;
         }
         for delivery in &self.deliveries {
             is_done &= erase_delivery(sql, delivery, tally)?;
@@ -230,24 +237,24 @@ row! {
     struct FoundOccasion from "occasions" {
         occasion: Occasion as row,
         first: u64 = "position",
-        last: u64 =
-            "max(position, coalesce(fired, 0), coalesce(posted, 0), coalesce(failed, 0))",
+        fired: Option<u64>,
+        posted: Option<u64>,
+        failed: Option<u64>,
         is_open: bool = "state IN ('waiting', 'fired')",
     }
 }
 
 /// Returns the positions of a delivery's events, and how long each is.
 fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>> {
-    let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector)).to_string();
+    let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector));
     sql.all(
-        "SELECT position, length(payload) FROM events WHERE stream = :stream AND version BETWEEN \
+        "SELECT position, bytes FROM events WHERE stream = :stream AND version BETWEEN \
          (SELECT version FROM events WHERE position = :position) AND (SELECT version FROM events \
          WHERE position = :to) AND payload IS NOT NULL AND kind IN \
          ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \
-         'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND \
-         json_extract(CAST(payload AS TEXT), '$.delivery') = :id",
+         'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND about = :id",
         named![
-            stream,
+            stream = streams::number(sql, stream)?,
             position = delivery.position,
             to = delivery.last,
             id = delivery.id.to_string()
@@ -297,7 +304,7 @@ fn erase_occasion(sql: &Sql<'_>, gone: &Gone<Occasion>, tally: &mut Tally) -> sq
 
 fn erase_arrivals(
     sql: &Sql<'_>,
-    session: &str,
+    session: SessionId,
     gone: &Gone<Arrivals>,
     tally: &mut Tally,
 ) -> sql::Result<bool> {

@@ -4,8 +4,9 @@ use super::{Piece, Store};
 use crate::event_row::StoredEvent;
 use crate::read::{ReadError, turns};
 use crate::sql::{self, Sql, args, row, text};
+use crate::streams;
 use domain::event::{Event, ImportedTurn, TurnsImported};
-use domain::id::{AgentId, RunId, SessionId, TurnId};
+use domain::id::{AgentId, RunId, SessionId, Stream, TurnId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// See the module.
@@ -25,7 +26,7 @@ row! {
     #[derive(Debug, Clone)]
     struct Candidate {
         run: RunId,
-        made_in: Option<String> = "session",
+        made_in: Option<SessionId> = "session",
     }
 }
 
@@ -59,36 +60,41 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
     let candidates = candidates(sql, session)?;
     let shown = shown_elsewhere(sql, &candidates)?;
     let mut erased: HashMap<TurnId, Candidate> = HashMap::new();
-    let mut living: HashMap<String, bool> = HashMap::new();
+    let mut living: HashMap<SessionId, bool> = HashMap::new();
     for (turn, candidate) in &candidates {
         let mut made_by_others = false;
-        if let Some(maker) = &candidate.made_in {
-            if !living.contains_key(maker) {
-                living.insert(maker.clone(), is_living(sql, maker)?);
-            }
-            made_by_others = living.get(maker).copied().unwrap_or(false);
+        if let Some(maker) = candidate.made_in {
+            made_by_others = match living.get(&maker) {
+                Some(is_living) => *is_living,
+                None => {
+                    let is_living = is_living(sql, maker)?;
+                    living.insert(maker, is_living);
+                    is_living
+                }
+            };
         }
         if !shown.contains(turn) && !made_by_others {
             erased.insert(*turn, candidate.clone());
         }
     }
-    let makers: BTreeSet<String> = erased
+    let makers: BTreeSet<SessionId> = erased
         .values()
-        .filter_map(|turn| turn.made_in.clone())
-        .chain([session.to_string()])
+        .filter_map(|turn| turn.made_in)
+        .chain([session])
         .collect();
     let mut places = Vec::new();
     let mut imports = Vec::new();
     let mut imported_turns = HashSet::new();
     for maker in &makers {
-        for (position, imported) in imports_of(sql, maker)? {
+        let stream = streams::number(sql, Stream::Session(*maker))?;
+        for (position, imported) in imports_of(sql, stream)? {
             // What came in one event goes as a whole or not at all.
             if imported
                 .turns
                 .iter()
                 .all(|it| erased.contains_key(&it.turn.id))
             {
-                if !has_place(sql, maker, position)? {
+                if !has_place(sql, stream, position)? {
                     places.push(without_words(&imported, position));
                 }
                 imports.push(Piece::Import { position });
@@ -124,18 +130,17 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
 
 /// The turns that were made in a session, and those of its thread.
 fn candidates(sql: &Sql<'_>, session: SessionId) -> sql::Result<HashMap<TurnId, Candidate>> {
-    let id = session.to_string();
     let text = text!(
         "SELECT id, ",
         Candidate::COLUMNS,
         ", parent FROM turns WHERE session = ?1"
     );
-    let made: Vec<(TurnId, Candidate, Option<TurnId>)> = sql.all(text, [&id])?;
+    let made: Vec<(TurnId, Candidate, Option<TurnId>)> = sql.all(text, [session])?;
     let mut all: HashMap<TurnId, Candidate> = made
         .into_iter()
         .map(|(turn, candidate, _)| (turn, candidate))
         .collect();
-    let head = sql.one::<Option<TurnId>>("SELECT head FROM sessions WHERE id = ?1", [&id])?;
+    let head = sql.one::<Option<TurnId>>("SELECT head FROM sessions WHERE id = ?1", [session])?;
     let mut at = head.flatten();
     while let Some(turn) = at {
         let text = text!(
@@ -177,7 +182,7 @@ fn shown_elsewhere(
     Ok(shown)
 }
 
-fn is_living(sql: &Sql<'_>, session: &str) -> sql::Result<bool> {
+fn is_living(sql: &Sql<'_>, session: SessionId) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND status <> 'deleted'",
         [session],
@@ -185,10 +190,10 @@ fn is_living(sql: &Sql<'_>, session: &str) -> sql::Result<bool> {
 }
 
 /// Returns the imports of a session that are still there, with their positions.
-fn imports_of(sql: &Sql<'_>, session: &str) -> sql::Result<Vec<(u64, TurnsImported)>> {
-    let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND \
-                kind = 'session.turns.imported.v1' AND payload IS NOT NULL ORDER BY version";
-    let found: Vec<(u64, StoredEvent)> = sql.all(text, [session])?;
+fn imports_of(sql: &Sql<'_>, stream: Option<i64>) -> sql::Result<Vec<(u64, TurnsImported)>> {
+    let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND kind = \
+                'session.turns.imported.v1' AND payload IS NOT NULL ORDER BY version";
+    let found: Vec<(u64, StoredEvent)> = sql.all(text, [stream])?;
     Ok(found
         .into_iter()
         .filter_map(|(position, StoredEvent(event))| match event {
@@ -200,12 +205,11 @@ fn imports_of(sql: &Sql<'_>, session: &str) -> sql::Result<Vec<(u64, TurnsImport
         .collect())
 }
 
-fn has_place(sql: &Sql<'_>, session: &str, position: u64) -> sql::Result<bool> {
+fn has_place(sql: &Sql<'_>, stream: Option<i64>, position: u64) -> sql::Result<bool> {
     sql.exists(
-        "SELECT 1 FROM events WHERE stream = 'session/' || ?1 AND kind = \
-         'session.turns.imported.v1' AND payload IS NOT NULL AND json_extract(CAST(payload AS \
-         TEXT), '$.erased') = ?2",
-        args![session, position],
+        "SELECT 1 FROM events WHERE stream = ?1 AND kind = 'session.turns.imported.v1' AND payload \
+         IS NOT NULL AND about = ?2",
+        args![stream, position.to_string()],
     )
 }
 
@@ -227,16 +231,20 @@ fn without_words(imported: &TurnsImported, position: u64) -> TurnsImported {
 fn runs(
     sql: &Sql<'_>,
     session: SessionId,
-    makers: &BTreeSet<String>,
+    makers: &BTreeSet<SessionId>,
     erased: &HashMap<TurnId, Candidate>,
     candidates: &HashMap<TurnId, Candidate>,
 ) -> sql::Result<Vec<Piece>> {
     let mut committed: HashMap<RunId, u64> = HashMap::new();
     for maker in makers {
-        let text = "SELECT json_extract(CAST(payload AS TEXT), '$.turn.run'), position FROM events \
-                    WHERE stream = 'session/' || ?1 AND kind = 'session.turn.committed.v1' AND \
-                    payload IS NOT NULL";
-        committed.extend(sql.all::<(RunId, u64)>(text, [maker])?);
+        let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND kind = \
+                    'session.turn.committed.v1' AND payload IS NOT NULL";
+        let stream = streams::number(sql, Stream::Session(*maker))?;
+        let found = sql.all::<(u64, StoredEvent)>(text, [stream])?;
+        committed.extend(found.into_iter().filter_map(|(position, event)| match event.0 {
+            Some(Event::TurnCommitted(it)) => Some((it.turn.run, position)),
+            _ => None,
+        }));
     }
     let mut runs: BTreeMap<RunId, Option<u64>> = erased
         .values()

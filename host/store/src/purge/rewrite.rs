@@ -90,9 +90,7 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     connection
         .set_busy_timeout(BUSY_TIMEOUT)
         .map_err(described)?;
-    connection
-        .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
-        .map_err(described)?;
+    connection.vacuum().map_err(described)?;
     drop(connection);
     empty_log(sql, database)
 }

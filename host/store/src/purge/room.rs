@@ -64,7 +64,7 @@ pub(super) fn some_rows<T: FromRow>(
             let Some(row) = rows.next()? else {
                 return Ok((found, true));
             };
-            let one = T::from_row(&row)?;
+            let one = T::from_row(sql, &row)?;
             room.take(bytes(&one));
             found.push(one);
         }

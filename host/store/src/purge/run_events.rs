@@ -10,6 +10,7 @@ use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store};
 use crate::event_row::StoredEvent;
 use crate::read::ReadError;
 use crate::sql::{self, Sql, named, row, text};
+use crate::streams;
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::{InputId, RunId, Stream};
@@ -18,7 +19,6 @@ use domain::time::Timestamp;
 /// The events of a run that one transaction erases, and what it has to know of the others.
 pub(super) struct RunEvents {
     pub(super) run: RunId,
-    pub(super) stream: String,
     /// The version after which the transaction begins.
     pub(super) after: u64,
     /// Each input before the event with which the run took it in.
@@ -52,7 +52,7 @@ row! {
     struct Found {
         version: u64,
         position: u64,
-        bytes: u64 = "coalesce(length(payload), 0)",
+        bytes: u64,
     }
 }
 
@@ -66,7 +66,6 @@ impl Store {
     ) -> Result<RunEvents, ReadError> {
         let mut events = RunEvents {
             run,
-            stream: format!("run/{run}"),
             after,
             to_erase: Vec::new(),
             usage: None,
@@ -126,7 +125,7 @@ impl RunEvents {
                  ORDER BY version LIMIT :limit"
             ),
             named![
-                stream = self.stream,
+                stream = streams::number(sql, Stream::Run(self.run))?,
                 version = self.seen,
                 limit = EVENTS_READ
             ],

@@ -11,8 +11,10 @@ use crate::event_row::{StoredEvent, event};
 use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
 use crate::sql::{self, Cells, FromRow, Sql, args};
+use crate::streams;
+use crate::texts;
 use domain::event::Event;
-use domain::id::{AgentId, InputId, SessionId, Stream};
+use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 
 /// Erases what fits into one transaction of a run: these events and, after the last of them, what
 /// is beside them. Returns the version up to which no event is left to erase; 0 when nothing else
@@ -27,7 +29,7 @@ pub(super) fn erase(
         return Ok(Some(events.after));
     }
     if let Some(meter) = &events.usage {
-        usage::erase(sql, events.run, &events.stream, meter, tally)?;
+        usage::erase(sql, events.run, meter, tally)?;
     }
     for part in &events.to_erase {
         match part {
@@ -40,14 +42,13 @@ pub(super) fn erase(
     if let Some(version) = events.goes_on_after() {
         return Ok(Some(version));
     }
-    let id = events.run.to_string();
-    if !erase_beside(sql, &id, &events.stream, committed, tally)? {
+    if !erase_beside(sql, events.run, committed, tally)? {
         return Ok(Some(BEHIND_ALL));
     }
     let Some(kept) = events.kept_of_all() else {
         return Ok(Some(0));
     };
-    finish(sql, &id, committed.is_some(), kept, tally)?;
+    finish(sql, events.run, committed.is_some(), kept, tally)?;
     Ok(None)
 }
 
@@ -55,8 +56,7 @@ pub(super) fn erase(
 /// that is all.
 fn erase_beside(
     sql: &Sql<'_>,
-    run: &str,
-    stream: &str,
+    run: RunId,
     committed: Option<u64>,
     tally: &mut Tally,
 ) -> sql::Result<bool> {
@@ -66,19 +66,22 @@ fn erase_beside(
     {
         return Ok(false);
     }
-    Ok(erase_messages(sql, run, tally)? && erase_tasks(sql, run)? && named_no_more(sql, stream)?)
+    Ok(erase_messages(sql, run, tally)?
+        && erase_tasks(sql, run)?
+        && named_no_more(sql, Stream::Run(run))?)
 }
 
 /// Removes messages of a run, as many as fit into one transaction. Returns whether that is all.
-fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> sql::Result<bool> {
+fn erase_messages(sql: &Sql<'_>, run: RunId, tally: &mut Tally) -> sql::Result<bool> {
     let (messages, is_all) = some_rows(
         sql,
-        "SELECT id, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
+        "SELECT id, bytes FROM messages WHERE run = ?1 LIMIT ?2",
         args![run, ROWS_PER_COMMIT_MAX],
         Room::of_commit(ROWS_PER_COMMIT_MAX),
         |(_, bytes): &(u64, u64)| *bytes,
     )?;
     for (message, _) in &messages {
+        texts::release_of_message(sql, run, *message)?;
         sql.execute(
             "DELETE FROM messages WHERE run = ?1 AND id = ?2",
             args![run, message],
@@ -90,7 +93,7 @@ fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> sql::Result<bo
 
 /// Removes tasks that a run handed over, as many as fit into one transaction. Returns whether that
 /// is all.
-fn erase_tasks(sql: &Sql<'_>, run: &str) -> sql::Result<bool> {
+fn erase_tasks(sql: &Sql<'_>, run: RunId) -> sql::Result<bool> {
     let tasks = sql.execute(
         "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run = ?1 LIMIT ?2)",
         args![run, ROWS_PER_COMMIT_MAX],
@@ -101,7 +104,7 @@ fn erase_tasks(sql: &Sql<'_>, run: &str) -> sql::Result<bool> {
 /// Removes what is left of a run when its events are erased, but for so many writes.
 fn finish(
     sql: &Sql<'_>,
-    run: &str,
+    run: RunId,
     has_turn: bool,
     kept: u64,
     tally: &mut Tally,
@@ -113,7 +116,8 @@ fn finish(
     )?;
     for text in [
         "DELETE FROM operations WHERE run = ?1",
-        "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'run' AND id = \
+         ?1)",
     ] {
         sql.execute(text, [run])?;
     }
@@ -128,14 +132,14 @@ fn finish(
 
 /// Counts the work for an erased run against the tree of the agent that does it, and lets it wait
 /// for no room any more. Folding the events again does the same.
-fn handed_on(sql: &Sql<'_>, run: &str) -> sql::Result<()> {
+fn handed_on(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE \
                 i.by_run = ?1";
     for (input, agent) in sql.all::<(InputId, AgentId)>(text, [run])? {
         let tree = tree_of(sql, agent)?;
         sql.execute(
             "UPDATE inputs SET tree = ?2, held = 0 WHERE id = ?1",
-            args![input, tree.to_string()],
+            args![input, tree],
         )?;
         sql.execute(
             "DELETE FROM wakes WHERE subject = ?1 AND kind = 'held'",
@@ -148,7 +152,7 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> sql::Result<()> {
 /// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
 /// its session is not deleted.
 pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u64>> {
-    let text = "SELECT coalesce(length(e.payload), 0) FROM inputs i JOIN sessions s ON s.id = \
+    let text = "SELECT e.bytes FROM inputs i JOIN sessions s ON s.id = \
                 i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
                 'deleted'";
     sql.one::<u64>(text, [input])
@@ -166,42 +170,41 @@ impl FromRow for NamesBlobs {
 
 /// An input of a session that was deleted goes with the run that took it in.
 fn erase_input(sql: &Sql<'_>, purge: Stream, input: InputId, tally: &mut Tally) -> sql::Result<()> {
-    let id = input.to_string();
     let text = "SELECT i.position, s.id, s.purged, e.kind, e.payload FROM inputs i JOIN sessions s \
                 ON s.id = i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND \
                 s.status = 'deleted'";
-    let found: Option<(u64, SessionId, bool, NamesBlobs)> = sql.one(text, [&id])?;
+    let found: Option<(u64, SessionId, bool, NamesBlobs)> = sql.one(text, [input])?;
     let Some((position, session, purged, NamesBlobs(named))) = found else {
         return Ok(());
     };
     erase_event(sql, position, tally)?;
-    remove_input(sql, &id)?;
+    remove_input(sql, input)?;
     if purged {
         return Ok(());
     }
-    let stream = format!("session/{session}");
+    let stream = Stream::Session(session);
     if sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2",
-        args![session, id],
+        args![session, input],
     )? {
         // Nothing before it is left.
         let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND version > (SELECT \
                     version FROM events WHERE position = ?2) AND kind = \
                     'session.input.accepted.v1' AND payload IS NOT NULL ORDER BY version LIMIT 1";
-        let first = match event(sql, text, args![stream, position])? {
+        let first = match event(sql, text, args![streams::number(sql, stream)?, position])? {
             Some(Event::InputAccepted(accepted)) => Some(accepted),
             _ => None,
         };
         first_again(sql, session, first.as_ref())?;
     }
     if named {
-        note_loss(sql, purge, &stream)?;
+        note_loss(sql, purge, stream)?;
     }
     Ok(())
 }
 
 /// Removes the data of an input beside its event.
-pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> sql::Result<()> {
+pub(super) fn remove_input(sql: &Sql<'_>, input: InputId) -> sql::Result<()> {
     sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
     sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
@@ -221,10 +224,13 @@ pub(super) fn erase_import(
     };
     forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
-        tally.erased.messages +=
-            sql.execute("DELETE FROM messages WHERE run = ?1", [it.turn.run])? as u64;
+        let gone = "DELETE FROM messages WHERE run = ?1 RETURNING id";
+        for message in sql.all::<u64>(gone, [it.turn.run])? {
+            texts::release_of_message(sql, it.turn.run, message)?;
+            tally.erased.messages += 1;
+        }
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;
-    note_loss(sql, purge, &Stream::Session(imported.session).to_string())
+    note_loss(sql, purge, Stream::Session(imported.session))
 }

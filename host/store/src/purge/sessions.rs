@@ -9,8 +9,9 @@ use super::{
 };
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, named, row, select};
+use crate::streams;
 use crate::user_storage;
-use domain::id::{SessionId, Stream};
+use domain::id::{InputId, SessionId, Stream};
 
 /// Remembered requests that one transaction forgets.
 pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
@@ -18,8 +19,7 @@ pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 /// Events of a session that one transaction erases, with the turns that stay: their words are found
 /// through those that they stay for.
 pub(super) struct SessionEvents {
-    id: String,
-    stream: String,
+    id: SessionId,
     found: Vec<Found>,
     /// Everything else that the transaction may erase.
     room: Room,
@@ -43,7 +43,7 @@ enum Goes {
     /// Nothing, or nothing any more.
     Nothing,
     /// Its payload, with the input that it accepted.
-    Payload(Option<String>),
+    Payload(Option<InputId>),
     /// The searchable words of a turn, which keeps its place in the tree: a commitment to its
     /// messages says nothing without them.
     Words,
@@ -58,8 +58,7 @@ impl Store {
         after: u64,
     ) -> Result<SessionEvents, ReadError> {
         let mut events = SessionEvents {
-            id: session.to_string(),
-            stream: format!("session/{session}"),
+            id: session,
             found: Vec::new(),
             room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
             seen: after,
@@ -85,7 +84,11 @@ impl SessionEvents {
                 StoredFound,
                 "WHERE stream = :stream AND version > :after ORDER BY version LIMIT :limit"
             ),
-            named![stream = self.stream, after = self.seen, limit = events_max],
+            named![
+                stream = streams::number(sql, Stream::Session(self.id))?,
+                after = self.seen,
+                limit = events_max
+            ],
             events_max,
             |found: &StoredFound| found.bytes,
         )?;
@@ -128,7 +131,7 @@ impl SessionEvents {
                 Goes::Nothing => {}
                 Goes::Payload(input) => {
                     if let Some(input) = input {
-                        remove_input(sql, input)?;
+                        remove_input(sql, *input)?;
                     }
                     erase_event(sql, event.position, tally)?;
                 }
@@ -142,9 +145,9 @@ impl SessionEvents {
         if !self.is_all {
             return Ok(Some(self.seen));
         }
-        let is_done = erase_beside(sql, &self.id, tally)?;
+        let is_done = erase_beside(sql, self.id, tally)?;
         if is_done {
-            note_loss(sql, purge, &self.stream)?;
+            note_loss(sql, purge, Stream::Session(self.id))?;
         }
         Ok((!is_done).then_some(BEHIND_ALL))
     }
@@ -158,10 +161,8 @@ row! {
         goes: bool =
             "payload IS NOT NULL AND kind NOT IN ('session.turns.imported.v1', \
              'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1')",
-        input: Option<String> =
-            "CASE WHEN kind = 'session.input.accepted.v1' THEN json_extract(CAST(payload AS TEXT), \
-             '$.input') END",
-        bytes: u64 = "coalesce(length(payload), 0)",
+        input: Option<InputId> = "(SELECT i.id FROM inputs i WHERE i.position = events.position)",
+        bytes: u64,
     }
 }
 
@@ -182,8 +183,8 @@ impl From<StoredFound> for Found {
 
 /// Removes what is beside the events of a session, as many rows as fit into one transaction.
 /// Returns whether that is all.
-fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> sql::Result<bool> {
-    let requests = forget_requests(sql, session)?;
+fn erase_beside(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> sql::Result<bool> {
+    let requests = forget_requests(sql, &session.to_string())?;
     tally.erased.requests += requests;
     if requests >= REQUESTS_PER_COMMIT_MAX {
         return Ok(false);
@@ -205,7 +206,8 @@ fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> sql::Result<
         "DELETE FROM wakes WHERE subject = ?1",
         "DELETE FROM readings WHERE session = ?1",
         "DELETE FROM spawned WHERE session = ?1",
-        "DELETE FROM snapshots WHERE stream = 'session/' || ?1",
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'session' AND \
+         id = ?1)",
     ] {
         sql.execute(text, [session])?;
     }

@@ -11,7 +11,7 @@ row! {
     /// A deleted session whose head is in a tree.
     #[derive(Debug)]
     struct Other from "turns t CROSS JOIN sessions s ON s.head = t.id" {
-        id: String = "s.id",
+        id: SessionId = "s.id",
         number: u64 = "s.number",
         head: Digest = "s.head",
         snippet: Option<String> = "s.last_snippet",
@@ -34,7 +34,7 @@ impl Store {
         let mut changed = Vec::new();
         for other in others {
             let found = self.read(move |sql| {
-                let shown = last_shown(sql, &other.id, other.head)?;
+                let shown = last_shown(sql, other.id, other.head)?;
                 Ok((shown != other.snippet).then_some((other.id, shown)))
             });
             changed.extend(found.await?);
@@ -68,16 +68,16 @@ fn others_of(sql: &Sql<'_>, session: SessionId, after: u64) -> sql::Result<Vec<O
 
 /// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was
 /// forked from.
-fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> sql::Result<Option<String>> {
+fn last_shown(sql: &Sql<'_>, session: SessionId, head: Digest) -> sql::Result<Option<String>> {
     let mut at = Some(head);
     while let Some(turn) = at {
         let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
-        let found: Option<(RunId, Option<String>, Option<Digest>)> = sql.one(text, [turn])?;
+        let found: Option<(RunId, Option<SessionId>, Option<Digest>)> = sql.one(text, [turn])?;
         let Some((run, made_in, parent)) = found else {
             return Ok(None);
         };
         let shown = needs_snippet(sql, run)?;
-        if shown.is_some() || made_in.as_deref() != Some(session) {
+        if shown.is_some() || made_in != Some(session) {
             return Ok(shown);
         }
         at = parent;

@@ -14,11 +14,13 @@ use crate::commit::CommitError;
 use crate::event_row::StoredEvent;
 use crate::meta;
 use crate::sql::{self, Sql, args, named, row, select};
+use crate::streams;
 use domain::event::{
     ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryQueued, Event, PairingOffered,
 };
-use domain::id::{ConnectorId, DeliveryId};
+use domain::id::{ConnectorId, DeliveryId, Stream};
 use domain::time::Timestamp;
+use uuid::Uuid;
 
 /// Prefix of the names of notes, in the store's metadata, of the version up to which a connector's
 /// stream has nothing left to erase. The name of the connector's stream follows. What is not
@@ -28,7 +30,7 @@ const PLACE: &str = "strangers/";
 /// A look at a part of a connector's stream.
 #[derive(Debug, Clone)]
 struct Look {
-    stream: String,
+    connector: ConnectorId,
     /// The version after which it begins.
     after: u64,
     /// The time from which on events stay.
@@ -40,7 +42,7 @@ row! {
     struct Seen from "events e" {
         version: u64 = "e.version",
         position: u64 = "e.position",
-        bytes: u64 = "coalesce(length(e.payload), 0)",
+        bytes: u64 = "e.bytes",
         time: Timestamp = "e.time",
         event: StoredEvent as row,
     }
@@ -97,9 +99,9 @@ impl Store {
     /// The store cannot be read or written at this moment.
     pub async fn erase_strangers(&self, before: Timestamp) -> Result<u64, CommitError> {
         let mut erased = 0;
-        let mut connector = String::new();
+        let mut connector = ConnectorId(Uuid::nil());
         while let Some(look) = self.next_look(connector, before).await? {
-            connector = look.stream.clone();
+            connector = look.connector;
             let Some(events) = self.erase_from(look).await? else {
                 break;
             };
@@ -128,9 +130,9 @@ impl Store {
             let is_all = found.is_all;
             let mut is_whole = true;
             if !found.is_nothing() || (is_all && found.seen > noted) {
-                let stream = look.stream.clone();
+                let connector = look.connector;
                 let done = self
-                    .in_writer(move |sql| transact(sql, |sql| found.erase(sql, &stream)))
+                    .in_writer(move |sql| transact(sql, |sql| found.erase(sql, connector)))
                     .await?;
                 erased += done.events;
                 is_whole = done.is_whole;
@@ -141,27 +143,26 @@ impl Store {
         }
     }
 
-    /// Returns where to look at the stream of the next connector after this stream.
+    /// Returns where to look at the stream of the next connector after this one.
     async fn next_look(
         &self,
-        stream: String,
+        after: ConnectorId,
         before: Timestamp,
     ) -> Result<Option<Look>, CommitError> {
         let next = self.read(move |sql| {
-            let found = sql.one::<String>(
-                "SELECT 'connector/' || id FROM connectors WHERE id > substr(?1, 11) ORDER BY id \
-                 LIMIT 1",
-                [stream],
+            let found = sql.one::<ConnectorId>(
+                "SELECT id FROM connectors WHERE id > ?1 ORDER BY id LIMIT 1",
+                [after],
             )?;
-            let Some(stream) = found else {
+            let Some(connector) = found else {
                 return Ok(None);
             };
             let after = sql.number(
                 "SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1",
-                [place(&stream)],
+                [place(connector)],
             )?;
             Ok(Some(Look {
-                stream,
+                connector,
                 after,
                 before,
             }))
@@ -174,8 +175,8 @@ impl Store {
     }
 }
 
-fn place(stream: &str) -> String {
-    format!("{PLACE}{stream}")
+fn place(connector: ConnectorId) -> String {
+    format!("{PLACE}{}", Stream::Connector(connector))
 }
 
 impl Strangers {
@@ -187,7 +188,7 @@ impl Strangers {
                 "WHERE e.stream = :stream AND e.version > :after ORDER BY e.version LIMIT :limit"
             ),
             named![
-                stream = look.stream,
+                stream = streams::number(sql, Stream::Connector(look.connector))?,
                 after = look.after,
                 limit = EVENTS_READ
             ],
@@ -254,7 +255,7 @@ impl Strangers {
     }
 
     /// Erases what was found, and notes how far a connector's stream was looked at.
-    fn erase(self, sql: &Sql<'_>, stream: &str) -> sql::Result<Done> {
+    fn erase(self, sql: &Sql<'_>, connector: ConnectorId) -> sql::Result<Done> {
         let mut tally = Tally::default();
         for position in &self.events {
             erase_event(sql, *position, &mut tally)?;
@@ -268,7 +269,7 @@ impl Strangers {
             is_whole &= erase_delivery(sql, delivery, &mut tally)?;
         }
         if is_whole {
-            meta::note(sql, &place(stream), &self.seen.to_string())?;
+            meta::note(sql, &place(connector), &self.seen.to_string())?;
         }
         let events = tally.erased.events;
         if events > 0 {
@@ -295,10 +296,7 @@ fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<
     let is_place = it.cursor.is_some()
         && sql.exists(
             "SELECT 1 FROM connectors WHERE id = ?1 AND cursor_position = ?2",
-            args![
-                ConnectorId::of_name(it.connector.as_str()).to_string(),
-                position
-            ],
+            args![ConnectorId::of_name(it.connector.as_str()), position],
         )?;
     let is_theirs = !settled.is_empty() && settled.iter().all(is_unheard);
     Ok(if is_theirs && !is_place {

@@ -13,6 +13,7 @@ use crate::projections::agents::without_users;
 use crate::projections::blobs_named;
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, insert, named, to_json};
+use crate::streams;
 use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -27,7 +28,7 @@ const DUE: &str = "fold/";
 const REFERENCES_READ: usize = 4_096;
 
 /// Notes that a stream has lost an event in a purge, from which more follows than rows of its own.
-pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> sql::Result<()> {
+pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: Stream) -> sql::Result<()> {
     insert!(
         sql,
         meta {
@@ -35,26 +36,26 @@ pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> sql::Resu
             value: purge.to_string()
         },
         "ON CONFLICT (name) DO UPDATE SET value = meta.value || ' ' || excluded.value WHERE \
-         instr(meta.value, excluded.value) = 0"
+         meta.value NOT LIKE '%' || excluded.value || '%'"
     )
 }
 
-fn mark(stream: &str) -> String {
+fn mark(stream: Stream) -> String {
     format!("{DUE}{stream}")
 }
 
 /// Returns the next stream that has lost events in a purge.
-fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<String>> {
-    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND instr(value, \
-                ?1) > 0 ORDER BY name LIMIT 1";
+fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<Stream>> {
+    let text = "SELECT name FROM meta WHERE name >= 'fold/' AND name < 'fold0' AND value LIKE \
+                '%' || ?1 || '%' ORDER BY name LIMIT 1";
     let name = sql.one::<String>(text, [purge.to_string()])?;
     let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
-    Ok(stream.map(str::to_owned))
+    Ok(stream.and_then(|stream| stream.parse().ok()))
 }
 
 /// The rest of a stream, folded up to some version.
 pub(crate) struct Rest {
-    stream: String,
+    stream: Stream,
     version: u64,
     /// The agent whose stream it is, without its users: nothing of them is erased with a session.
     agent: Option<Agent>,
@@ -89,7 +90,7 @@ impl Store {
     }
 
     /// Returns the rest of a stream before its first event, with all that it refers to.
-    pub(crate) async fn rest_of(&self, stream: String) -> Result<Rest, ReadError> {
+    pub(crate) async fn rest_of(&self, stream: Stream) -> Result<Rest, ReadError> {
         let rest = Rest {
             stream,
             version: 0,
@@ -146,7 +147,11 @@ impl Rest {
         let page: Vec<(Digest, bool)> = sql.all(
             "SELECT digest, shown FROM blob_references WHERE stream = :stream AND digest > :after \
              ORDER BY digest LIMIT :limit",
-            named![stream = self.stream, after, limit = REFERENCES_READ],
+            named![
+                stream = streams::number(sql, self.stream)?,
+                after,
+                limit = REFERENCES_READ
+            ],
         )?;
         let is_last = page.len() < REFERENCES_READ;
         let references = page.into_iter().map(|(digest, shown)| {
@@ -162,10 +167,10 @@ impl Rest {
     fn read_events(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         let (page, is_last) = page_of(
             sql,
-            "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
+            "SELECT version, bytes, kind, payload FROM events WHERE stream \
              = :stream AND version > :version ORDER BY version LIMIT :limit",
             named![
-                stream = self.stream,
+                stream = streams::number(sql, self.stream)?,
                 version = self.version,
                 limit = EVENTS_READ
             ],
@@ -211,7 +216,7 @@ impl Rest {
         }
         self.write_agent(sql)?;
         // Whichever purges it names: all events that are left were looked at.
-        meta::remove(sql, &mark(&self.stream))?;
+        meta::remove(sql, &mark(self.stream))?;
         Ok(true)
     }
 
@@ -221,23 +226,21 @@ impl Rest {
         digest: Digest,
         reference: &Reference,
     ) -> sql::Result<()> {
+        let stream = streams::number(sql, self.stream)?;
         if reference.kept {
             return sql.write(
                 "UPDATE blob_references SET shown = 0 WHERE stream = ?1 AND digest = ?2",
-                args![self.stream, digest],
+                args![stream, digest],
             );
         }
-        not_named_by(sql, &self.stream, digest)
+        not_named_by(sql, stream, digest)
     }
 
     fn write_agent(&self, sql: &Sql<'_>) -> sql::Result<()> {
         let Some(agent) = &self.agent else {
             return Ok(());
         };
-        let slot = agent
-            .active_session
-            .as_ref()
-            .map(|session| session.session_id.to_string());
+        let slot = agent.active_session.as_ref().map(|it| it.session_id);
         // What is left of one that is purged itself is known.
         let text = "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id AND NOT purged";
         sql.write(text, named![id = agent.id, agent = to_json(agent)?, slot])

@@ -6,13 +6,15 @@ use super::room::{Room, some_rows};
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
 use crate::sql::{self, Sql, args, named, row, select};
-use domain::id::{AgentId, Stream};
+use crate::streams;
+use domain::id::{AgentId, Stream, TriggerId};
+use uuid::Uuid;
 
 row! {
     /// A trigger that goes.
     #[derive(Debug, Clone)]
     struct Trigger from "trigger_makers m" {
-        id: String = "m.id",
+        id: TriggerId = "m.id",
         name: String = "m.name",
     }
 }
@@ -24,13 +26,12 @@ impl Store {
         purge: Stream,
         agent: AgentId,
     ) -> Result<(), CommitError> {
-        let mut before = String::new();
+        let mut before = TriggerId(Uuid::nil());
         loop {
-            let from = std::mem::take(&mut before);
-            let Some(trigger) = self.read(move |sql| next_of(sql, agent, &from)).await? else {
+            let Some(trigger) = self.read(move |sql| next_of(sql, agent, before)).await? else {
                 return Ok(());
             };
-            before.clone_from(&trigger.id);
+            before = trigger.id;
             let mut after = Some(0);
             while let Some(version) = after {
                 let trigger = trigger.clone();
@@ -46,7 +47,7 @@ impl Store {
 
 /// Returns the next trigger in the order of ids that an agent made, whether or not it is there, and
 /// that nobody else has taken over.
-fn next_of(sql: &Sql<'_>, agent: AgentId, before: &str) -> sql::Result<Option<Trigger>> {
+fn next_of(sql: &Sql<'_>, agent: AgentId, before: TriggerId) -> sql::Result<Option<Trigger>> {
     let text = select!(
         Trigger,
         "WHERE m.agent = ?1 AND m.id > ?2 AND NOT EXISTS (SELECT 1 FROM triggers t WHERE t.id = \
@@ -63,10 +64,10 @@ fn erase(
     after: u64,
     tally: &mut Tally,
 ) -> sql::Result<Option<u64>> {
-    let stream = format!("trigger/{}", trigger.id);
+    let stream = streams::number(sql, Stream::Trigger(trigger.id))?;
     let (events, is_all) = some_rows(
         sql,
-        "SELECT version, position, length(payload) FROM events WHERE stream = :stream AND version \
+        "SELECT version, position, bytes FROM events WHERE stream = :stream AND version \
          > :version AND payload IS NOT NULL ORDER BY version LIMIT :limit",
         named![stream, version = after, limit = EVENTS_PER_COMMIT_MAX],
         Room::of_commit(EVENTS_PER_COMMIT_MAX),
@@ -84,9 +85,10 @@ fn erase(
     for text in [
         "DELETE FROM triggers WHERE id = ?1",
         "DELETE FROM trigger_makers WHERE id = ?1",
-        "DELETE FROM snapshots WHERE stream = 'trigger/' || ?1",
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'trigger' AND \
+         id = ?1)",
     ] {
-        sql.execute(text, [&trigger.id])?;
+        sql.execute(text, [trigger.id])?;
     }
     Ok(None)
 }

@@ -3,8 +3,9 @@
 use super::Tally;
 use crate::projections::usage::take_back;
 use crate::sql::{self, Sql};
+use crate::streams;
 use domain::event::{Event, OperationAttempted, RunEnded, RunStepped};
-use domain::id::{OperationId, RunId};
+use domain::id::{OperationId, RunId, Stream};
 use domain::operation::{Continuation, Settlement};
 use domain::time::Timestamp;
 use domain::usage::{Counted, UsageShares};
@@ -16,12 +17,11 @@ use std::collections::BTreeMap;
 pub(super) fn erase(
     sql: &Sql<'_>,
     run: RunId,
-    stream: &str,
     meter: &Meter,
     tally: &mut Tally,
 ) -> sql::Result<()> {
     let start = "SELECT 1 FROM events WHERE stream = ?1 AND version = 1 AND payload IS NOT NULL";
-    if !sql.exists(start, [stream])? {
+    if !sql.exists(start, [streams::number(sql, Stream::Run(run))?])? {
         return Ok(());
     }
     take_back(sql, run, &meter.used)?;

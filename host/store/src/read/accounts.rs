@@ -39,9 +39,10 @@ pub(crate) fn drawn_query(accounts: &Accounts) -> Option<Query<'static>> {
     // A `0` follows a `/`: these are all whose address begins with this one.
     let text = "SELECT accounts, id, tokens, calls, cost_micros FROM runs WHERE accounts >= ?1 AND \
                 accounts < ?1 || '0' UNION ALL SELECT NULL, id, tokens, calls, cost_micros FROM \
-                runs WHERE id = ?1 AND accounts IS NULL";
+                runs WHERE id = ?2 AND accounts IS NULL";
     let first = accounts.first()?;
-    Some(Query::new(text, [Value::id(&first)]))
+    let address = Value::Text(first.to_string().into());
+    Some(Query::new(text, [address, Value::id(&RunId(first.0))]))
 }
 
 /// Adds up the rows that answer [`drawn_query`]. See [`Store::drawn`].
@@ -51,14 +52,13 @@ pub(crate) fn read_drawn(
     except: Option<RunId>,
 ) -> sql::Result<Drawn> {
     let addresses = accounts.addresses();
-    let except = except.map(|run| run.to_string());
     let mut all = Drawn {
         runs: 0,
         others: vec![Amount::default(); addresses.len()],
     };
     for row in rows.iter() {
         let address = row.text_opt(0)?;
-        if except.as_deref() == Some(row.text(1)?) {
+        if except == Some(row.get(1)?) {
             continue;
         }
         let spent = spent(row)?;

@@ -11,6 +11,7 @@ use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 /// An agent with what is known about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +151,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(AgentRow, AgentRole)>, ReadError> {
         let user = user.clone();
-        let after = after.map(|id| id.to_string()).unwrap_or_default();
+        let after = after.unwrap_or(AgentId(Uuid::nil()));
         self.read(move |sql| {
             let text = select_with_role!(
                 "WHERE access.user_id = :user AND access.agent > :after AND agents.active = \

@@ -4,6 +4,7 @@ use super::ReadError;
 use super::deliveries::LOOKED_THROUGH_MAX;
 use crate::event_row::{StoredEvent, event};
 use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select, text, unreadable};
+use crate::sqlite::texts;
 use crate::store::Store;
 use domain::connector::{Incoming, ReplyRoute};
 use domain::event::{ArrivalOutcome, ConnectorReceived, Event};
@@ -257,8 +258,9 @@ impl Store {
                  events e ON e.position = d.position LEFT JOIN runs r ON r.id = d.run LEFT JOIN \
                  turns t ON t.id = r.turn WHERE d.position IN (SELECT position FROM deliveries \
                  WHERE connector = :connector AND chat = :chat ORDER BY position DESC LIMIT \
-                 :limit) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = :id) \
-                 ORDER BY d.position DESC LIMIT 1"
+                 :limit) AND :id IN ",
+                texts!("d.service_ids"),
+                " ORDER BY d.position DESC LIMIT 1"
             );
             let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
             let sent: Option<(StoredEvent, bool)> = sql.one(sent, asked)?;
@@ -291,11 +293,13 @@ impl Store {
         let id = id.to_owned();
         self.read(move |sql| {
             // The sign after the slash is a zero.
-            let text = "SELECT d.chat FROM deliveries d WHERE d.position IN (SELECT position FROM \
-                        deliveries WHERE connector = :connector ORDER BY position DESC LIMIT \
-                        :limit) AND (d.chat = :chat OR (d.chat > :chat || '/' AND d.chat < :chat \
-                        || '0')) AND EXISTS (SELECT 1 FROM json_each(d.service_ids) WHERE value = \
-                        :id) ORDER BY d.position DESC LIMIT 1";
+            let text = text!(
+                "SELECT d.chat FROM deliveries d WHERE d.position IN (SELECT position FROM \
+                 deliveries WHERE connector = :connector ORDER BY position DESC LIMIT :limit) AND \
+                 (d.chat = :chat OR (d.chat > :chat || '/' AND d.chat < :chat || '0')) AND :id IN ",
+                texts!("d.service_ids"),
+                " ORDER BY d.position DESC LIMIT 1"
+            );
             let asked = named![connector, chat, id, limit = LOOKED_THROUGH_MAX];
             sql.one(text, asked)
         })
@@ -320,8 +324,9 @@ impl Store {
 impl IntakeRow {
     const COLUMNS: &str = "c.name, c.cursor, (SELECT max(a.received) FROM arrivals a WHERE \
                            a.connector = c.name) AS last_received, c.trouble, c.troubled_at, \
-                           coalesce((SELECT e.version FROM events e WHERE e.stream = 'connector/' \
-                           || c.id ORDER BY e.version DESC LIMIT 1), 0) AS version";
+                           coalesce((SELECT e.version FROM events e WHERE e.stream = (SELECT \
+                           st.number FROM streams st WHERE st.kind = 'connector' AND st.id = c.id) \
+                           ORDER BY e.version DESC LIMIT 1), 0) AS version";
     const FROM: &str = "connectors c";
 }
 

@@ -26,8 +26,8 @@ impl Store {
     ) -> Result<Option<TurnNode>, ReadError> {
         self.read(move |sql| {
             let turns = sql.all::<(TurnId, u64)>(
-                "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = \
-                 substr(b.stream, length('run/') + 1) JOIN turns t ON t.id = r.turn WHERE b.digest \
+                "SELECT t.id, t.last_message FROM blob_references b JOIN streams s ON \
+                 s.number = b.stream AND s.kind = 'run' JOIN runs r ON r.id = s.id JOIN turns t ON t.id = r.turn WHERE b.digest \
                  = ?1 AND b.shown = 1",
                 [digest],
             )?;

@@ -4,9 +4,10 @@
 //! without asking the rules.
 
 use super::ReadError;
+use crate::sqlite::list;
 use crate::store::Store;
+use domain::id::AgentId;
 use domain::user::UserId;
-use serde_json::json;
 
 /// A user with the agents that are hidden from them. Only [`Store::clearance`] makes one.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ impl Clearance {
         self.user.as_str()
     }
 
-    /// The ids of the hidden agents, as an array of JSON.
+    /// The hidden agents, as a list of ids ([`crate::sqlite::list`]).
     pub(crate) fn hidden(&self) -> &str {
         &self.hidden
     }
@@ -39,13 +40,14 @@ impl Store {
             let name = user.clone();
             let text = "SELECT g.id, g.path FROM access a CROSS JOIN agents g ON g.id = a.agent \
                         WHERE a.user_id = ?1";
-            let agents: Vec<(String, String)> = self.read(move |sql| sql.all(text, [name])).await?;
+            let agents: Vec<(AgentId, String)> =
+                self.read(move |sql| sql.all(text, [name])).await?;
             let unseen = agents.into_iter().filter(|agent| !sees(&agent.1));
             hidden.extend(unseen.map(|agent| agent.0));
         }
         Ok(Clearance {
             user: user.clone(),
-            hidden: json!(hidden).to_string(),
+            hidden: list(&hidden),
         })
     }
 }

@@ -29,9 +29,8 @@ pub(crate) fn newest_admissions(
         let text = text!(
             "SELECT ",
             EVENT_COLUMNS,
-            " FROM events WHERE kind = 'component.admitted.v1' AND \
-             json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
-             ORDER BY position DESC LIMIT 1"
+            " FROM events WHERE kind = 'component.admitted.v1' AND about = ?1 ORDER BY position \
+             DESC LIMIT 1"
         );
         let newest = sql
             .one::<Recorded>(text, [component])?

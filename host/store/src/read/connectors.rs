@@ -3,6 +3,7 @@
 use super::ReadError;
 use crate::sql::{args, named, row, select};
 use crate::store::Store;
+use crate::streams;
 use domain::id::{ConnectorId, Stream};
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
@@ -70,11 +71,11 @@ impl Store {
         connector: &ConnectorName,
         since: Timestamp,
     ) -> Result<u64, ReadError> {
-        let stream = Stream::Connector(ConnectorId::of_name(connector.as_str())).to_string();
+        let stream = Stream::Connector(ConnectorId::of_name(connector.as_str()));
         self.read(move |sql| {
-            let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1 AND \
+            let text = "SELECT coalesce(sum(bytes), 0) FROM events WHERE stream = ?1 AND \
                         kind = 'connector.received.v1' AND time >= ?2";
-            sql.number(text, args![stream, since])
+            sql.number(text, args![streams::number(sql, stream)?, since])
         })
         .await
     }

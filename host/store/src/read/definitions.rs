@@ -1,10 +1,12 @@
 //! Reads about definitions: those that users made, and how much there is of each.
 
 use super::ReadError;
-use crate::sql::{self, Cells, FromRow, Json, args, row, select, text};
+use crate::sql::{self, Cells, FromRow, Json, named, row, select, text};
 use crate::store::Store;
+use crate::streams;
 use domain::definition::DefinitionId;
 use domain::event::DefinitionMade;
+use domain::id::Stream;
 use domain::user::UserId;
 use std::collections::BTreeMap;
 
@@ -67,10 +69,10 @@ impl Store {
         let id = made.definition.0.clone();
         let time = made.time;
         self.read(move |sql| {
-            let text = "SELECT position FROM events WHERE stream = 'host' AND kind = \
-                        'user.definition.made.v1' AND time = ?2 AND json_extract(CAST(payload AS \
-                        TEXT), '$.definition') = ?1";
-            sql.one::<u64>(text, args![id, time])
+            let text = "SELECT position FROM events WHERE stream = :stream AND kind = \
+                        'user.definition.made.v1' AND time = :time AND about = :id";
+            let stream = streams::number(sql, Stream::Host)?;
+            sql.one::<u64>(text, named![stream, time, id])
         })
         .await
     }
@@ -84,7 +86,7 @@ impl Store {
         let user = user.clone();
         let counted = self
             .read(move |sql| {
-                let text = "SELECT json_extract(agents.agent, '$.definition'), count(*), \
+                let text = "SELECT agents.definition, count(*), \
                             sum((SELECT count(*) FROM sessions WHERE sessions.agent = agents.id \
                             AND sessions.user_id = ?1 AND sessions.status = 'open')) FROM access \
                             CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = \

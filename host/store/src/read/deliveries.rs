@@ -3,7 +3,8 @@
 use super::ReadError;
 use crate::event_row::{StoredEvent, event};
 use crate::projections::deliveries::{TakenPiece, first_missing};
-use crate::sql::{self, Args, Sql, args, int, named, row, select, stored_as_word};
+use crate::sql::{self, Args, Json, Sql, args, int, named, row, select, stored_as_word};
+use crate::sqlite::texts;
 use crate::store::Store;
 use domain::connector::{CHAT_DELIVERIES_MAX, Choice, DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, Event};
@@ -122,18 +123,15 @@ pub struct DeliveryRow {
     pub position: u64,
 }
 
-row! {
-    /// A piece of a message, by the service's id of it.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct PieceUnderId from "deliveries d CROSS JOIN json_each(d.service_ids) s" {
-        /// The service's id.
-        pub service_id: String =
-            "CASE s.type WHEN 'object' THEN s.value ->> '$.lost' ELSE s.value END",
-        /// The message.
-        pub delivery: DeliveryId = "d.id",
-        /// Number of the piece, from 0.
-        pub piece: u32 = "s.key",
-    }
+/// A piece of a message, by the service's id of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PieceUnderId {
+    /// The service's id.
+    pub service_id: String,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// Number of the piece, from 0.
+    pub piece: u32,
 }
 
 impl DeliveryRow {
@@ -243,7 +241,9 @@ impl Store {
                 select!(
                     StoredDelivery,
                     "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= \
-                     :now AND d.connector NOT IN (SELECT value FROM json_each(:without)) AND NOT \
+                     :now AND d.connector NOT IN ",
+                    texts!(":without"),
+                    " AND NOT \
                      EXISTS (SELECT 1 FROM deliveries s WHERE s.connector = d.connector AND s.chat \
                      = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT :limit"
                 ),
@@ -294,7 +294,7 @@ impl Store {
         runs: &[RunId],
         limit: usize,
     ) -> Result<Vec<DeliveryRow>, ReadError> {
-        let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+        let runs = runs.to_vec();
         self.read(move |sql| {
             let mut all = Vec::new();
             for run in runs {
@@ -373,17 +373,23 @@ impl Store {
         service_ids: &[&str],
     ) -> Result<Vec<PieceUnderId>, ReadError> {
         let connector = connector.to_string();
-        let service_ids = serde_json::json!(service_ids).to_string();
+        let wanted: BTreeSet<String> = service_ids.iter().map(|id| (*id).to_owned()).collect();
         self.read(move |sql| {
-            sql.all(
-                select!(
-                    PieceUnderId,
-                    "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = \
-                     :connector ORDER BY position DESC LIMIT :limit) AND service_id IN (SELECT \
-                     value FROM json_each(:service_ids)) ORDER BY d.position DESC"
-                ),
-                named![connector, limit = LOOKED_THROUGH_MAX, service_ids],
-            )
+            let text = "SELECT id, service_ids FROM deliveries WHERE connector = ?1 ORDER BY \
+                        position DESC LIMIT ?2";
+            let latest: Vec<(DeliveryId, Json<Vec<TakenPiece>>)> =
+                sql.all(text, args![connector, LOOKED_THROUGH_MAX])?;
+            let pieces = latest.into_iter().flat_map(|(delivery, Json(taken))| {
+                let numbered = (0..).zip(taken);
+                numbered.map(move |(piece, taken)| PieceUnderId {
+                    service_id: taken.id().to_owned(),
+                    delivery,
+                    piece,
+                })
+            });
+            Ok(pieces
+                .filter(|piece| wanted.contains(&piece.service_id))
+                .collect())
         })
         .await
     }

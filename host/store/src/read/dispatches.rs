@@ -120,8 +120,8 @@ pub(crate) fn waits_query(session: SessionId) -> Query<'static> {
 pub(crate) fn read_waits(rows: &Rows) -> sql::Result<Vec<Waits>> {
     let waits = rows.iter().map(|row| {
         Ok(Waits {
-            session: row.id(0)?,
-            for_session: row.id(1)?,
+            session: row.get(0)?,
+            for_session: row.get(1)?,
         })
     });
     waits.collect()

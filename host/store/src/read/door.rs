@@ -101,6 +101,6 @@ row! {
         role: AgentRole = "a.role",
         path: String = "g.path",
         kind: PathKind = "g.kind",
-        definition: DefinitionId = "g.agent ->> '$.definition'",
+        definition: DefinitionId = "g.definition",
     }
 }

@@ -8,6 +8,7 @@ use crate::event_row::EVENT_COLUMNS;
 use crate::snapshot::unseal;
 use crate::sql::{named, text, unreadable};
 use crate::store::Store;
+use crate::streams;
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, RunId, SessionId, Stream};
@@ -57,12 +58,9 @@ const BY_SESSION: &str = text!(
     "SELECT ",
     EVENT_COLUMNS,
     " FROM events WHERE position IN (SELECT position FROM (SELECT position",
-    found!("stream = 'session/' || :session", "version"),
+    found!("stream = :session", "version"),
     ") UNION ALL SELECT position FROM (SELECT position",
-    found!(
-        "session = :session AND stream <> 'session/' || session",
-        "position"
-    ),
+    found!("session = :session AND stream <> session", "position"),
     ")) ORDER BY position LIMIT :limit"
 );
 const BY_AGENT: &str = select!("agent = :agent", "position");
@@ -102,6 +100,21 @@ impl Store {
                 (None, None, None) if ledger => BY_LEDGER,
                 (None, None, None) => BY_POSITION,
             };
+            let mut numbers = [None; 4];
+            let wanted = [
+                stream,
+                run.map(Stream::Run),
+                session.map(Stream::Session),
+                agent.map(Stream::Agent),
+            ];
+            for (number, wanted) in numbers.iter_mut().zip(wanted) {
+                let Some(wanted) = wanted else { continue };
+                *number = streams::number(sql, wanted)?;
+                if number.is_none() {
+                    return Ok(Vec::new());
+                }
+            }
+            let [stream, run, session, agent] = numbers;
             let params = named![after, stream, run, session, agent, limit, ledger];
             sql.all(text, params)
         })
@@ -123,6 +136,7 @@ impl Store {
                  :limit"
             );
             let after = after_version;
+            let stream = streams::number(sql, stream)?;
             sql.all(text, named![stream, after, limit])
         })
         .await
@@ -136,7 +150,7 @@ impl Store {
                 EVENT_COLUMNS,
                 " FROM events WHERE stream = ?1 AND version = 1"
             );
-            sql.one::<Recorded>(text, [stream.to_string()])
+            sql.one::<Recorded>(text, [streams::number(sql, stream)?])
         })
         .await
     }
@@ -147,7 +161,7 @@ impl Store {
         self.read(move |sql| {
             let found = sql.one::<(u64, _, Vec<u8>)>(
                 "SELECT version, format, state FROM snapshots WHERE stream = ?1",
-                [stream],
+                [streams::number(sql, stream)?],
             )?;
             Ok(found.and_then(|(version, format, sealed)| {
                 Some(Snapshot {

@@ -3,9 +3,10 @@
 
 use super::ReadError;
 use crate::projections::scope_name;
-use crate::sql::{self, Sql};
+use crate::sql::{self, Columns, Sql};
 use crate::store::Store;
 use domain::grant::BucketScope;
+use std::collections::BTreeMap;
 
 /// All that is kept under names of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,11 +96,15 @@ fn buckets(sql: &Sql<'_>) -> sql::Result<Vec<KeptBucket>> {
 }
 
 fn connectors(sql: &Sql<'_>) -> sql::Result<Vec<KeptConnector>> {
-    let found = sql.all(
-        "SELECT substr(key, 1, instr(key, ':') - 1), count(*) FROM connector_keys GROUP BY 1",
-        [],
-    )?;
-    let kept = found.into_iter();
+    let mut keys: BTreeMap<String, u64> = BTreeMap::new();
+    sql.query("SELECT key FROM connector_keys", [], |rows| {
+        while let Some(row) = rows.next()? {
+            let name = row.text(0)?.split(':').next().unwrap_or_default();
+            *keys.entry(name.to_owned()).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    let kept = keys.into_iter();
     Ok(kept
         .map(|(name, keys)| KeptConnector { name, keys })
         .collect())
@@ -108,11 +113,10 @@ fn connectors(sql: &Sql<'_>) -> sql::Result<Vec<KeptConnector>> {
 /// Returns the definitions of living agents, without those that users made.
 fn definitions(sql: &Sql<'_>) -> sql::Result<Vec<KeptDefinition>> {
     let found = sql.all(
-        "SELECT agents.agent ->> '$.definition' AS definition, count(DISTINCT agents.id), \
+        "SELECT agents.definition, count(DISTINCT agents.id), \
          count(sessions.id), count(sessions.open_run) FROM agents LEFT JOIN sessions ON \
          sessions.agent = agents.id AND sessions.status = 'open' WHERE agents.active = 1 AND \
-         json_valid(agents.agent) AND definition NOT IN (SELECT id FROM made_definitions) GROUP BY \
-         1",
+         agents.definition NOT IN (SELECT id FROM made_definitions) GROUP BY 1",
         [],
     )?;
     let kept = found

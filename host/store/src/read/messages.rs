@@ -4,6 +4,7 @@ use super::ReadError;
 use super::turns::{holder, span};
 use crate::sql::{self, Sql, named};
 use crate::store::Store;
+use crate::texts::Packed;
 use domain::id::TurnId;
 use domain::message::{Message, MessageId};
 
@@ -63,11 +64,12 @@ fn along(sql: &Sql<'_>, head: TurnId, from: MessageId, to: MessageId) -> sql::Re
     }
     let mut messages = Vec::new();
     for turn in turns.iter().rev() {
-        messages.extend(sql.jsons::<Message>(
+        let found = sql.all::<Packed<Message>>(
             "SELECT message FROM messages WHERE run = :run AND id BETWEEN :from AND :to ORDER BY \
              id",
             named![run = turn.run, from, to],
-        )?);
+        )?;
+        messages.extend(found.into_iter().map(|message| message.0));
     }
     Ok(messages)
 }

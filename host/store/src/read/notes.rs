@@ -154,24 +154,14 @@ impl Store {
 
     /// Returns how far a session was read; none if it never was.
     pub async fn reading_of(&self, session: SessionId) -> Result<Option<ReadingRow>, ReadError> {
-        self.point_read(move |sql| {
-            sql.one(
-                select!(ReadingRow, "WHERE session = ?1"),
-                [session.to_string()],
-            )
-        })
-        .await
+        self.point_read(move |sql| sql.one(select!(ReadingRow, "WHERE session = ?1"), [session]))
+            .await
     }
 
     /// Returns what is read in a session of a memory agent.
     pub async fn reading_by(&self, reader: SessionId) -> Result<Option<ReadingRow>, ReadError> {
-        self.point_read(move |sql| {
-            sql.one(
-                select!(ReadingRow, "WHERE reader = ?1"),
-                [reader.to_string()],
-            )
-        })
-        .await
+        self.point_read(move |sql| sql.one(select!(ReadingRow, "WHERE reader = ?1"), [reader]))
+            .await
     }
 }
 

@@ -236,11 +236,11 @@ impl Store {
         session: SessionId,
     ) -> Result<Option<OccasionId>, ReadError> {
         self.point_read(move |sql| {
-            let found = sql.one::<Option<String>>(
-                "SELECT max(occasion) FROM occasion_sessions WHERE session = ?1",
+            sql.one(
+                "SELECT occasion FROM occasion_sessions WHERE session = ?1 ORDER BY occasion DESC \
+                 LIMIT 1",
                 [session],
-            )?;
-            Ok(found.flatten().and_then(|id| id.parse().ok()))
+            )
         })
         .await
     }

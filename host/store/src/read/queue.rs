@@ -62,7 +62,7 @@ impl Store {
     pub async fn is_interrupted(&self, session: SessionId) -> Result<bool, ReadError> {
         self.point_read(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE session = ?1 AND state = 'waiting' AND \
-                        json_extract(waits_for, '$.kind') = 'interrupt'";
+                        wait_kind = 'interrupt'";
             sql.exists(text, [session])
         })
         .await
@@ -73,8 +73,7 @@ impl Store {
 pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
     Query::new(
         "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
-         AND agents.slot = sessions.id AND json_extract(agents.agent, \
-         '$.active_session.phase.status') = 'awaiting_client_action') FROM sessions WHERE id = ?1",
+         AND agents.slot = sessions.id AND agents.slot_phase = 'awaiting_client_action') FROM sessions WHERE id = ?1",
         [Value::id(&session)],
     )
 }
@@ -83,7 +82,7 @@ pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
 pub(crate) fn read_standing(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
     let standing = rows.first().map(|row| {
         Ok(QueueSeen {
-            run: row.id_opt(0)?,
+            run: row.get(0)?,
             awaits_client: row.get(2)?,
             queued: Vec::new(),
             overflow: row.json_opt(1)?.unwrap_or_default(),

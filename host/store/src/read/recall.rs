@@ -3,8 +3,9 @@
 use super::ReadError;
 use crate::full_text;
 use crate::projections::{NoteDetails, owner_token};
-use crate::sql::{self, Json, named, row, text, unreadable};
+use crate::sql::{self, named, row, text, unreadable};
 use crate::store::Store;
+use crate::texts::Packed;
 use domain::id::{AgentId, NoteId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
 use domain::message::{Message, MessageId, Role};
@@ -161,7 +162,7 @@ impl Store {
             found
                 .into_iter()
                 .map(
-                    |(row, message, untrusted): (HitRow, Option<Json<Message>>, bool)| {
+                    |(row, message, untrusted): (HitRow, Option<Packed<Message>>, bool)| {
                         hit(row, message.map(|message| message.0), untrusted)
                     },
                 )

@@ -6,6 +6,7 @@ use crate::full_text;
 use crate::guard::ChatWith;
 use crate::query::{Query, Rows, Value};
 use crate::sql::{self, Columns, named, text};
+use crate::sqlite::ids;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::persona::PersonaId;
@@ -106,8 +107,9 @@ impl Store {
                 full_text::ALL.matches,
                 " AND r.turn IS NOT NULL AND s.user_id = :user AND s.session_type = 'chat' AND \
                  s.status = 'open' AND a.active AND (:agent IS NULL OR s.agent = :agent) AND \
-                 (:persona IS NULL OR s.persona = :persona) AND s.agent NOT IN (SELECT value FROM \
-                 json_each(:hidden)) ORDER BY ",
+                 (:persona IS NULL OR s.persona = :persona) AND s.agent NOT IN ",
+                ids!("hidden"),
+                " ORDER BY ",
                 full_text::ALL.rank,
                 ", r.id DESC LIMIT :limit"
             );
@@ -144,7 +146,7 @@ fn chat_at_query<'q>(user: &'q UserId, turn: &'q TurnId) -> Query<'q> {
     let text = "SELECT agent, id FROM sessions WHERE head IN (SELECT ?1 UNION ALL SELECT t.id FROM \
                 turns t JOIN messages m ON m.run = t.run AND m.id = t.first_message WHERE t.parent \
                 = ?1 AND t.first_message = t.last_message AND m.role = 'notice' AND \
-                json_extract(m.message, '$.origin') IN ('host:compaction', 'pi:compaction')) AND \
+                m.origin IN ('host:compaction', 'pi:compaction')) AND \
                 user_id = ?2 AND session_type = 'chat' AND status = 'open' ORDER BY updated_at \
                 DESC, id LIMIT 1";
     Query::new(text, [Value::digest(&turn.0), Value::text(user.as_str())])
@@ -171,6 +173,6 @@ fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q>
 
 /// Reads the row that answers [`chat_query`]: the chat and its agent.
 pub(crate) fn read_chat(rows: &Rows) -> sql::Result<Option<(AgentId, SessionId)>> {
-    let chat = rows.first().map(|row| Ok((row.id(0)?, row.id(1)?)));
+    let chat = rows.first().map(|row| Ok((row.get(0)?, row.get(1)?)));
     chat.transpose()
 }

@@ -3,7 +3,9 @@
 use super::ReadError;
 use crate::sql::{self, Sql, args, row, select, text};
 use crate::store::Store;
-use domain::id::{AgentId, OperationId, RunId, SessionId, TurnId};
+use crate::streams;
+use crate::texts::Packed;
+use domain::id::{AgentId, OperationId, RunId, SessionId, Stream, TurnId};
 use domain::message::Message;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
@@ -47,13 +49,14 @@ impl Store {
             let text = text!(
                 "SELECT ",
                 RunRow::COLUMNS,
-                " FROM events e JOIN runs r ON r.id = e.run WHERE e.session = ?1 AND e.stream <> \
-                 'session/' || e.session AND e.kind = 'run.started.v1' AND r.turn IS NULL AND \
-                 r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events \
-                 WHERE stream = 'session/' || ?1 AND kind = 'session.turn.committed.v1' ORDER BY \
+                " FROM events e JOIN streams s ON s.number = e.run JOIN runs r ON r.id = s.id WHERE \
+                 e.session = ?1 AND e.stream <> e.session AND e.kind = 'run.started.v1' AND r.turn \
+                 IS NULL AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM \
+                 events WHERE stream = ?1 AND kind = 'session.turn.committed.v1' ORDER BY \
                  version DESC LIMIT 1), 0) ORDER BY e.position DESC LIMIT ?2"
             );
-            sql.all(text, args![session, most])
+            let number = streams::number(sql, Stream::Session(session))?;
+            sql.all(text, args![number, most])
         })
         .await
     }
@@ -70,10 +73,9 @@ impl Store {
     /// The messages that a run has brought into its thread so far, in order.
     pub async fn run_messages(&self, run: RunId) -> Result<Vec<Message>, ReadError> {
         self.read(move |sql| {
-            sql.jsons(
-                "SELECT message FROM messages WHERE run = ?1 ORDER BY id",
-                [run],
-            )
+            let text = "SELECT message FROM messages WHERE run = ?1 ORDER BY id";
+            let found: Vec<Packed<Message>> = sql.all(text, [run])?;
+            Ok(found.into_iter().map(|message| message.0).collect())
         })
         .await
     }

@@ -5,6 +5,7 @@ use super::{Clearance, ReadError};
 use crate::full_text::{self, is_behind};
 use crate::projections::owner_token;
 use crate::sql::{named, row, text};
+use crate::sqlite::ids;
 use crate::store::Store;
 use crate::writer::Request;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -23,7 +24,7 @@ row! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Found {
         /// The message.
-        pub message: Message as json = "m.message",
+        pub message: Message as packed = "m.message",
         /// Its place in its thread.
         pub place: MessageId = "r.message",
         /// The turn that it is of.
@@ -69,7 +70,9 @@ impl Store {
                  a.user_id = :user_id JOIN messages m ON m.run = r.run AND m.id = r.message WHERE ",
                 full_text::ALL.matches,
                 " AND r.note IS NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR \
-                 s.user_id = :user_id) AND s.agent NOT IN (SELECT value FROM json_each(:hidden)) \
+                 s.user_id = :user_id) AND s.agent NOT IN ",
+                ids!("hidden"),
+                " \
                  ORDER BY round(",
                 full_text::ALL.rank,
                 ", 1), r.time DESC, r.id DESC LIMIT :limit"

@@ -23,16 +23,15 @@ impl Store {
     /// Returns the counts of a session. The cost grows with its messages.
     pub async fn session_stats(&self, session: SessionId) -> Result<SessionStats, ReadError> {
         self.read(move |sql| {
-            let session = session.to_string();
             let messages = sql.all::<(String, u64)>(
                 "SELECT m.role, count(*) FROM runs r JOIN messages m ON m.run = r.id WHERE \
                  r.session = ?1 GROUP BY m.role",
-                [&session],
+                [session],
             )?;
             let runs = sql.all::<(Option<String>, u64, u64)>(
                 "SELECT outcome, count(*), coalesce(sum(ended_at - started_at), 0) FROM runs WHERE \
                  session = ?1 GROUP BY outcome",
-                [&session],
+                [session],
             )?;
             let mut stats = SessionStats {
                 messages: messages.into_iter().collect(),

@@ -3,6 +3,7 @@
 use super::{Clearance, ReadError, UserSessionFilter};
 use crate::event_row::EVENT_COLUMNS;
 use crate::sql::{Sql, args, named, row, select, stored_as_word, text};
+use crate::sqlite::{ids, texts};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
@@ -159,8 +160,7 @@ row! {
         /// True if it is structured and waits for its client.
         pub awaits_client: bool =
             "s.session_type != 'chat' AND EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent AND \
-             CASE WHEN a.slot = s.id THEN json_extract(a.agent, '$.active_session.phase.status') \
-             END = 'awaiting_client_action')",
+             a.slot = s.id AND a.slot_phase = 'awaiting_client_action')",
         /// Time from which on its memory agent is to read it; none when it is not.
         pub memory_due: Option<Timestamp> =
             "(SELECT w.due FROM wakes w WHERE w.subject = s.id AND w.kind = 'memory')",
@@ -317,8 +317,9 @@ impl Store {
                 "WHERE s.user_id = :user AND s.status != 'deleted' AND s.started_by LIKE 'user:%' \
                  AND EXISTS (SELECT 1 FROM access WHERE access.user_id = :user AND access.agent = \
                  s.agent) AND (:session_type IS NULL OR s.session_type = :session_type) AND (NOT \
-                 :open OR s.status = 'open') AND s.agent NOT IN (SELECT value FROM \
-                 json_each(:hidden)) AND (:conversation IS NULL OR s.conversation = :conversation) \
+                 :open OR s.status = 'open') AND s.agent NOT IN ",
+                ids!("hidden"),
+                " AND (:conversation IS NULL OR s.conversation = :conversation) \
                  ORDER BY s.created_at DESC, s.id LIMIT :limit"
             );
             let params = named![
@@ -354,7 +355,9 @@ impl Store {
                  :open OR s.status = 'open') AND (:is_unpinned IS NULL OR (s.pinned_at IS NULL) > \
                  :is_unpinned OR ((s.pinned_at IS NULL) = :is_unpinned AND (coalesce(s.pinned_at, \
                  s.updated_at) < :time OR (coalesce(s.pinned_at, s.updated_at) = :time AND s.id > \
-                 :id)))) AND s.agent NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY \
+                 :id)))) AND s.agent NOT IN ",
+                ids!("hidden"),
+                " ORDER BY \
                  s.pinned_at IS NULL, coalesce(s.pinned_at, s.updated_at) DESC, s.id LIMIT :limit"
             );
             let params = named![
@@ -420,11 +423,9 @@ impl Store {
     ) -> Result<Vec<SessionId>, ReadError> {
         let definitions = json!(definitions).to_string();
         self.read(move |sql| {
-            let text = "SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
-                        sessions.agent WHERE sessions.open_run IS NOT NULL AND CASE WHEN \
-                        json_valid(agents.agent) THEN agents.agent ->> '$.definition' END IN \
-                        (SELECT value FROM json_each(?1))";
-            sql.all(text, [definitions])
+            let text = text!("SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
+                        sessions.agent WHERE sessions.open_run IS NOT NULL AND agents.definition IN ", texts!(":definitions"));
+            sql.all(text, named![definitions])
         })
         .await
     }

@@ -4,6 +4,7 @@
 use super::{Clearance, ReadError};
 use crate::event_row::EVENT_COLUMNS;
 use crate::sql::{named, row, text};
+use crate::sqlite::ids;
 use crate::store::Store;
 use domain::event::Recorded;
 use domain::id::{AgentId, OperationId, SessionId};
@@ -46,7 +47,9 @@ const SESSIONS: &str = text!(
     FAMILY,
     "SELECT ",
     SpawnedSession::COLUMNS,
-    " FROM family WHERE depth > 0 AND agent NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY \
+    " FROM family WHERE depth > 0 AND agent NOT IN ",
+    ids!("hidden"),
+    " ORDER BY \
      depth, family.id"
 );
 
@@ -56,12 +59,15 @@ const EVENTS: &str = text!(
     FAMILY,
     "SELECT ",
     EVENT_COLUMNS,
-    " FROM events WHERE position IN (SELECT found.position FROM family CROSS JOIN events AS found \
-     ON found.position IN (SELECT position FROM (SELECT position FROM events WHERE stream = \
-     'session/' || family.id AND position > :after ORDER BY version LIMIT :limit) UNION ALL SELECT \
-     position FROM (SELECT position FROM events WHERE session = family.id AND stream <> \
-     'session/' || session AND position > :after ORDER BY position LIMIT :limit)) WHERE \
-     family.agent IS NULL OR family.agent NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY \
+    " FROM events WHERE position IN (SELECT found.position FROM family CROSS JOIN streams \
+     ON streams.kind = 'session' AND streams.id = family.id CROSS JOIN events AS found ON \
+     found.position IN (SELECT position FROM (SELECT position FROM events WHERE stream = \
+     streams.number AND position > :after ORDER BY version LIMIT :limit) UNION ALL SELECT position \
+     FROM (SELECT position FROM events WHERE session = streams.number AND stream <> session AND \
+     position > :after ORDER BY position LIMIT :limit)) WHERE \
+     family.agent IS NULL OR family.agent NOT IN ",
+    ids!("hidden"),
+    " ORDER BY \
      found.position LIMIT :limit) ORDER BY position"
 );
 

@@ -2,7 +2,8 @@
 
 use super::tasks::{StoredFacts, TIME_MAX};
 use super::{ReadError, TaskFilter};
-use crate::sql::{self, Args, FromRow, Sql, named, row, text, to_json};
+use crate::sql::{self, Args, FromRow, Sql, named, row, text};
+use crate::sqlite::{ids, list};
 use crate::store::Store;
 use domain::id::AgentId;
 use domain::task::{TaskSample, TaskStats, TaskTally};
@@ -20,7 +21,7 @@ macro_rules! counted {
             $of,
             ") CROSS JOIN tasks t ON t.id = which LEFT JOIN inputs i ON i.id = t.input LEFT JOIN \
              runs r ON r.id = i.run LEFT JOIN agents w ON w.id = t.to_agent WHERE t.agent NOT IN \
-             (SELECT value FROM json_each(:hidden))"
+             ", ids!("hidden"), ""
         )
     };
 }
@@ -28,8 +29,7 @@ macro_rules! counted {
 row! {
     /// The counted parts of a task.
     struct StoredSample {
-        target: String = "coalesce(t.target, CASE WHEN json_valid(w.agent) THEN \
-                          json_extract(w.agent, '$.definition') END, t.kind)",
+        target: String = "coalesce(t.target, w.definition, t.kind)",
         operation: Option<String> = "t.operation",
         facts: StoredFacts as row,
         ended: Option<Timestamp> = "coalesce(t.ended_at, r.ended_at)",
@@ -71,8 +71,7 @@ pub(crate) const COUNTED_OF_AGENT: &str = counted!(
 fn tally(sql: &Sql<'_>, filter: &TaskFilter, hidden: &[AgentId]) -> sql::Result<TaskTally> {
     let from = filter.from.unwrap_or(Timestamp(0));
     let to = filter.to.unwrap_or(TIME_MAX);
-    let hidden: Vec<String> = hidden.iter().map(AgentId::to_string).collect();
-    let hidden = to_json(&hidden)?;
+    let hidden = list(hidden);
     macro_rules! of {
         ($text:ident $(, $name:ident)*) => {
             counted(
@@ -95,7 +94,7 @@ fn counted(sql: &Sql<'_>, text: &'static str, params: impl Args) -> sql::Result<
     sql.query(text, params, |rows| {
         let mut tally = TaskTally::default();
         while let Some(row) = rows.next()? {
-            tally.add(StoredSample::from_row(&row)?.into());
+            tally.add(StoredSample::from_row(sql, &row)?.into());
         }
         Ok(tally)
     })

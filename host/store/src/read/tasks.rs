@@ -88,8 +88,7 @@ row! {
         agent_path: Option<String> = "c.path",
         user_id: UserId = "t.user_id",
         kind: TaskKind = "t.kind",
-        target: Option<String> = "coalesce(t.target, CASE WHEN json_valid(w.agent) THEN \
-                                  json_extract(w.agent, '$.definition') END)",
+        target: Option<String> = "coalesce(t.target, w.definition)",
         operation: Option<String> = "t.operation",
         parameters: Option<String> = "t.parameters",
         to_agent: AgentId = "t.to_agent",

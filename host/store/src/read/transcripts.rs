@@ -2,9 +2,9 @@
 
 use super::blobs::content;
 use super::trees::{Seen, messages};
-use super::turns::{node, parent};
+use super::turns::{NODE_COLUMNS, node, parent};
 use super::{Clearance, ReadError};
-use crate::sql::{self, Json, Sql};
+use crate::sql::{self, Sql, text};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
@@ -112,10 +112,10 @@ impl Store {
 /// A run has one turn: another one of the same run was made from the same messages, or on a copy of
 /// this host.
 fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<bool> {
-    let run = node.run.to_string();
+    let run = node.run;
     Ok(
-        sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [&run])?
-            || sql.exists("SELECT 1 FROM runs WHERE id = ?1", [&run])?,
+        sql.exists("SELECT 1 FROM messages WHERE run = ?1 LIMIT 1", [run])?
+            || sql.exists("SELECT 1 FROM runs WHERE id = ?1", [run])?,
     )
 }
 
@@ -132,8 +132,8 @@ fn thread(sql: &Sql<'_>, head: TurnId) -> sql::Result<Vec<TurnId>> {
 }
 
 fn turn(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TranscriptTurn>> {
-    let found = sql.one("SELECT node, time FROM turns WHERE id = ?1", [id])?;
-    let Some((Json(node), committed)) = found else {
+    let text = text!("SELECT ", NODE_COLUMNS, ", time FROM turns WHERE id = ?1");
+    let Some((node, committed)) = sql.one(text, [id])? else {
         return Ok(None);
     };
     let messages = messages(sql, &node)?;

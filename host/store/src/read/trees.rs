@@ -3,12 +3,15 @@
 //! A user who may see a session sees the turns of its thread, and those that were committed in it
 //! before it was cleared or forked from. No other turn is visible, even to a user who knows its id.
 
-use super::turns::{node, root};
+use super::turns::{NODE_COLUMNS, node, root};
 use super::{Clearance, ReadError};
 use crate::event_row::event;
 use crate::query::{Query, Value};
-use crate::sql::{self, Json, Sql, args, named, row, text};
+use crate::sql::{self, Sql, args, named, row, text};
+use crate::sqlite::ids;
 use crate::store::Store;
+use crate::streams;
+use crate::texts::Packed;
 use domain::compaction::Mark;
 use domain::digest::Digest;
 use domain::event::Event;
@@ -201,7 +204,7 @@ pub(super) struct Seen {
     pub(super) turns: HashSet<TurnId>,
     labels: HashMap<TurnId, Vec<SessionLabel>>,
     /// The sessions in which turns of it were made, as far as they may be seen.
-    committed_in: HashSet<String>,
+    committed_in: HashSet<SessionId>,
 }
 
 impl Seen {
@@ -215,13 +218,12 @@ impl Seen {
         let Some(TurnId(root)) = root(sql, turn)? else {
             return Ok(None);
         };
-        let all = sql.all::<(TurnId, Option<TurnId>, String)>(
+        let all = sql.all::<(TurnId, Option<TurnId>, SessionId)>(
             "SELECT id, parent, session FROM turns WHERE root = ?1 ORDER BY depth, id LIMIT ?2",
             args![root, TREE_TURNS_MAX],
         )?;
-        let agent = agent.map(|agent| agent.to_string());
-        let labels = labels_of(sql, root, clearance, agent.as_deref())?;
-        let committed_in = makers_of(sql, root, clearance, agent.as_deref())?;
+        let labels = labels_of(sql, root, clearance, agent)?;
+        let committed_in = makers_of(sql, root, clearance, agent)?;
         let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
         // Whoever sees a turn sees its thread. Children come after their parents, so backwards
         // before them.
@@ -241,9 +243,10 @@ impl Seen {
 
     /// A session through which one of its turns is seen.
     fn through(&self, sql: &Sql<'_>, turn: TurnId) -> sql::Result<Option<SessionId>> {
-        let maker = sql.one::<String>("SELECT session FROM turns WHERE id = ?1", [turn])?;
-        if let Some(maker) = maker.filter(|maker| self.committed_in.contains(maker)) {
-            return Ok(maker.parse().ok());
+        let maker = sql.one::<SessionId>("SELECT session FROM turns WHERE id = ?1", [turn])?;
+        let maker = maker.filter(|maker| self.committed_in.contains(maker));
+        if maker.is_some() {
+            return Ok(maker);
         }
         for label in self.labels.values().filter_map(|labels| labels.first()) {
             if sql.ask(&shown_query(label.id, &turn))?.number()? > 0 {
@@ -254,12 +257,16 @@ impl Seen {
     }
 
     fn turn(&self, sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TreeTurn>> {
-        let found: Option<(Json<TurnNode>, SessionId, Timestamp)> =
-            sql.one("SELECT node, session, time FROM turns WHERE id = ?1", [id])?;
-        let Some((Json(node), session, time)) = found else {
+        let text = text!(
+            "SELECT ",
+            NODE_COLUMNS,
+            ", session, time FROM turns WHERE id = ?1"
+        );
+        let found: Option<(TurnNode, SessionId, Timestamp)> = sql.one(text, [id])?;
+        let Some((node, session, time)) = found else {
             return Ok(None);
         };
-        let first: Option<Message> = sql.json(
+        let first: Option<Packed<Message>> = sql.one(
             "SELECT message FROM messages WHERE run = ?1 ORDER BY id LIMIT 1",
             [node.run],
         )?;
@@ -273,8 +280,8 @@ impl Seen {
             inputs,
             compacts: first
                 .as_ref()
-                .is_some_and(|first| Mark::of(first).is_some()),
-            text: first.map(|message| message.text()).unwrap_or_default(),
+                .is_some_and(|first| Mark::of(&first.0).is_some()),
+            text: first.map(|first| first.0.text()).unwrap_or_default(),
         }))
     }
 }
@@ -283,10 +290,12 @@ impl Seen {
 fn inputs(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<InputId>> {
     let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = 'run.ended.v1' ORDER \
                 BY version DESC LIMIT 1";
-    Ok(match event(sql, text, [Stream::Run(run).to_string()])? {
-        Some(Event::RunEnded(ended)) => ended.inputs,
-        Some(_) | None => Vec::new(),
-    })
+    Ok(
+        match event(sql, text, [streams::number(sql, Stream::Run(run))?])? {
+            Some(Event::RunEnded(ended)) => ended.inputs,
+            Some(_) | None => Vec::new(),
+        },
+    )
 }
 
 /// Reads the labels on the turns of a tree, as far as a user may see their sessions.
@@ -294,7 +303,7 @@ fn labels_of(
     sql: &Sql<'_>,
     root: Digest,
     clearance: &Clearance,
-    agent: Option<&str>,
+    agent: Option<AgentId>,
 ) -> sql::Result<HashMap<TurnId, Vec<SessionLabel>>> {
     let text = text!(
         "SELECT t.id, ",
@@ -302,7 +311,9 @@ fn labels_of(
         " FROM turns t CROSS JOIN sessions s ON s.head = t.id JOIN access a ON a.agent = s.agent \
          AND a.user_id = :user_id WHERE t.root = :root AND s.status != 'deleted' AND (a.role != \
          'mentee' OR s.user_id = :user_id) AND (:agent IS NULL OR s.agent = :agent) AND s.agent \
-         NOT IN (SELECT value FROM json_each(:hidden)) ORDER BY s.created_at, s.id"
+         NOT IN ",
+        ids!("hidden"),
+        " ORDER BY s.created_at, s.id"
     );
     let params = named![
         root,
@@ -323,14 +334,16 @@ fn makers_of(
     sql: &Sql<'_>,
     root: Digest,
     clearance: &Clearance,
-    agent: Option<&str>,
-) -> sql::Result<HashSet<String>> {
+    agent: Option<AgentId>,
+) -> sql::Result<HashSet<SessionId>> {
     let sessions = sql.all(
-        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = :root) t CROSS JOIN \
+        text!(
+            "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = :root) t CROSS JOIN \
          sessions s ON s.id = t.session JOIN access a ON a.agent = s.agent AND a.user_id = \
          :user_id WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = :user_id) AND \
-         (:agent IS NULL OR s.agent = :agent) AND s.agent NOT IN (SELECT value FROM \
-         json_each(:hidden))",
+         (:agent IS NULL OR s.agent = :agent) AND s.agent NOT IN ",
+            ids!("hidden")
+        ),
         named![
             root,
             user_id = clearance.user(),
@@ -357,11 +370,11 @@ pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
 /// A turn's messages, as many as it commits to; none in the place of one that is not there any
 /// more.
 pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<Vec<Option<Message>>> {
-    let there: Vec<Message> =
-        sql.jsons("SELECT message FROM messages WHERE run = ?1", [node.run])?;
+    let there: Vec<Packed<Message>> =
+        sql.all("SELECT message FROM messages WHERE run = ?1", [node.run])?;
     let mut there: HashMap<MessageId, Message> = there
         .into_iter()
-        .map(|message| (message.id, message))
+        .map(|Packed(message)| (message.id, message))
         .collect();
     Ok((node.first_message..)
         .take(node.messages.len())

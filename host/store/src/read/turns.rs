@@ -2,8 +2,9 @@
 //! steps.
 
 use super::ReadError;
-use crate::sql::{self, Sql, row, select};
+use crate::sql::{self, Cells, FromRow, Json, Sql, row, select, text, unreadable};
 use crate::store::Store;
+use domain::digest::Digest;
 use domain::id::{RunId, TurnId};
 use domain::message::MessageId;
 use domain::turn::{TurnNode, TurnPlace, jumps_over};
@@ -20,6 +21,36 @@ row! {
         jump: Option<TurnId>,
         /// The last message of its jump.
         jump_message: Option<MessageId>,
+    }
+}
+
+/// The columns of a [`TurnNode`], for a `SELECT` on `turns`.
+pub(crate) const NODE_COLUMNS: &str = "id, parent, jump, depth, run, first_message, last_message, \
+                                       messages, session_state, outcome, used, models";
+
+impl FromRow for TurnNode {
+    fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
+        Ok(Self {
+            id: cells.next("id")?,
+            parent: cells.next("parent")?,
+            jump: cells.next("jump")?,
+            depth: cells.next("depth")?,
+            run: cells.next("run")?,
+            first_message: cells.next("first_message")?,
+            last_message: cells.next("last_message")?,
+            messages: {
+                let bytes = cells.next_bytes("messages")?.unwrap_or_default();
+                let (digests, rest) = bytes.as_chunks::<32>();
+                if !rest.is_empty() {
+                    return Err(unreadable("messages", "a digest is cut off"));
+                }
+                digests.iter().map(|digest| Digest(*digest)).collect()
+            },
+            session_state: cells.next("session_state")?,
+            end: cells.next("outcome")?,
+            usage: cells.next::<Json<_>>("used")?.0,
+            models: cells.next::<Json<_>>("models")?.0,
+        })
     }
 }
 
@@ -66,7 +97,10 @@ impl Store {
 }
 
 pub(super) fn node(sql: &Sql<'_>, id: TurnId) -> sql::Result<Option<TurnNode>> {
-    sql.json("SELECT node FROM turns WHERE id = ?1", [id])
+    sql.one(
+        text!("SELECT ", NODE_COLUMNS, " FROM turns WHERE id = ?1"),
+        [id],
+    )
 }
 
 /// Reads the turn before a turn.

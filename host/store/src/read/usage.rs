@@ -6,6 +6,7 @@ use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::usage::{COLUMNS, Day, UsageSum};
 use domain::user::UserId;
+use uuid::Uuid;
 
 /// The key by which usage is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,7 @@ macro_rules! sums_by {
             SUMS,
             ", ",
             $column,
-            ", max(agent) FROM usage WHERE ",
+            " FROM usage WHERE ",
             meant!($whose),
             " AND (:after IS NULL OR ",
             $column,
@@ -126,18 +127,14 @@ impl Store {
                 after,
                 limit
             ];
-            let found: Vec<(Sums, Value<'static>, String)> =
+            let found: Vec<(Sums, Value<'static>)> =
                 sql.all(statement(by, filter.user.is_some()), params)?;
             found
                 .into_iter()
-                .map(|(Sums(sum), key, agent)| {
-                    let agent_path = match by {
-                        UsageBy::Session | UsageBy::Agent => path_of(sql, &agent)?,
-                        UsageBy::User | UsageBy::Day | UsageBy::Model => None,
-                    };
+                .map(|(Sums(sum), key)| {
                     Ok(UsageRow {
+                        agent_path: path_of(sql, by, &key)?,
                         key: key_of(by, key)?,
-                        agent_path,
                         sum,
                     })
                 })
@@ -186,9 +183,12 @@ fn statement(by: UsageBy, of_user: bool) -> &'static str {
 fn after_value(by: UsageBy, key: String) -> Value<'static> {
     match by {
         UsageBy::Day => Value::Integer(key.parse::<Day>().unwrap_or_default().0.into()),
-        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => {
-            Value::Text(key.into())
+        // What is of no session and no agent has the empty key, and comes first.
+        UsageBy::Session | UsageBy::Agent => {
+            let id = key.parse::<SessionId>();
+            Value::id(&id.unwrap_or(SessionId(Uuid::nil())))
         }
+        UsageBy::User | UsageBy::Model => Value::Text(key.into()),
     }
 }
 
@@ -196,14 +196,27 @@ fn after_value(by: UsageBy, key: String) -> Value<'static> {
 fn key_of(by: UsageBy, key: Value<'static>) -> sql::Result<String> {
     let key = match by {
         UsageBy::Day => Day::from_value(key).map(|day| day.to_string()),
-        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => {
-            String::from_value(key)
-        }
+        UsageBy::Session | UsageBy::Agent => SessionId::from_value(key).map(|id| {
+            if id.0.is_nil() {
+                String::new()
+            } else {
+                id.to_string()
+            }
+        }),
+        UsageBy::User | UsageBy::Model => String::from_value(key),
     };
     key.map_err(|error| unreadable("key", error))
 }
 
-fn path_of(sql: &Sql<'_>, agent: &str) -> sql::Result<Option<String>> {
-    let path = sql.one::<Option<String>>("SELECT path FROM agents WHERE id = ?1", [agent])?;
-    Ok(path.flatten())
+/// Returns the path of the agent that a session or an agent's id leads to.
+fn path_of(sql: &Sql<'_>, by: UsageBy, key: &Value<'_>) -> sql::Result<Option<String>> {
+    let text = match by {
+        UsageBy::Session => {
+            "SELECT agents.path FROM sessions CROSS JOIN agents ON agents.id = sessions.agent \
+             WHERE sessions.id = ?1"
+        }
+        UsageBy::Agent => "SELECT path FROM agents WHERE id = ?1",
+        UsageBy::User | UsageBy::Day | UsageBy::Model => return Ok(None),
+    };
+    sql.one(text, [key.borrowed()])
 }

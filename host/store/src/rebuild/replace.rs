@@ -57,13 +57,8 @@ pub(super) fn replace(
     connection.execute_batch("BEGIN")?;
     touched::hand_over(writer.connection(), connection)?;
     connection.execute_batch("COMMIT")?;
-    connection.execute("ATTACH ?1 AS store", [&*database.to_string_lossy()])?;
-    // The writer moves the log to the database, and nobody else; and what is deleted is written
-    // over, as by the writer.
-    connection.execute_batch(
-        "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = \
-         0; BEGIN IMMEDIATE",
-    )?;
+    connection.attach(database)?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
     let replaced = tables(connection)?;
     if differs.index {
         for table in INDEX {
@@ -152,8 +147,16 @@ fn one_table(connection: &Connection, table: &Table) -> sql::Result<Replaced> {
         ),
         [],
     )?;
+    let columns = table.columns.join(", ");
+    let values = table
+        .columns
+        .iter()
+        .map(|column| format!("theirs.{column}"));
+    let values = values.collect::<Vec<_>>().join(", ");
     connection.execute(
-        &format!("INSERT INTO store.{name} SELECT theirs.* FROM {theirs} WHERE {not_ours}"),
+        &format!(
+            "INSERT INTO store.{name} ({columns}) SELECT {values} FROM {theirs} WHERE {not_ours}"
+        ),
         [],
     )?;
     Ok(Replaced {

@@ -246,7 +246,7 @@ impl Rebuild {
             },
         })?;
         self.end_when_closing(&mut connection)?;
-        self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
+        self.done(connection.allow_writes())?;
         self.done(self.compare(&Sql::new(&connection), side, tell))
     }
 
@@ -260,7 +260,7 @@ impl Rebuild {
         self.done(connection.end_when(LOOK_OPS, move || {
             closing.load(Ordering::Relaxed) || seen.is_in_the_way()
         }))?;
-        self.done(connection.execute_batch("PRAGMA query_only = OFF"))?;
+        self.done(connection.allow_writes())?;
         Ok((connection, watched))
     }
 

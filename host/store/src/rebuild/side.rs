@@ -12,10 +12,6 @@ use std::path::Path;
 /// Its name, in the folder of the store's database.
 pub(super) const NAME: &str = "rebuild.db";
 
-/// Nothing is synced or rolled back; half a database is thrown away.
-const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
-                        -32768; PRAGMA mmap_size = 0;";
-
 /// See the module.
 pub(super) struct Side {
     pub(super) connection: Connection,
@@ -28,7 +24,7 @@ impl Side {
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let laid_out = || {
             let connection = Connection::open(path)?;
-            connection.execute_batch(CARELESS)?;
+            connection.set_up_scratch()?;
             connection.set_busy_timeout(BUSY_TIMEOUT)?;
             schema::migrate(&connection, "")?;
             Ok(connection)

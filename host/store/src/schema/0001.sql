@@ -18,36 +18,58 @@ CREATE TABLE head (
 ) STRICT;
 INSERT INTO head (id, position, hash) VALUES (1, 0, zeroblob(32));
 
+-- Streams by number. An event names its stream by it, and its agent, its session and its run by the numbers of theirs.
+CREATE TABLE streams (
+    number INTEGER PRIMARY KEY,
+    kind   TEXT NOT NULL,
+    id     BLOB NOT NULL,
+    UNIQUE (kind, id)
+) STRICT;
+
 -- `brought_with` is the number of the API key that an event, a blob or a request came with (`key_storage`); none for what came with no key.
+-- - `about` is what an event says that it is about, where it is looked for by that: a part of its payload, which goes with that.
+-- - `payload` has its long texts in `texts`; `bytes` counts both, as JSON.
 CREATE TABLE events (
     position       INTEGER PRIMARY KEY,
-    stream         TEXT    NOT NULL,
+    stream         INTEGER NOT NULL,
     version        INTEGER NOT NULL,
-    id             TEXT    NOT NULL,
+    id             BLOB    NOT NULL,
     kind           TEXT    NOT NULL,
-    agent          TEXT,
-    session        TEXT,
-    run            TEXT,
+    agent          INTEGER,
+    session        INTEGER,
+    run            INTEGER,
     actor          TEXT    NOT NULL,
-    causation      TEXT,
-    correlation    TEXT,
+    causation      BLOB,
+    correlation    BLOB,
     time           INTEGER NOT NULL,
     salt           BLOB,
     payload        BLOB,
     payload_digest BLOB    NOT NULL,
     hash           BLOB    NOT NULL,
     brought_with   INTEGER,
+    about          TEXT,
+    bytes          INTEGER NOT NULL,
     UNIQUE (stream, version)
 ) STRICT;
+-- The long texts of payloads and messages, each once: `uses` counts the payloads. One goes with the last payload and message that has it.
+CREATE TABLE texts (
+    number INTEGER PRIMARY KEY,
+    text   BLOB    NOT NULL
+) STRICT;
+CREATE TABLE text_uses (
+    digest BLOB    NOT NULL PRIMARY KEY,
+    number INTEGER NOT NULL,
+    uses   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE INDEX events_by_agent ON events (agent, position) WHERE agent IS NOT NULL;
 -- What stands in a session's own stream is found by the index of streams, and in no other one.
-CREATE INDEX events_by_session ON events (session, position) WHERE session IS NOT NULL AND stream <> 'session/' || session;
+CREATE INDEX events_by_session ON events (session, position) WHERE session IS NOT NULL AND stream <> session;
 -- The ledger: the decisions of the boundary and what the operator read of what users say, without the events around them.
 CREATE INDEX events_of_ledger ON events (position) WHERE kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1');
 -- A start looks up each component as it was admitted last, and passes over no other line of the ledger.
-CREATE INDEX events_of_admissions ON events (json_extract(CAST(payload AS TEXT), '$.component')) WHERE kind = 'component.admitted.v1';
+CREATE INDEX events_of_admissions ON events (about) WHERE kind = 'component.admitted.v1';
 -- A purge finds what an agent's stream tells of a session without a look at everything.
-CREATE INDEX events_of_agents_about ON events (stream, coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), json_extract(CAST(payload AS TEXT), '$.session'))) WHERE payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', 'agent.session.terminated.v1', 'agent.session.imported.v1', 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', 'agent.client.action.requested.v1', 'agent.client.response.received.v1', 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1');
+CREATE INDEX events_of_agents_about ON events (stream, about) WHERE payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', 'agent.session.terminated.v1', 'agent.session.imported.v1', 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', 'agent.client.action.requested.v1', 'agent.client.response.received.v1', 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1');
 
 -- `brought_by` is the user who brought the content first; none for what is not a user's.
 CREATE TABLE blobs (
@@ -77,7 +99,7 @@ CREATE INDEX idempotency_by_time ON idempotency (time);
 CREATE INDEX idempotency_by_about ON idempotency (about);
 
 CREATE TABLE snapshots (
-    stream  TEXT    NOT NULL PRIMARY KEY,
+    stream  INTEGER NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL,
     format  INTEGER NOT NULL,
     state   BLOB    NOT NULL
@@ -97,13 +119,14 @@ CREATE TABLE key_storage (
     bytes  INTEGER NOT NULL
 ) STRICT;
 
--- Projections: everything below follows from the events and can be dropped and folded again. No column is called `user`: that is a keyword of
+-- Projections: everything below follows from the events and can be dropped and folded again. Columns that are generated are what statements ask of the
+-- JSON in others, so that no statement looks into it. No column is called `user`: that is a keyword of
 -- PostgreSQL, where it means the role of the database.
 
 -- Which streams name which blobs. Rows of one stream lie together, so that a step writes in one place. By digest a purge asks whether anybody
 -- still names a blob that something erased had named.
 CREATE TABLE blob_references (
-    stream TEXT    NOT NULL,
+    stream INTEGER NOT NULL,
     digest BLOB    NOT NULL,
     shown  INTEGER NOT NULL,
     PRIMARY KEY (stream, digest)
@@ -113,20 +136,22 @@ CREATE INDEX blob_references_by_digest ON blob_references (digest, shown);
 -- Agents as the folds of their streams, without their users. `kind` is the sort of address, as it was when the agent was made; `root` the topmost
 -- agent above it. Of one that was purged nothing is left but that it was there.
 CREATE TABLE agents (
-    id         TEXT    NOT NULL PRIMARY KEY,
+    id         BLOB    NOT NULL PRIMARY KEY,
     agent      TEXT    NOT NULL,
     agent_type TEXT    NOT NULL,
     path       TEXT    NOT NULL,
     kind       TEXT    NOT NULL,
-    parent     TEXT,
-    root       TEXT    NOT NULL,
-    slot       TEXT,
+    parent     BLOB,
+    root       BLOB    NOT NULL,
+    slot       BLOB,
     version    INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     active     INTEGER NOT NULL,
     sub_count  INTEGER NOT NULL,
-    purged     INTEGER NOT NULL DEFAULT 0
+    purged     INTEGER NOT NULL DEFAULT 0,
+    definition TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(agent) THEN json_extract(agent, '$.definition') END) VIRTUAL,
+    slot_phase TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(agent) THEN json_extract(agent, '$.active_session.phase.status') END) VIRTUAL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX agents_by_path ON agents (path) WHERE active = 1;
 CREATE INDEX agents_by_root ON agents (root);
@@ -135,7 +160,7 @@ CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 -- The users of an agent, and what it remembers of each: one row for each user, in the order of their assignment, so that the agent's own row,
 -- which every message reads and every event of the agent writes, does not grow with them.
 CREATE TABLE agent_users (
-    agent      TEXT    NOT NULL,
+    agent      BLOB    NOT NULL,
     user_id    TEXT    NOT NULL,
     place      INTEGER NOT NULL,
     assignment TEXT    NOT NULL,
@@ -144,7 +169,7 @@ CREATE TABLE agent_users (
 CREATE UNIQUE INDEX agent_users_in_order ON agent_users (agent, place);
 
 CREATE TABLE agent_preferences (
-    agent       TEXT NOT NULL,
+    agent       BLOB NOT NULL,
     user_id     TEXT NOT NULL,
     preferences TEXT NOT NULL,
     PRIMARY KEY (agent, user_id)
@@ -154,7 +179,7 @@ CREATE TABLE agent_preferences (
 -- to those below it what they are to it.
 CREATE TABLE access (
     user_id TEXT NOT NULL,
-    agent   TEXT NOT NULL,
+    agent   BLOB NOT NULL,
     role    TEXT NOT NULL,
     PRIMARY KEY (user_id, agent)
 ) STRICT, WITHOUT ROWID;
@@ -205,11 +230,11 @@ CREATE INDEX made_definitions_by_user ON made_definitions (user_id, id);
 -- - `queue` is what it says of its queue, `overflow` what was dropped from it that no turn has told of.
 -- - `first_input` says for whom an agent opened it, without a look at all inputs.
 CREATE TABLE sessions (
-    id            TEXT    NOT NULL PRIMARY KEY,
-    number        INTEGER NOT NULL,
-    agent         TEXT    NOT NULL,
+    id            BLOB    NOT NULL UNIQUE,
+    number        INTEGER PRIMARY KEY,
+    agent         BLOB    NOT NULL,
     user_id       TEXT    NOT NULL,
-    conversation  TEXT    NOT NULL,
+    conversation  BLOB    NOT NULL,
     session_type  TEXT    NOT NULL,
     started_by    TEXT    NOT NULL,
     name          TEXT,
@@ -222,11 +247,11 @@ CREATE TABLE sessions (
     head_message  INTEGER NOT NULL,
     revision      INTEGER NOT NULL,
     state         BLOB    NOT NULL,
-    open_run      TEXT,
+    open_run      BLOB,
     hears         INTEGER NOT NULL DEFAULT 0,
     queue         TEXT,
     overflow      TEXT,
-    first_input   TEXT,
+    first_input   BLOB,
     pinned_at     INTEGER,
     attributes    TEXT,
     partial_state TEXT,
@@ -241,8 +266,7 @@ CREATE TABLE sessions (
     ended_reason  TEXT,
     summary       TEXT,
     purged        INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX sessions_by_number ON sessions (number);
+) STRICT;
 CREATE INDEX sessions_by_agent ON sessions (agent, updated_at);
 CREATE INDEX sessions_by_user ON sessions (user_id, created_at);
 CREATE INDEX sessions_by_persona ON sessions (persona, user_id) WHERE persona IS NOT NULL;
@@ -254,14 +278,14 @@ CREATE INDEX sessions_of_user_ended ON sessions (agent, user_id, ended_at) WHERE
 
 -- Which session began another, by handing its agent work.
 CREATE TABLE spawned (
-    session    TEXT NOT NULL PRIMARY KEY,
-    by_session TEXT NOT NULL
+    session    BLOB NOT NULL PRIMARY KEY,
+    by_session BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX spawned_by_session ON spawned (by_session);
 
 -- What an item of a structured session says stands in the event at its position.
 CREATE TABLE items (
-    session  TEXT    NOT NULL,
+    session  BLOB    NOT NULL,
     sequence INTEGER NOT NULL,
     position INTEGER NOT NULL,
     PRIMARY KEY (session, sequence)
@@ -269,7 +293,7 @@ CREATE TABLE items (
 
 -- Files that clients handed over: their bytes are blobs. Numbered, so that a step can say through which one it sees them.
 CREATE TABLE files (
-    session    TEXT    NOT NULL,
+    session    BLOB    NOT NULL,
     sequence   INTEGER NOT NULL,
     digest     BLOB    NOT NULL,
     name       TEXT    NOT NULL,
@@ -292,8 +316,8 @@ CREATE UNIQUE INDEX files_by_content ON files (session, digest, name);
 -- - The trigger and occasion that it comes of, and the chat that it came from.
 CREATE TABLE inputs (
     position       INTEGER PRIMARY KEY,
-    id             TEXT    NOT NULL UNIQUE,
-    session        TEXT    NOT NULL,
+    id             BLOB    NOT NULL UNIQUE,
+    session        BLOB    NOT NULL,
     session_number INTEGER,
     user_id        TEXT    NOT NULL,
     state          TEXT    NOT NULL,
@@ -303,20 +327,22 @@ CREATE TABLE inputs (
     arrived        INTEGER NOT NULL,
     due            INTEGER,
     died           INTEGER,
-    run            TEXT,
-    begun_run      TEXT,
-    by_run         TEXT,
-    tree           TEXT,
+    run            BLOB,
+    begun_run      BLOB,
+    by_run         BLOB,
+    tree           BLOB,
     held           INTEGER NOT NULL DEFAULT 0,
     trigger_name   TEXT,
-    occasion       TEXT,
+    occasion       BLOB,
     connector      TEXT,
-    chat           TEXT
+    chat           TEXT,
+    wait_kind      TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(waits_for) THEN json_extract(waits_for, '$.kind') END) VIRTUAL,
+    debounce_ms    INTEGER GENERATED ALWAYS AS (CASE WHEN json_valid(waits_for) THEN json_extract(waits_for, '$.debounce_ms') END) VIRTUAL
 ) STRICT;
 CREATE INDEX inputs_waiting ON inputs (session_number, position, due) WHERE state = 'waiting';
 CREATE INDEX inputs_claimed ON inputs (run) WHERE state = 'claimed';
 CREATE INDEX inputs_dead ON inputs (died) WHERE state = 'dead';
-CREATE INDEX inputs_interrupting ON inputs (session) WHERE state = 'waiting' AND json_extract(waits_for, '$.kind') = 'interrupt';
+CREATE INDEX inputs_interrupting ON inputs (session) WHERE state = 'waiting' AND wait_kind = 'interrupt';
 -- Whatever a run handed over can be found, also when it has been dealt with.
 CREATE INDEX inputs_handed_over_by_run ON inputs (by_run, state) WHERE by_run IS NOT NULL;
 CREATE INDEX inputs_handed_over_in_tree ON inputs (tree) WHERE tree IS NOT NULL AND state IN ('waiting', 'claimed');
@@ -329,9 +355,9 @@ CREATE INDEX inputs_from_chats ON inputs (session) WHERE connector IS NOT NULL;
 -- Runs, each with the user for whom it works, what it draws on with all that came of the same message (`accounts`: the address of its account below
 -- those above it; none where a message began it), and what it has drawn: tokens and money used or reserved for open calls of models, and calls.
 CREATE TABLE runs (
-    id          TEXT    NOT NULL PRIMARY KEY,
-    session     TEXT    NOT NULL,
-    agent       TEXT    NOT NULL,
+    id          BLOB    NOT NULL PRIMARY KEY,
+    session     BLOB    NOT NULL,
+    agent       BLOB    NOT NULL,
     user_id     TEXT    NOT NULL,
     turn        BLOB,
     outcome     TEXT,
@@ -349,9 +375,9 @@ CREATE INDEX runs_by_account ON runs (accounts) WHERE accounts IS NOT NULL;
 -- it waits for a person (`asks`). `waits_for` is the session for whose turn it waits: who waits for whom must never come round in a circle.
 CREATE TABLE operations (
     id              BLOB    NOT NULL PRIMARY KEY,
-    run             TEXT    NOT NULL,
-    session         TEXT    NOT NULL,
-    waits_for       TEXT,
+    run             BLOB    NOT NULL,
+    session         BLOB    NOT NULL,
+    waits_for       BLOB,
     reserved_tokens INTEGER NOT NULL DEFAULT 0,
     reserved_micros INTEGER NOT NULL DEFAULT 0,
     model           TEXT,
@@ -365,17 +391,17 @@ CREATE INDEX operations_waiting ON operations (session, waits_for) WHERE waits_f
 -- took that up stands with these.
 CREATE TABLE tasks (
     id          BLOB    NOT NULL PRIMARY KEY,
-    run         TEXT    NOT NULL,
-    session     TEXT    NOT NULL,
-    agent       TEXT    NOT NULL,
+    run         BLOB    NOT NULL,
+    session     BLOB    NOT NULL,
+    agent       BLOB    NOT NULL,
     user_id     TEXT    NOT NULL,
     kind        TEXT    NOT NULL,
     target      TEXT,
     operation   TEXT,
     parameters  TEXT,
-    to_agent    TEXT    NOT NULL,
-    to_session  TEXT    NOT NULL,
-    input       TEXT    NOT NULL,
+    to_agent    BLOB    NOT NULL,
+    to_session  BLOB    NOT NULL,
+    input       BLOB    NOT NULL,
     detached    INTEGER NOT NULL,
     held        INTEGER NOT NULL,
     deadline    INTEGER,
@@ -399,10 +425,10 @@ CREATE INDEX tasks_under_way ON tasks (id) WHERE state IS NULL AND kind = 'deleg
 -- which no usage was reported stands apart from what was delivered.
 CREATE TABLE usage (
     day                  INTEGER NOT NULL,
-    session              TEXT    NOT NULL,
+    session              BLOB    NOT NULL,
     user_id              TEXT    NOT NULL,
     model                TEXT    NOT NULL,
-    agent                TEXT    NOT NULL,
+    agent                BLOB    NOT NULL,
     model_calls          INTEGER NOT NULL,
     attempts             INTEGER NOT NULL,
     unpriced_attempts    INTEGER NOT NULL,
@@ -418,7 +444,7 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_by_user ON usage (user_id, day);
 
--- Turns. `root` names the tree that a turn belongs to by its first turn, once its place there is known; `session` is where it was committed or
+-- Turns. `messages` are the digests of its messages, one after the other. `root` names the tree that a turn belongs to by its first turn, once its place there is known; `session` is where it was committed or
 -- imported; `untrusted` says whether anything that its thread shows rests on content from outside, so that the next turn of it knows.
 CREATE TABLE turns (
     id            BLOB    NOT NULL PRIMARY KEY,
@@ -427,12 +453,15 @@ CREATE TABLE turns (
     jump          BLOB,
     jump_message  INTEGER,
     depth         INTEGER NOT NULL,
-    run           TEXT    NOT NULL,
-    session       TEXT    NOT NULL,
+    run           BLOB    NOT NULL,
+    session       BLOB    NOT NULL,
     first_message INTEGER NOT NULL,
     last_message  INTEGER NOT NULL,
     session_state BLOB    NOT NULL,
-    node          TEXT    NOT NULL,
+    messages      BLOB    NOT NULL,
+    outcome       TEXT    NOT NULL,
+    used          TEXT    NOT NULL,
+    models        TEXT    NOT NULL,
     untrusted     INTEGER NOT NULL,
     time          INTEGER NOT NULL
 ) STRICT;
@@ -441,17 +470,28 @@ CREATE INDEX turns_by_root ON turns (root, depth, id);
 CREATE INDEX turns_by_session ON turns (session);
 
 CREATE TABLE messages (
-    run     TEXT    NOT NULL,
+    run     BLOB    NOT NULL,
     id      INTEGER NOT NULL,
     role    TEXT    NOT NULL,
-    message TEXT    NOT NULL,
+    origin  TEXT    NOT NULL,
+    message BLOB    NOT NULL,
+    bytes   INTEGER NOT NULL,
     PRIMARY KEY (run, id)
 ) STRICT;
 
+-- The long texts of messages, which have them in `texts` as payloads do.
+CREATE TABLE message_texts (
+    run     BLOB    NOT NULL,
+    message INTEGER NOT NULL,
+    digest  BLOB    NOT NULL,
+    PRIMARY KEY (run, message, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_texts_by_digest ON message_texts (digest);
+
 CREATE TABLE wakes (
-    subject TEXT    NOT NULL,
+    subject BLOB    NOT NULL,
     kind    TEXT    NOT NULL,
-    session TEXT    NOT NULL,
+    session BLOB    NOT NULL,
     due     INTEGER NOT NULL,
     PRIMARY KEY (subject, kind)
 ) STRICT, WITHOUT ROWID;
@@ -482,13 +522,13 @@ CREATE TABLE bucket_entries (
 -- as JSON, and the user of its session, by whom notes are counted; all three are null for messages.
 CREATE TABLE recall (
     id        INTEGER PRIMARY KEY,
-    session   TEXT    NOT NULL,
-    agent     TEXT    NOT NULL,
+    session   BLOB    NOT NULL,
+    agent     BLOB    NOT NULL,
     turn      BLOB,
-    run       TEXT,
+    run       BLOB,
     message   INTEGER,
     note      TEXT,
-    note_id   TEXT,
+    note_id   BLOB,
     details   TEXT,
     user_id   TEXT,
     untrusted INTEGER NOT NULL,
@@ -504,9 +544,9 @@ CREATE VIRTUAL TABLE notes_index USING fts5 (agent, body, content = '', tokenize
 
 -- How far the memory agent of a session's agent has read it, and the session in which that agent reads. What is due is in wakes.
 CREATE TABLE readings (
-    session         TEXT    NOT NULL PRIMARY KEY,
-    reader          TEXT    NOT NULL,
-    agent           TEXT    NOT NULL,
+    session         BLOB    NOT NULL PRIMARY KEY,
+    reader          BLOB    NOT NULL,
+    agent           BLOB    NOT NULL,
     through         BLOB    NOT NULL,
     through_message INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -514,21 +554,21 @@ CREATE INDEX readings_by_reader ON readings (reader);
 
 -- The pieces that were handed over, by the input that carries each, so that a note names the end of the piece that it was taken from.
 CREATE TABLE reading_pieces (
-    input   TEXT NOT NULL PRIMARY KEY,
-    session TEXT NOT NULL,
+    input   BLOB NOT NULL PRIMARY KEY,
+    session BLOB NOT NULL,
     through BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX reading_pieces_by_session ON reading_pieces (session);
 
 -- Triggers, with what follows from their occasions.
 CREATE TABLE triggers (
-    id              TEXT    NOT NULL PRIMARY KEY,
+    id              BLOB    NOT NULL PRIMARY KEY,
     name            TEXT    NOT NULL UNIQUE,
     kind            TEXT    NOT NULL,
     spec            TEXT    NOT NULL,
     origin          TEXT    NOT NULL,
     user_id         TEXT,
-    agent           TEXT,
+    agent           BLOB,
     enabled         INTEGER NOT NULL,
     paused          TEXT,
     next_due        INTEGER,
@@ -540,7 +580,8 @@ CREATE TABLE triggers (
     schedule_errors INTEGER NOT NULL DEFAULT 0,
     open_until      INTEGER,
     defined_at      INTEGER NOT NULL,
-    removed_at      INTEGER
+    removed_at      INTEGER,
+    paused_kind     TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(paused) THEN json_extract(paused, '$.kind') END) VIRTUAL
 ) STRICT;
 CREATE INDEX triggers_due ON triggers (next_due, name) WHERE next_due IS NOT NULL AND enabled = 1 AND paused IS NULL;
 CREATE INDEX triggers_by_name ON triggers (name) WHERE removed_at IS NULL;
@@ -551,8 +592,8 @@ CREATE INDEX triggers_held_up ON triggers (open_until) WHERE open_until IS NOT N
 
 -- The agents that made triggers, also of those that are gone: the purge of an agent takes them along.
 CREATE TABLE trigger_makers (
-    agent TEXT NOT NULL,
-    id    TEXT NOT NULL,
+    agent BLOB NOT NULL,
+    id    BLOB NOT NULL,
     name  TEXT NOT NULL,
     PRIMARY KEY (agent, id)
 ) STRICT, WITHOUT ROWID;
@@ -562,7 +603,7 @@ CREATE INDEX trigger_makers_by_trigger ON trigger_makers (id);
 -- Of each trigger the oldest one that is open is the first: the others wait for it.
 CREATE TABLE occasions (
     position     INTEGER PRIMARY KEY,
-    id           TEXT    UNIQUE,
+    id           BLOB    UNIQUE,
     trigger_name TEXT    NOT NULL,
     state        TEXT    NOT NULL,
     is_first     INTEGER NOT NULL DEFAULT 0,
@@ -582,15 +623,15 @@ CREATE INDEX occasions_fired ON occasions (trigger_name, fired_at) WHERE fired_a
 
 -- The sessions that took a message of an occasion.
 CREATE TABLE occasion_sessions (
-    session  TEXT NOT NULL,
-    occasion TEXT NOT NULL,
+    session  BLOB NOT NULL,
+    occasion BLOB NOT NULL,
     PRIMARY KEY (session, occasion)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX occasion_sessions_by_occasion ON occasion_sessions (occasion);
 
 -- How far connectors have come.
 CREATE TABLE connectors (
-    id              TEXT    NOT NULL PRIMARY KEY,
+    id              BLOB    NOT NULL PRIMARY KEY,
     name            TEXT    NOT NULL,
     cursor          TEXT,
     cursor_position INTEGER,
@@ -603,7 +644,7 @@ CREATE TABLE connectors (
 CREATE TABLE arrivals (
     position   INTEGER NOT NULL,
     place      INTEGER NOT NULL,
-    id         TEXT    NOT NULL UNIQUE,
+    id         BLOB    NOT NULL UNIQUE,
     connector  TEXT    NOT NULL,
     chat       TEXT    NOT NULL,
     message    TEXT    NOT NULL,
@@ -611,7 +652,7 @@ CREATE TABLE arrivals (
     is_first   INTEGER NOT NULL DEFAULT 0,
     outcome    TEXT,
     settled_at INTEGER,
-    session    TEXT,
+    session    BLOB,
     PRIMARY KEY (position, place)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX arrivals_open ON arrivals (connector, received, position, place) WHERE outcome IS NULL;
@@ -629,8 +670,8 @@ CREATE TABLE deliveries (
     id          BLOB    NOT NULL UNIQUE,
     connector   TEXT    NOT NULL,
     chat        TEXT    NOT NULL,
-    session     TEXT,
-    run         TEXT,
+    session     BLOB,
+    run         BLOB,
     operation   BLOB,
     state       TEXT    NOT NULL,
     is_first    INTEGER NOT NULL DEFAULT 0,

@@ -1,10 +1,9 @@
 //! Rows, read by the names of their columns: each is declared once, as the struct that it becomes.
 
-use super::{FromValue, Json, Result, Row, Source, Value, unreadable};
+use super::{FromValue, Json, Result, Row, Sql, Value, unreadable};
 use domain::digest::Digest;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use std::str::FromStr;
 
 /// The columns of a row, by their places.
 pub(crate) trait Columns {
@@ -38,20 +37,6 @@ pub(crate) trait Columns {
         }
     }
 
-    /// Something that is stored as its text: an id, a path, a role.
-    fn id<T: FromStr<Err: Into<Source>>>(&self, column: usize) -> Result<T> {
-        self.text(column)?
-            .parse()
-            .map_err(|error: T::Err| unreadable(column, error))
-    }
-
-    fn id_opt<T: FromStr<Err: Into<Source>>>(&self, column: usize) -> Result<Option<T>> {
-        match self.value(column)? {
-            Value::Null => Ok(None),
-            _ => self.id(column).map(Some),
-        }
-    }
-
     fn digest(&self, column: usize) -> Result<Digest> {
         self.get(column)
     }
@@ -79,13 +64,15 @@ pub(crate) trait FromRow: Sized {
     /// Reads the next columns.
     fn read(cells: &mut Cells<'_, '_>) -> Result<Self>;
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Self::read(&mut Cells { row, at: 0 })
+    fn from_row(sql: &Sql<'_>, row: &Row<'_>) -> Result<Self> {
+        Self::read(&mut Cells { sql, row, at: 0 })
     }
 }
 
 /// The columns of a row, read one after the other.
 pub(crate) struct Cells<'a, 'r> {
+    /// For what the row names and other rows have.
+    pub(crate) sql: &'a Sql<'a>,
     row: &'a Row<'r>,
     at: usize,
 }
@@ -152,7 +139,7 @@ tuples! { (A B) (A B C) (A B C D) }
 ///         id: SessionId = "s.id",
 ///         /// Its state: the column of the field's name.
 ///         pub state: Digest,
-///         /// JSON; see also `json_opt` and `json_or_default`.
+///         /// JSON; see also `json_opt`, `json_or_default`, `packed` and `packed_opt`.
 ///         pub attributes: Map<String, Value> as json,
 ///         /// Another row, whose columns come here.
 ///         pub agent: AgentRow as row,
@@ -216,6 +203,16 @@ macro_rules! row {
     };
     (@read $cells:ident $field:ident (json_opt)) => {
         $cells.next::<Option<$crate::sql::Json<_>>>(stringify!($field))?.map(|json| json.0)
+    };
+    (@read $cells:ident $field:ident (packed)) => {{
+        let packed = $cells.next_bytes(stringify!($field))?.unwrap_or_default();
+        $crate::texts::unpacked($cells.sql, &packed)?
+    }};
+    (@read $cells:ident $field:ident (packed_opt)) => {
+        $cells
+            .next_bytes(stringify!($field))?
+            .map(|packed| $crate::texts::unpacked($cells.sql, &packed))
+            .transpose()?
     };
     (@read $cells:ident $field:ident (json_or_default)) => {
         $cells

@@ -10,7 +10,7 @@ use domain::user::UserId;
 /// Bytes of an agent's row, and rows of its users beside it.
 async fn sizes(sample: &Sample) -> (i64, i64, i64) {
     let of = |sql: &crate::sql::Sql<'_>, text: &'static str| {
-        sql.row(text, [agent(1).to_string()], |row| row.get::<i64>(0))
+        sql.row(text, [agent(1)], |row| row.get::<i64>(0))
     };
     sample
         .store

@@ -817,7 +817,7 @@ async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is
     // A projection reads the first row, and a guard the second one.
     sample
         .store
-        .execute("UPDATE runs SET session = 'nobody'; UPDATE agents SET slot = 'nobody'")
+        .execute("UPDATE runs SET session = x'00'; UPDATE agents SET slot = x'00'")
         .await;
     let before = everything(&sample.database());
     let slot = Guard::Agent(AgentGuard::SlotFor {

@@ -274,7 +274,7 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
     let counted: i64 = Connection::open(sample.database())
         .unwrap()
         .query_row(
-            "SELECT sum(length(payload)) FROM events WHERE actor = 'user:ada'",
+            "SELECT sum(bytes) FROM events WHERE actor = 'user:ada'",
             [],
             |row| row.get(0),
         )
@@ -383,7 +383,7 @@ async fn a_key_that_comes_again_after_its_time_gives_back_the_bytes_of_its_first
     let there: i64 = Connection::open(sample.database())
         .unwrap()
         .query_row(
-            "SELECT (SELECT sum(length(payload)) FROM events) + (SELECT sum(length(reply)) FROM \
+            "SELECT (SELECT sum(bytes) FROM events) + (SELECT sum(length(reply)) FROM \
              idempotency)",
             [],
             |row| row.get(0),

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Returns the bytes of all rows that name a key.
 pub(crate) fn bytes_of_rows(database: &Path, key: &KeyId) -> u64 {
     let connection = Connection::open(database).unwrap();
-    let text = "SELECT CAST((SELECT total(length(payload)) FROM events WHERE brought_with = \
+    let text = "SELECT CAST((SELECT total(bytes) FROM events WHERE brought_with = \
                 number) + (SELECT total(length(bytes)) FROM blobs WHERE brought_with = number) + \
                 (SELECT total(length(reply)) FROM idempotency WHERE brought_with = number) AS \
                 INTEGER) FROM key_storage WHERE key_id = ?1";

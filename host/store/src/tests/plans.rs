@@ -39,9 +39,10 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "a verification asks each turn for its tree",
     },
     LookedThrough {
-        statement: "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM \
-                    blob_references UNION ALL SELECT ?1, 'session/*') named LEFT JOIN blobs ON \
-                    blobs.digest = named.digest WHERE blobs.digest IS NULL LIMIT 1",
+        statement: "SELECT named.digest, streams.kind AS stream_kind, streams.id AS stream_id FROM \
+                    (SELECT digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named \
+                    LEFT JOIN blobs ON blobs.digest = named.digest LEFT JOIN streams ON \
+                    streams.number = named.stream WHERE blobs.digest IS NULL LIMIT 1",
         scans: &[
             "SCAN blob_references USING COVERING INDEX blob_references_by_digest",
             "SCAN named",
@@ -49,8 +50,8 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "a verification asks for the blob of each reference",
     },
     LookedThrough {
-        statement: "SELECT count(*) AS there, count(*) FILTER (WHERE json_extract(paused, \
-                    '$.kind') IN ('failures', 'schedule')) AS given_up, count(*) FILTER (WHERE \
+        statement: "SELECT count(*) AS there, count(*) FILTER (WHERE paused_kind IN \
+                    ('failures', 'schedule')) AS given_up, count(*) FILTER (WHERE \
                     open_until IS NOT NULL) AS held_up, (SELECT count(*) FROM occasions WHERE \
                     state IN ('waiting', 'fired')) AS open_occasions FROM triggers WHERE \
                     removed_at IS NULL",
@@ -94,9 +95,8 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
     },
     LookedThrough {
         statement: "SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
-                    sessions.agent WHERE sessions.open_run IS NOT NULL AND CASE WHEN \
-                    json_valid(agents.agent) THEN agents.agent ->> '$.definition' END IN (SELECT \
-                    value FROM json_each(?1))",
+                    sessions.agent WHERE sessions.open_run IS NOT NULL AND agents.definition IN (SELECT value \
+                    FROM json_each(:definitions))",
         scans: &["SCAN sessions USING INDEX sessions_running"],
         _reason: "the index is partial: it has what is open, and a definition is seldom taken away",
     },
@@ -143,19 +143,23 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "only tests ask",
     },
     LookedThrough {
-        statement: "SELECT substr(key, 1, instr(key, ':') - 1), count(*) FROM connector_keys GROUP \
-                    BY 1",
+        statement: "SELECT key FROM connector_keys",
         scans: &["SCAN connector_keys USING COVERING INDEX connector_keys_by_user"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
     },
     LookedThrough {
-        statement: "SELECT agents.agent ->> '$.definition' AS definition, count(DISTINCT \
-                    agents.id), count(sessions.id), count(sessions.open_run) FROM agents LEFT JOIN \
-                    sessions ON sessions.agent = agents.id AND sessions.status = 'open' WHERE \
-                    agents.active = 1 AND json_valid(agents.agent) AND definition NOT IN (SELECT \
-                    id FROM made_definitions) GROUP BY 1",
+        statement: "SELECT agents.definition, count(DISTINCT agents.id), count(sessions.id), \
+                    count(sessions.open_run) FROM agents LEFT JOIN sessions ON sessions.agent = \
+                    agents.id AND sessions.status = 'open' WHERE agents.active = 1 AND \
+                    agents.definition NOT IN (SELECT id FROM made_definitions) GROUP BY 1",
         scans: &["SCAN agents USING INDEX agents_by_path"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
+    },
+    LookedThrough {
+        statement: "SELECT u.digest, t.text FROM text_uses u LEFT JOIN texts t ON t.number = \
+                    u.number",
+        scans: &["SCAN u"],
+        _reason: "an operator has all that is stored verified",
     },
     LookedThrough {
         statement: "SELECT count(*) FROM user_storage",

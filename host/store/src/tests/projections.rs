@@ -1017,11 +1017,11 @@ async fn projections_are_the_same_when_they_are_folded_again() {
     sample.append(stream, vec![Event::InputDead(dead)]).await;
     let mut open = stepped(
         run(60),
-        vec![message(15, Role::User, "x")],
+        vec![message(15, Role::User, &"x".repeat(300))],
         Vec::new(),
         vec![timer(run(60), "t", NOON.plus_ms(7)), handed_over(run(60))],
     );
-    open.basis.tools = Digest::of(b"[]");
+    open.basis.documents.tools = Digest::of(b"[]");
     open.settled = vec![Settlement {
         active_ms: 1,
         ..Settlement::new(

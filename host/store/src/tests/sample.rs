@@ -2,7 +2,7 @@
 
 use crate::AgentFilter;
 use crate::{Commit, Committed, Expected, Options, Store};
-use domain::basis::{Basis, LimitsLeft};
+use domain::basis::{Basis, Documents, LimitsLeft};
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{
@@ -240,17 +240,9 @@ pub(super) fn stepped(
         step: 0,
         basis: Basis {
             files: 0,
-            history: None,
-            shared_preferences: None,
-            session_config: None,
-            component: digest,
+            documents: Documents::all_of(digest, digest),
             base: None,
             head: 0,
-            scene: digest,
-            settings: digest,
-            tools: digest,
-            peers: digest,
-            preferences: digest,
             session_state: digest,
             now: NOON,
             left: LimitsLeft {

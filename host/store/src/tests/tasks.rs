@@ -309,18 +309,18 @@ fn done(sample: &Sample, tasks: u64) {
                 INSERT INTO tasks (id, run, session, agent, user_id, kind, target, operation, \
                 to_agent, to_session, input, detached, held, created_at, state, ended_at, tokens, \
                 cost_micros) SELECT CAST(printf('%032d', i) AS BLOB), ?2, ?3, ?4, 'local', \
-                'delegate', 'worker', 'read_file', ?5, ?6, 'input ' || i, 0, 0, ?7, 'COMPLETED', \
+                'delegate', 'worker', 'read_file', ?5, ?6, CAST(printf('%016d', i) AS BLOB), 0, 0, ?7, 'COMPLETED', \
                 ?7 + i, 2, 3 FROM n";
     connection
         .execute(
             text,
             args![
                 i64::try_from(tasks).unwrap(),
-                run(1).to_string(),
-                session(1).to_string(),
-                agent(1).to_string(),
-                agent(2).to_string(),
-                session(2).to_string(),
+                run(1),
+                session(1),
+                agent(1),
+                agent(2),
+                session(2),
                 i64::try_from(NOON.0).unwrap(),
             ],
         )

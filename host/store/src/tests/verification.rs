@@ -118,10 +118,59 @@ async fn swapped_rows_are_found() {
 
 #[tokio::test]
 async fn an_added_row_is_found() {
-    let add = "INSERT INTO events SELECT 18, 'run/x', 1, id, kind, agent, session, run, actor, \
-               causation, correlation, time, salt, payload, \
-               payload_digest, hash, NULL FROM events WHERE position = 17;";
+    let add = "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
+               causation, correlation, time, salt, payload, payload_digest, hash, bytes) SELECT 18, \
+               1, 9, id, kind, agent, session, run, actor, causation, correlation, time, salt, \
+               payload, payload_digest, hash, bytes FROM events WHERE position = 17;";
     check(add, 18, "hash").await;
+}
+
+/// What an event is in and about is named by numbers, and its hash has the names.
+#[tokio::test]
+async fn a_stream_under_another_number_is_found() {
+    let of_session = "kind = 'session'";
+    let first = "hash does not follow";
+    check(
+        "UPDATE streams SET id = randomblob(16) WHERE kind = 'session'",
+        2,
+        first,
+    )
+    .await;
+    check(
+        "UPDATE streams SET id = x'00' WHERE kind = 'session'",
+        2,
+        first,
+    )
+    .await;
+    check(
+        "UPDATE streams SET kind = 'connector' WHERE kind = 'session'",
+        2,
+        first,
+    )
+    .await;
+    check(
+        "UPDATE streams SET kind = 'x' WHERE kind = 'agent'",
+        1,
+        first,
+    )
+    .await;
+    check(
+        "UPDATE streams SET kind = 'run' WHERE kind = 'session'",
+        2,
+        first,
+    )
+    .await;
+    check("DELETE FROM streams WHERE kind = 'session'", 2, first).await;
+    check("UPDATE streams SET number = number + 100", 1, first).await;
+    check(
+        &format!(
+            "DELETE FROM streams WHERE {of_session}; UPDATE streams SET kind = 'session', \
+                  number = 2 WHERE kind = 'run' AND number = 3"
+        ),
+        2,
+        first,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -174,24 +223,28 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
 async fn a_damaged_turn_is_found_and_named() {
     for (statement, problem) in [
         (
-            "UPDATE messages SET message = replace(message, 'good evening', 'good day')",
+            "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'good evening', 'good day') AS BLOB)",
             "message 4 is not the one that it commits to",
         ),
         (
             "UPDATE turns SET depth = 7 WHERE depth = 2",
-            "what stands beside its node is not what the node says",
+            "is not among the turns before it",
         ),
         (
-            "UPDATE turns SET node = replace(node, '\"replied\"', '\"aborted\"') WHERE depth = 2",
+            "UPDATE turns SET outcome = 'aborted' WHERE depth = 2",
             "its id follows from other content",
         ),
         (
-            "UPDATE turns SET node = json_set(node, '$.jump', NULL), jump = NULL WHERE depth = 2",
+            "UPDATE turns SET jump = NULL WHERE depth = 2",
             "its jump pointer",
         ),
         (
-            "UPDATE turns SET node = 'x' WHERE depth = 2",
-            "its node cannot be read",
+            "UPDATE turns SET used = 'x' WHERE depth = 2",
+            "cannot be read",
+        ),
+        (
+            "UPDATE turns SET messages = x'00' WHERE depth = 2",
+            "cannot be read",
         ),
         (
             "UPDATE turns SET root = X'00' WHERE depth = 2",
@@ -249,7 +302,7 @@ async fn what_was_changed_beside_the_events_is_found() {
     check_beside("UPDATE blobs SET bytes = X'7b7e'", "blob").await;
     check_beside("DELETE FROM blobs", "missing").await;
     check_beside(
-        "UPDATE messages SET message = replace(message, 'hello', 'hallo')",
+        "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'hello', 'hallo') AS BLOB)",
         "`messages`",
     )
     .await;
@@ -258,10 +311,14 @@ async fn what_was_changed_beside_the_events_is_found() {
         "`inputs`",
     )
     .await;
-    check_beside("UPDATE sessions SET open_run = 'x'", "`sessions`").await;
+    check_beside("UPDATE sessions SET open_run = x'00'", "`sessions`").await;
     check_beside("DELETE FROM runs", "`runs`").await;
     check_beside("DELETE FROM agents", "`agents`").await;
-    check_beside("INSERT INTO wakes VALUES ('x', 'timer', 'y', 1)", "`wakes`").await;
+    check_beside(
+        "INSERT INTO wakes VALUES (x'00', 'timer', x'01', 1)",
+        "`wakes`",
+    )
+    .await;
     check_beside(
         "DELETE FROM recall_index_data WHERE id = (SELECT max(id) FROM recall_index_data)",
         "recall_index",

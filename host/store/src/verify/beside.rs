@@ -8,6 +8,9 @@ use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
 use crate::schema;
 use crate::sql::{self, Columns, Connection, Sql};
+use crate::sqlite::Sync;
+use crate::streams::Named;
+use crate::texts;
 use domain::digest::Digest;
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
@@ -18,6 +21,9 @@ pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
         return Ok(Some(problem));
     }
     if let Some(problem) = changed_blob(sql)? {
+        return Ok(Some(problem));
+    }
+    if let Some(problem) = texts::changed(sql)? {
         return Ok(Some(problem));
     }
     if let Some(problem) = turns::problem(sql)? {
@@ -35,10 +41,8 @@ pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
 /// Returns the damage that SQLite itself finds in its pages and indices.
 fn damage(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     full_text::see(sql)?;
-    let found: String = sql
-        .connection()
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    Ok((found != "ok").then(|| format!("the database is damaged: {found}")))
+    let found = sql.connection().damage_with_indexes()?;
+    Ok(found.map(|found| format!("the database is damaged: {found}")))
 }
 
 fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
@@ -62,13 +66,15 @@ fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
 /// Goes by the projection that tells which stream names which blobs, so that one has to be right.
 /// It leaves out the empty state.
 fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
-    let missing = sql.one::<(Digest, String)>(
-        "SELECT named.digest, named.stream FROM (SELECT digest, stream FROM blob_references UNION \
-         ALL SELECT ?1, 'session/*') named LEFT JOIN blobs ON blobs.digest = named.digest WHERE \
+    let missing = sql.one::<(Digest, Named)>(
+        "SELECT named.digest, streams.kind AS stream_kind, streams.id AS stream_id FROM (SELECT \
+         digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named LEFT JOIN blobs ON \
+         blobs.digest = named.digest LEFT JOIN streams ON streams.number = named.stream WHERE \
          blobs.digest IS NULL LIMIT 1",
         [Digest::of(EMPTY_STATE).0],
     )?;
-    Ok(missing.map(|(digest, stream)| {
+    Ok(missing.map(|(digest, Named(stream))| {
+        let stream = stream.map_or_else(|| "session/*".to_owned(), |stream| stream.to_string());
         format!(
             "the blob {} is missing that the stream `{stream}` names",
             digest.short()
@@ -82,12 +88,10 @@ fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // a temporary file.
     let again = Connection::open("")?;
     schema::migrate(&again, "")?;
-    again.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
+    again.sync(Sync::Off)?;
+    again.execute_batch("BEGIN")?;
     fold::fold_after(0, sql, &Sql::new(&again), &mut |_| ())?;
-    if !sql.connection().same_rows(
-        &again,
-        "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2",
-    )? {
+    if !sql.connection().has_layout_of(&again)? {
         return Ok(Some("the layout of the database was changed".to_owned()));
     }
     for table in PROJECTIONS {

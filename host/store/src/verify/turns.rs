@@ -2,8 +2,8 @@
 //! commits to, and it stands where its parent puts it. One tree at a time, so that no more than the
 //! largest is in memory.
 
-use crate::read::messages_of_turn;
-use crate::sql::{self, FromRow, Sql, row, select};
+use crate::read::{NODE_COLUMNS, messages_of_turn};
+use crate::sql::{self, Columns, FromRow, Sql, text};
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::message::Message;
@@ -28,50 +28,22 @@ pub(super) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     Ok(None)
 }
 
-row! {
-    struct StoredTurn from "turns" {
-        id: TurnId,
-        parent: Option<TurnId>,
-        jump: Option<TurnId>,
-        depth: u64,
-        run: String,
-        first_message: u64,
-        last_message: u64,
-        session_state: Digest,
-        node: String,
-    }
-}
-
-impl StoredTurn {
-    /// Returns whether what stands beside the node is what the node says.
-    fn is_of(&self, node: &TurnNode) -> bool {
-        node.id == self.id
-            && node.parent == self.parent
-            && node.jump == self.jump
-            && node.depth == self.depth
-            && node.run.to_string() == self.run
-            && node.first_message == self.first_message
-            && node.last_message == self.last_message
-            && node.session_state == self.session_state
-    }
-}
-
 fn of_tree(sql: &Sql<'_>, root: Digest) -> sql::Result<Option<String>> {
     let mut turns: Vec<(TurnNode, Vec<Option<Message>>)> = Vec::new();
-    let mut statement = sql
-        .connection()
-        .prepare(select!(StoredTurn, "WHERE root = ?1 ORDER BY depth, id"))?;
+    let text = text!(
+        "SELECT ",
+        NODE_COLUMNS,
+        " FROM turns WHERE root = ?1 ORDER BY depth, id"
+    );
+    let mut statement = sql.connection().prepare(text)?;
     let mut rows = statement.query([root])?;
     while let Some(row) = rows.next()? {
-        let turn = StoredTurn::from_row(&row)?;
-        let id = turn.id;
-        let unreadable = |what: &str| Ok(Some(format!("turn {id} of the table `turns`: {what}")));
-        let Ok(node) = serde_json::from_str::<TurnNode>(&turn.node) else {
-            return unreadable("its node cannot be read");
+        let id: TurnId = row.get(0)?;
+        let Ok(node) = TurnNode::from_row(sql, &row) else {
+            return Ok(Some(format!(
+                "turn {id} of the table `turns` cannot be read"
+            )));
         };
-        if !turn.is_of(&node) {
-            return unreadable("what stands beside its node is not what the node says");
-        }
         let Ok(messages) = messages_of_turn(sql, &node) else {
             return Ok(Some(format!(
                 "turn {id}: a message of it in the table `messages` cannot be read"

@@ -14,10 +14,11 @@ use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{self, Sql, args, insert, named};
+use crate::texts;
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
-use domain::event::Event;
+use domain::event::{Event, Subject};
 use domain::id::{SessionId, Stream};
 use domain::queue::WaitKind;
 use domain::time::Timestamp;
@@ -74,7 +75,7 @@ fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64
             .find(|(earlier, _)| earlier.stream == append.stream);
         let found = match earlier {
             Some((earlier, version)) => version + earlier.events.len() as u64,
-            None => state.cache.version(sql, append.stream, &append.name)?,
+            None => state.cache.version(sql, append.stream)?,
         };
         let wanted = match append.expected {
             Expected::Any => found,
@@ -124,8 +125,9 @@ fn write(
     for (append, found) in appends.iter_mut().zip(found) {
         let stream = append.stream;
         let version = found + append.events.len() as u64;
+        let number = state.cache.number(sql, stream)?;
         for (event, version) in append.events.iter_mut().zip(found + 1..) {
-            insert(sql, state, version, event, brought.as_ref())?;
+            insert(sql, state, (number, version), event, brought.as_ref())?;
         }
         state.cache.set_version(stream, version);
         match versions.iter_mut().find(|(known, _)| *known == stream) {
@@ -135,7 +137,7 @@ fn write(
     }
     purge::look_at_unnamed(sql, &new_blobs)?;
     for (stream, snapshot) in snapshots {
-        keep(sql, *stream, snapshot)?;
+        keep(sql, state.cache.number(sql, *stream)?, snapshot)?;
     }
     let accepted = accepted_for(appends);
     let mut waits_unheard = !accepted.is_empty();
@@ -268,11 +270,12 @@ fn remember(
     )
 }
 
-/// Appends an event to its stream, with all that follows from it.
+/// Appends an event to its stream, by that one's number and the event's version there, with all
+/// that follows from it.
 fn insert(
     sql: &Sql<'_>,
     state: &mut State,
-    version: u64,
+    (stream, version): (i64, u64),
     event: &mut PreparedEvent,
     brought: Option<&Brought>,
 ) -> Result<(), Refused> {
@@ -282,6 +285,8 @@ fn insert(
         salt,
         payload,
         payload_digest,
+        bytes,
+        about,
     } = event;
     let position = state.head.position + 1;
     let link = Link {
@@ -299,28 +304,37 @@ fn insert(
         payload: *payload_digest,
     };
     let hash = link.hash();
+    let Subject {
+        agent,
+        session,
+        run,
+    } = recorded.subject;
+    let mut number = |of: Option<Stream>| of.map(|of| state.cache.number(sql, of)).transpose();
     insert!(
         sql,
         events {
             position,
-            stream: recorded.stream,
+            stream,
             version,
-            id: ids.event,
+            id: recorded.id,
             kind: recorded.kind,
-            agent: ids.agent,
-            session: ids.session,
-            run: ids.run,
+            agent: number(agent.map(Stream::Agent))?,
+            session: number(session.map(Stream::Session))?,
+            run: number(run.map(Stream::Run))?,
             actor: recorded.actor,
-            causation: ids.causation,
-            correlation: ids.correlation,
+            causation: recorded.causation,
+            correlation: recorded.correlation,
             time: recorded.time,
             salt: salt.0,
-            payload: *payload,
+            payload: payload.packed,
             payload_digest,
             hash,
-            brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor))
+            brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor)),
+            about,
+            bytes: *bytes
         }
     )?;
+    texts::keep(sql, &payload.apart)?;
     state.head = Head { position, hash };
     recorded.position = position;
     recorded.version = version;
@@ -328,9 +342,9 @@ fn insert(
     if let Some(event) = &recorded.event {
         note(sql, event)?;
     }
-    fault::project(payload);
-    fault::refuse(payload)?;
-    project(sql, recorded)?;
+    fault::project(&payload.packed);
+    fault::refuse(&payload.packed)?;
+    project(sql, recorded, stream)?;
     state.cache.follow(sql, recorded)?;
     state.unindexed += u64::from(is_found(recorded));
     Ok(())
@@ -346,7 +360,7 @@ fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
 }
 
 /// Keeps a snapshot, unless a newer one is there.
-fn keep(sql: &Sql<'_>, stream: Stream, snapshot: &Snapshot) -> Result<(), Refused> {
+fn keep(sql: &Sql<'_>, stream: i64, snapshot: &Snapshot) -> Result<(), Refused> {
     insert!(
         sql,
         snapshots {

@@ -10,6 +10,8 @@
 use crate::guard::{self, Standing, TriggerStanding};
 use crate::read::runs::session_of;
 use crate::sql::{self, Sql};
+use crate::sqlite::DATA_VERSION;
+use crate::streams;
 use crate::user_storage::{self, Brought, NumberedKey};
 use domain::event::{Event, OccasionAccepted, Recorded};
 use domain::id::{AgentId, SessionId, Stream};
@@ -28,10 +30,13 @@ thread_local! {
     pub(crate) static FORGOTTEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// The rows that guards of an acceptance look at, with the last version of each stream.
+/// The rows that guards of an acceptance look at, with the last version of each stream
+/// and the numbers by which rows name streams.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     versions: HashMap<Stream, u64>,
+    /// The number of each stream; none while it has none.
+    numbers: HashMap<Stream, Option<i64>>,
     sessions: HashMap<SessionId, Option<Standing>>,
     roles: HashMap<AgentId, HashMap<UserId, Option<AgentRole>>>,
     triggers: HashMap<TriggerName, Option<TriggerStanding>>,
@@ -50,7 +55,7 @@ impl Cache {
     pub(super) fn begin(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought.clear();
         self.brought_with.clear();
-        let data_version: i64 = sql.one("PRAGMA data_version", [])?.unwrap_or_default();
+        let data_version: i64 = sql.one(DATA_VERSION, [])?.unwrap_or_default();
         if data_version != self.data_version {
             self.data_version = data_version;
             self.forget();
@@ -64,25 +69,51 @@ impl Cache {
         #[cfg(test)]
         FORGOTTEN.set(FORGOTTEN.get() + 1);
         self.versions.clear();
+        self.numbers.clear();
         self.key_numbers.clear();
         self.forget_rows();
     }
 
     /// The version of a stream; 0 before its first event.
-    pub(super) fn version(
-        &mut self,
-        sql: &Sql<'_>,
-        stream: Stream,
-        name: &str,
-    ) -> sql::Result<u64> {
+    pub(super) fn version(&mut self, sql: &Sql<'_>, stream: Stream) -> sql::Result<u64> {
         if let Some(version) = self.versions.get(&stream) {
             #[cfg(test)]
-            assert_eq!(*version, read_version(sql, name)?, "the version of {name}");
+            assert_eq!(
+                *version,
+                read_version(sql, streams::number(sql, stream)?)?,
+                "the version of {stream}"
+            );
             return Ok(*version);
         }
-        let version = read_version(sql, name)?;
+        let version = read_version(sql, self.known_number(sql, stream)?)?;
         self.set_version(stream, version);
         Ok(version)
+    }
+
+    /// The number of a stream, which it gets here if it has none.
+    pub(super) fn number(&mut self, sql: &Sql<'_>, stream: Stream) -> sql::Result<i64> {
+        if let Some(number) = self.known_number(sql, stream)? {
+            return Ok(number);
+        }
+        let number = streams::add(sql, stream)?;
+        keep(&mut self.numbers, stream, Some(number));
+        Ok(number)
+    }
+
+    /// The number of a stream, if it has one.
+    fn known_number(&mut self, sql: &Sql<'_>, stream: Stream) -> sql::Result<Option<i64>> {
+        if let Some(number) = self.numbers.get(&stream) {
+            #[cfg(test)]
+            assert_eq!(
+                *number,
+                streams::number(sql, stream)?,
+                "the number of {stream}"
+            );
+            return Ok(*number);
+        }
+        let number = streams::number(sql, stream)?;
+        keep(&mut self.numbers, stream, number);
+        Ok(number)
     }
 
     /// A stream has this version now.
@@ -303,9 +334,9 @@ fn keep<K: std::hash::Hash + Eq, V>(rows: &mut HashMap<K, V>, key: K, row: V) {
     rows.insert(key, row);
 }
 
-fn read_version(sql: &Sql<'_>, name: &str) -> sql::Result<u64> {
+fn read_version(sql: &Sql<'_>, number: Option<i64>) -> sql::Result<u64> {
     let text = "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
-    sql.number(text, [name])
+    sql.number(text, [number])
 }
 
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<Standing>> {

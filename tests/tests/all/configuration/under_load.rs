@@ -167,7 +167,7 @@ fn under(events: &[Event]) -> BTreeMap<String, Under> {
             }
             Event::RunStepped(stepped) => {
                 assert_eq!(
-                    stepped.basis.tools, tools[&stepped.run],
+                    stepped.basis.documents.tools, tools[&stepped.run],
                     "each step is shown what its turn began with"
                 );
             }

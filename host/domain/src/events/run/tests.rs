@@ -165,17 +165,9 @@ fn basis(run: &Run) -> Basis {
     let none = Digest::of(b"");
     Basis {
         files: 0,
-        shared_preferences: None,
-        history: None,
-        session_config: None,
-        component: run.component,
+        documents: Documents::all_of(run.component, none),
         base: None,
         head: run.head(),
-        scene: none,
-        settings: none,
-        tools: none,
-        peers: none,
-        preferences: none,
         session_state: run.session_state,
         now: NOW,
         left: run.limits_left(),
@@ -183,7 +175,7 @@ fn basis(run: &Run) -> Basis {
     }
 }
 
-use crate::work::basis::Basis;
+use crate::work::basis::{Basis, Documents};
 
 /// Takes a step: the run after it, and its event.
 fn step(

@@ -66,7 +66,7 @@ pub(super) fn payloads(sample: &Sample) -> (u64, u64) {
     Connection::open(sample.database())
         .unwrap()
         .query_row(
-            "SELECT ifnull(sum(length(payload)), 0), ifnull(max(length(payload)), 0) FROM events",
+            "SELECT ifnull(sum(bytes), 0), ifnull(max(bytes), 0) FROM events",
             [],
             |row| Ok((row.uint(0)?, row.uint(1)?)),
         )

@@ -56,8 +56,9 @@ async fn work_of_a_run_that_is_purged_counts_against_whoever_does_it() {
         .await;
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
     spawn(&sample, 4, 1, "/bob/other", "bob").await;
-    let trees = "SELECT group_concat(tree) FROM (SELECT tree FROM inputs ORDER BY position)";
-    let tree_of = |n| agent(n).to_string();
+    let trees =
+        "SELECT group_concat(lower(hex(tree))) FROM (SELECT tree FROM inputs ORDER BY position)";
+    let tree_of = |n| agent(n).0.simple().to_string();
     assert_eq!(
         one(&sample, trees),
         Some([tree_of(1), tree_of(1)].join(","))
@@ -128,16 +129,19 @@ async fn handed_two() -> Sample {
 async fn the_first_input_of_a_session_is_the_one_that_is_left() {
     let sample = handed_two().await;
     let begun_by = format!(
-        "SELECT by_session FROM spawned WHERE session = '{}'",
-        session(2)
+        "SELECT lower(hex(by_session)) FROM spawned WHERE session = x'{}'",
+        session(2).0.simple()
     );
     let first = format!(
-        "SELECT first_input FROM sessions WHERE id = '{}'",
-        session(2)
+        "SELECT lower(hex(first_input)) FROM sessions WHERE id = x'{}'",
+        session(2).0.simple()
     );
     assert_eq!(
         (one(&sample, &begun_by), one(&sample, &first)),
-        (Some(session(1).to_string()), Some(input(60).to_string()))
+        (
+            Some(session(1).0.simple().to_string()),
+            Some(input(60).0.simple().to_string())
+        )
     );
     sample
         .append(Stream::Session(session(2)), vec![deleted(2)])
@@ -145,7 +149,10 @@ async fn the_first_input_of_a_session_is_the_one_that_is_left() {
     erase(&sample, run(70)).await;
     assert_eq!(
         (one(&sample, &begun_by), one(&sample, &first)),
-        (Some(session(3).to_string()), Some(input(61).to_string()))
+        (
+            Some(session(3).0.simple().to_string()),
+            Some(input(61).0.simple().to_string())
+        )
     );
     is_sound(&sample).await;
 }

@@ -228,7 +228,7 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
     sample.append(stream, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
     let mut after = Some(0);
-    let of_messages = "SELECT coalesce(sum(octet_length(message)), 0) FROM messages";
+    let of_messages = "SELECT coalesce(sum(bytes), 0) FROM messages";
     while let Some(from) = after {
         let (stored, longest) = payloads(&sample);
         let told = count(&sample, of_messages);
@@ -273,7 +273,7 @@ async fn what_tools_leave_between_segments_is_the_users_until_it_is_purged() {
     };
     let commit = Commit::new().append(of_run, Expected::Any, vec![left]);
     sample.store.commit(commit).await.unwrap();
-    let text = "SELECT length(payload) FROM events WHERE kind = 'operation.continued.v1'";
+    let text = "SELECT bytes FROM events WHERE kind = 'operation.continued.v1'";
     let connection = Connection::open(sample.database()).unwrap();
     let payload = connection.query_row(text, [], |row| row.uint(0)).unwrap();
     assert!(payload >= 10_000, "{payload} bytes");

@@ -2,7 +2,7 @@
 
 use super::super::sample::{NOON, Sample, agent, begin, commit, noise, opened, run, session};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
-use crate::sql::{Columns, Connection, args};
+use crate::sql::{Columns, Connection, Sql, args};
 use crate::{Piece, Store};
 use domain::digest::Digest;
 use domain::event::{Event, ResponseReceived};
@@ -50,10 +50,9 @@ async fn erased(sample: &Sample, n: u128) -> Stream {
 /// Replaces the payload of a stream's last event, beside the store, and returns the one before.
 fn replace_last(sample: &Sample, stream: Stream, payload: &[u8]) -> Vec<u8> {
     let connection = Connection::open(sample.database()).unwrap();
+    let number = crate::streams::number(&Sql::new(&connection), stream).unwrap();
     let text = "SELECT position, payload FROM events WHERE stream = ?1 ORDER BY version DESC";
-    let last = connection.query_row(text, [stream.to_string()], |row| {
-        Ok((row.get::<i64>(0)?, row.get(1)?))
-    });
+    let last = connection.query_row(text, [number], |row| Ok((row.get::<i64>(0)?, row.get(1)?)));
     let (position, before) = last.unwrap();
     let text = "UPDATE events SET payload = ?2 WHERE position = ?1";
     connection.execute(text, args![position, payload]).unwrap();
@@ -70,7 +69,7 @@ async fn what_a_stream_gets_while_a_reader_goes_through_it_is_not_lost() {
     let store = &sample.store;
     let stream = Stream::Agent(agent(1));
     let purge = erased(&sample, 1).await;
-    let rest = store.rest_of(stream.to_string()).await.unwrap();
+    let rest = store.rest_of(stream).await.unwrap();
     let rest = store.read_on(rest).await.unwrap();
     // More than the writer looks at, and the last of it names the answer once more.
     let mut more: Vec<Event> = (0..300).map(noise).collect();
@@ -99,7 +98,7 @@ async fn references_go_in_several_transactions_when_they_are_many() {
     }
     sample.store.commit(answers).await.unwrap();
     let purge = erased(&sample, 1).await;
-    let rest = sample.store.rest_of(stream.to_string()).await.unwrap();
+    let rest = sample.store.rest_of(stream).await.unwrap();
     let rest = sample.store.read_on(rest).await.unwrap();
     let (_, is_done) = sample.store.write_rest(purge, rest).await.unwrap();
     assert!(!is_done, "the first does not remove all");

@@ -9,7 +9,7 @@ use crate::thread::message::Draft;
 use crate::values::digest::{Digest, Salt};
 use crate::values::id::{AgentId, OccasionId, RunId, SessionId, TurnId};
 use crate::work::approval::{Approval, Exact};
-use crate::work::basis::{Basis, LimitsLeft};
+use crate::work::basis::{Basis, Documents, LimitsLeft};
 use crate::work::budget::Amount;
 use crate::work::connector::ReplyRoute;
 use crate::work::operation::{CallUsage, Pause, Performer, ReplyTo};
@@ -38,17 +38,9 @@ fn stepped(decision: Decision) -> RunStepped {
     let none = Digest::of(b"");
     let basis = Basis {
         files: 0,
-        shared_preferences: None,
-        history: None,
-        session_config: None,
-        component: none,
+        documents: Documents::all_of(none, none),
         base: None,
         head: 4,
-        scene: none,
-        settings: none,
-        tools: none,
-        peers: none,
-        preferences: none,
         session_state: none,
         now: NOW,
         left: LimitsLeft {

@@ -1,0 +1,130 @@
+//! The size of a turn in the database, by table and index.
+
+use super::sample::{
+    NOON, Sample, ada, agent, begin, message, new, noise, run_ended, run_started, session, stepped,
+    timer, turn_after, turn_committed,
+};
+use crate::sql::{Columns, Connection};
+use crate::{Commit, Expected};
+use domain::digest::Digest;
+use domain::event::{Event, InputAccepted, NewEvent, Source, Subject};
+use domain::id::{InputId, RunId, Stream};
+use domain::message::{Draft, Role};
+use uuid::Uuid;
+
+/// Turns that are counted.
+const TURNS: u64 = 400;
+/// Bytes of a turn of one word each way: the limit of all tables and indexes together.
+const BYTES_OF_TURN_MAX: u64 = 12_500;
+
+/// A turn with the events and ids that the broker gives it: one word, one call, one word.
+async fn take_turns(sample: &Sample, turns: u64) {
+    let mut last = None;
+    for _ in 0..turns {
+        let run = RunId(Uuid::now_v7());
+        let input = InputId(Uuid::now_v7());
+        let first = last
+            .as_ref()
+            .map_or(1, |turn: &domain::turn::TurnNode| turn.last_message + 1);
+        let said = message(first, Role::User, "hello");
+        let reply = message(first + 1, Role::Assistant, "hello");
+        let node = turn_after(
+            &sample.store,
+            last.as_ref(),
+            run,
+            &[said.clone(), reply.clone()],
+        )
+        .await;
+        let accepted = Event::InputAccepted(InputAccepted {
+            message: Some(Draft::text(Role::User, "api", "hello")),
+            user_id: ada(),
+            ..InputAccepted::of(session(1), input, Source::Api, NOON)
+        });
+        let Event::RunStarted(mut started) = run_started(run, 1, last.as_ref(), vec![input]) else {
+            panic!("a start")
+        };
+        let config = &mut started.resolved_config;
+        config.settings = Digest::of(b"settings");
+        config.tools = Digest::of(b"tools");
+        config.peers = Digest::of(b"peers");
+        config.ceiling = Digest::of(b"ceiling");
+        let call = stepped(run, vec![said], Vec::new(), vec![timer(run, "model", NOON)]);
+        let mut end = stepped(run, Vec::new(), vec![reply], Vec::new());
+        end.basis.documents.scene = Digest::of(b"scene");
+        let of_run = vec![
+            Event::RunStarted(started),
+            Event::RunStepped(Box::new(call)),
+            noise(1),
+            Event::RunStepped(Box::new(end)),
+            run_ended(run, 1, node.id),
+        ];
+        let subject = Subject {
+            agent: Some(agent(1)),
+            session: Some(session(1)),
+            run: Some(run),
+        };
+        let about = |event| NewEvent {
+            id: domain::id::EventId(Uuid::now_v7()),
+            subject,
+            actor: "agent:assistant".to_owned(),
+            correlation: Some(input),
+            ..new(event)
+        };
+        let accept = NewEvent {
+            id: domain::id::EventId(Uuid::now_v7()),
+            subject: Subject {
+                run: None,
+                ..subject
+            },
+            correlation: Some(input),
+            ..new(accepted)
+        };
+        let commit = Commit::new()
+            .append(Stream::Session(session(1)), Expected::Any, vec![accept])
+            .append(
+                Stream::Run(run),
+                Expected::New,
+                of_run.into_iter().map(about).collect(),
+            )
+            .append(
+                Stream::Session(session(1)),
+                Expected::Any,
+                vec![about(turn_committed(1, &node))],
+            );
+        sample.store.commit(commit).await.unwrap();
+        last = Some(node);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_of_one_word_each_way_takes_few_bytes() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turns(&sample, TURNS).await;
+    sample.store.close().await;
+    let connection = Connection::open(sample.database()).unwrap();
+    let text =
+        "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC, 1";
+    let mut statement = connection.prepare(text).unwrap();
+    let mut rows = statement.query([]).unwrap();
+    let mut all = 0;
+    let mut table = String::new();
+    while let Some(row) = rows.next().unwrap() {
+        let (bytes, payload) = (row.uint(1).unwrap(), row.uint(2).unwrap());
+        all += bytes;
+        if bytes / TURNS >= 20 {
+            table += &format!(
+                "\n{:8} {:8} {}",
+                bytes / TURNS,
+                payload / TURNS,
+                row.text(0).unwrap()
+            );
+        }
+    }
+    println!("{table}\n{:8} all", all / TURNS);
+    assert!(
+        all / TURNS <= BYTES_OF_TURN_MAX,
+        "{} bytes a turn:{table}",
+        all / TURNS
+    );
+}
