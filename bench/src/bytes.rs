@@ -136,7 +136,7 @@ impl Bench {
             self.turn(agent, *session, &words(turn)).await?;
         }
         let after = self.stored().await?;
-        let each = |after: u64, before: u64| (after - before) as f64 / turns as f64;
+        let each = |after: i64, before: i64| (after - before) as f64 / turns as f64;
         Ok((each(after.0, before.0), each(after.1, before.1)))
     }
 
@@ -155,12 +155,12 @@ impl Bench {
     }
 
     /// Bytes of the tables and indexes, and the number of events, once all words are in the index.
-    async fn stored(&self) -> anyhow::Result<(u64, u64)> {
+    async fn stored(&self) -> anyhow::Result<(i64, i64)> {
         let database = self.world.dir.path().join("data").join("store.db");
         ensure!(database.exists(), "there is no `{}`", database.display());
         let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let unindexed = "SELECT count(*) FROM recall r WHERE r.id > (SELECT coalesce(max(id), 0) FROM recall_index_docsize)";
-        while connection.query_row(unindexed, [], |row| row.get::<_, u64>(0))? > 0 {
+        while connection.query_row(unindexed, [], |row| row.get::<_, i64>(0))? > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let bytes = "SELECT sum(pgsize) FROM dbstat";
