@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_made_definition_names_no_program_that_its_template_does_not() {
         let made = |template: &Value, own: &Value| {
-            let own = json!({ "display_name": "Mine", "lists": { "modelAllowlist": own } });
+            let own = json!({ "display_name": "Mine", "lists": { "model_allowlist": own } });
             let own = serde_json::from_value(own).unwrap();
             let user = crate::access::user::UserId::from_str("ada").unwrap();
             let id = crate::agents::definition::DefinitionId("made-mine-0".into());

@@ -361,7 +361,7 @@ mod tests {
             (json!({ "description": long }), "/description"),
             (json!({ "system_prompt": long }), "/system_prompt"),
             (json!({ "settings": { "a": long } }), "/settings"),
-            (json!({ "lists": { "toolDenylist": [long] } }), "/lists"),
+            (json!({ "lists": { "tool_denylist": [long] } }), "/lists"),
             (json!({ "icon": "" }), "/icon"),
             (json!({ "icon": "a\u{7}" }), "/icon"),
             (json!({ "color": "red" }), "/color"),
