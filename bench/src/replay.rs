@@ -16,13 +16,14 @@ const EVENTS: usize = 1_000;
 const READS: u32 = 20;
 
 /// The columns that the store reads.
-const ROWS: &str = "SELECT position, (SELECT kind FROM streams WHERE number = events.stream), \
-                    (SELECT id FROM streams WHERE number = events.stream), version, id, kind, \
-                    (SELECT id FROM streams WHERE number = events.agent), (SELECT id FROM streams \
-                    WHERE number = events.session), (SELECT id FROM streams WHERE number = \
-                    events.run), actor, causation, correlation, time, hash, payload FROM events \
-                    WHERE stream = (SELECT number FROM streams WHERE kind = 'session' AND id = ?1) \
-                    AND version > 0 ORDER BY version LIMIT 1000";
+const ROWS: &str = "SELECT position, own.stream_kind, own.stream_id, version, id, kind, \
+                    of_agent.stream_id, of_session.stream_id, of_run.stream_id, actor, causation, \
+                    correlation, time, hash, payload FROM events LEFT JOIN streams own ON \
+                    own.number = stream LEFT JOIN streams of_agent ON of_agent.number = agent LEFT \
+                    JOIN streams of_session ON of_session.number = session LEFT JOIN streams \
+                    of_run ON of_run.number = run WHERE stream = (SELECT number FROM streams WHERE \
+                    stream_kind = 'session' AND stream_id = ?1) AND version > 0 ORDER BY version \
+                    LIMIT 1000";
 
 /// A row as the database has it.
 type Raw = (

@@ -102,7 +102,7 @@ pub(crate) enum Checkpoint {
 
 /// What of a commit is on the disk when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub(crate) enum Durability {
     /// All of it.
     Full,
     /// As much as keeps the database whole.
@@ -168,11 +168,11 @@ impl Connection {
     }
 
     /// Sets what is on the disk when a commit returns.
-    pub(crate) fn sync(&self, how: Sync) -> Result<()> {
+    pub(crate) fn sync(&self, how: Durability) -> Result<()> {
         self.execute_batch(match how {
-            Sync::Full => "PRAGMA synchronous = FULL",
-            Sync::Normal => "PRAGMA synchronous = NORMAL",
-            Sync::Off => "PRAGMA synchronous = OFF",
+            Durability::Full => "PRAGMA synchronous = FULL",
+            Durability::Normal => "PRAGMA synchronous = NORMAL",
+            Durability::Off => "PRAGMA synchronous = OFF",
         })
     }
 
@@ -199,7 +199,7 @@ impl Connection {
 
     /// Writes the database's file anew.
     pub(crate) fn vacuum(&self) -> Result<()> {
-        self.sync(Sync::Full)?;
+        self.sync(Durability::Full)?;
         self.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM")
     }
 

@@ -124,7 +124,7 @@ type Erased = (String, u64, Option<i64>);
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
     let text = "SELECT CASE WHEN kind = 'operation.continued.v1' AND actor NOT LIKE 'user:%' THEN \
                 coalesce((SELECT 'user:' || user_id FROM streams CROSS JOIN sessions ON sessions.id = \
-                streams.id WHERE streams.number = events.session), actor) ELSE actor END, bytes, brought_with FROM events \
+                streams.stream_id WHERE streams.number = events.session), actor) ELSE actor END, bytes, brought_with FROM events \
                 WHERE position = ?1 AND payload IS NOT NULL";
     let gone: Option<Erased> = sql.one(text, [position])?;
     take_all(sql, gone.as_slice())

@@ -677,7 +677,7 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
     assert!(host.stop().await.success(), "{}", folder.log());
     // One that reads as if it had been erased.
     let of_run = "kind = 'run.stepped.v1' \
-                  AND run = (SELECT number FROM streams WHERE kind = 'run' AND id = (SELECT open_run \
+                  AND run = (SELECT number FROM streams WHERE stream_kind = 'run' AND stream_id = (SELECT open_run \
                   FROM sessions WHERE open_run IS NOT NULL))";
     let database = Connection::open(folder.data().join("store.db")).unwrap();
     let look = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));

@@ -170,7 +170,7 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
     let run = world.runs().await.remove(0);
     let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
     let text = "UPDATE events SET payload = x'7b7d' WHERE version = 1 AND stream = (SELECT number \
-                FROM streams WHERE kind = 'run' AND id = ?1)";
+                FROM streams WHERE stream_kind = 'run' AND stream_id = ?1)";
     assert_eq!(outsider.execute(text, [run.0.as_bytes()]).unwrap(), 1);
     let before = world.broker.stats();
     for number in 0..100 {

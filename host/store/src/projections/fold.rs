@@ -1,6 +1,6 @@
 //! Folds events into projections: all at once within a transaction, or on from a position.
 
-use crate::event_row::EVENT_COLUMNS;
+use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::full_text;
 use crate::projections::{PROJECTIONS, project};
 use crate::sql::{self, Sql, args, text};
@@ -32,7 +32,9 @@ pub(crate) fn fold_after(
         let text = text!(
             "SELECT ",
             EVENT_COLUMNS,
-            ", stream FROM events WHERE position > ?1 ORDER BY position LIMIT ?2"
+            ", stream FROM ",
+            EVENTS,
+            " WHERE position > ?1 ORDER BY position LIMIT ?2"
         );
         let events: Vec<(Recorded, i64)> = events.all(text, args![position, CHUNK_EVENTS])?;
         let Some((last, _)) = events.last() else {

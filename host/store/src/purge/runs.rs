@@ -116,7 +116,7 @@ fn finish(
     )?;
     for text in [
         "DELETE FROM operations WHERE run = ?1",
-        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'run' AND id = \
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE stream_kind = 'run' AND stream_id = \
          ?1)",
     ] {
         sql.execute(text, [run])?;

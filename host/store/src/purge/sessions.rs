@@ -206,8 +206,8 @@ fn erase_beside(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> sql::Re
         "DELETE FROM wakes WHERE subject = ?1",
         "DELETE FROM readings WHERE session = ?1",
         "DELETE FROM spawned WHERE session = ?1",
-        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'session' AND \
-         id = ?1)",
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE stream_kind = 'session' AND \
+         stream_id = ?1)",
     ] {
         sql.execute(text, [session])?;
     }

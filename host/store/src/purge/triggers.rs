@@ -85,8 +85,8 @@ fn erase(
     for text in [
         "DELETE FROM triggers WHERE id = ?1",
         "DELETE FROM trigger_makers WHERE id = ?1",
-        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE kind = 'trigger' AND \
-         id = ?1)",
+        "DELETE FROM snapshots WHERE stream = (SELECT number FROM streams WHERE stream_kind = 'trigger' AND \
+         stream_id = ?1)",
     ] {
         sql.execute(text, [trigger.id])?;
     }

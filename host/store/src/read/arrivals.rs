@@ -325,7 +325,7 @@ impl IntakeRow {
     const COLUMNS: &str = "c.name, c.cursor, (SELECT max(a.received) FROM arrivals a WHERE \
                            a.connector = c.name) AS last_received, c.trouble, c.troubled_at, \
                            coalesce((SELECT e.version FROM events e WHERE e.stream = (SELECT \
-                           st.number FROM streams st WHERE st.kind = 'connector' AND st.id = c.id) \
+                           st.number FROM streams st WHERE st.stream_kind = 'connector' AND st.stream_id = c.id) \
                            ORDER BY e.version DESC LIMIT 1), 0) AS version";
     const FROM: &str = "connectors c";
 }

@@ -27,7 +27,7 @@ impl Store {
         self.read(move |sql| {
             let turns = sql.all::<(TurnId, u64)>(
                 "SELECT t.id, t.last_message FROM blob_references b JOIN streams s ON \
-                 s.number = b.stream AND s.kind = 'run' JOIN runs r ON r.id = s.id JOIN turns t ON t.id = r.turn WHERE b.digest \
+                 s.number = b.stream AND s.stream_kind = 'run' JOIN runs r ON r.id = s.stream_id JOIN turns t ON t.id = r.turn WHERE b.digest \
                  = ?1 AND b.shown = 1",
                 [digest],
             )?;

@@ -1,7 +1,7 @@
 //! Reads of components as they were admitted.
 
 use super::ReadError;
-use crate::event_row::EVENT_COLUMNS;
+use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::sql::{self, Sql, text};
 use crate::store::Store;
 use domain::event::{ComponentAdmitted, Event, Recorded};
@@ -29,7 +29,9 @@ pub(crate) fn newest_admissions(
         let text = text!(
             "SELECT ",
             EVENT_COLUMNS,
-            " FROM events WHERE kind = 'component.admitted.v1' AND about = ?1 ORDER BY position \
+            " FROM ",
+            EVENTS,
+            " WHERE kind = 'component.admitted.v1' AND about = ?1 ORDER BY position \
              DESC LIMIT 1"
         );
         let newest = sql

@@ -4,7 +4,7 @@ use super::ReadError;
 use super::blobs::content;
 use super::runs::session_of;
 use crate::commit::Snapshot;
-use crate::event_row::EVENT_COLUMNS;
+use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::snapshot::unseal;
 use crate::sql::{named, text, unreadable};
 use crate::store::Store;
@@ -33,7 +33,7 @@ pub struct EventFilter {
 macro_rules! found {
     ($indexed:literal, $order:literal) => {
         concat!(
-            " FROM events WHERE ",
+            " WHERE ",
             $indexed,
             " AND position > :after AND (:stream IS NULL OR stream = :stream) AND (:run IS NULL OR \
              run = :run) AND (:session IS NULL OR session = :session) AND (:agent IS NULL OR agent \
@@ -47,7 +47,13 @@ macro_rules! found {
 
 macro_rules! select {
     ($indexed:literal, $order:literal) => {
-        text!("SELECT ", EVENT_COLUMNS, found!($indexed, $order))
+        text!(
+            "SELECT ",
+            EVENT_COLUMNS,
+            " FROM ",
+            EVENTS,
+            found!($indexed, $order)
+        )
     };
 }
 
@@ -57,9 +63,11 @@ const BY_STREAM: &str = select!("stream = :stream", "version");
 const BY_SESSION: &str = text!(
     "SELECT ",
     EVENT_COLUMNS,
-    " FROM events WHERE position IN (SELECT position FROM (SELECT position",
+    " FROM ",
+    EVENTS,
+    " WHERE position IN (SELECT position FROM (SELECT position FROM events",
     found!("stream = :session", "version"),
-    ") UNION ALL SELECT position FROM (SELECT position",
+    ") UNION ALL SELECT position FROM (SELECT position FROM events",
     found!("session = :session AND stream <> session", "position"),
     ")) ORDER BY position LIMIT :limit"
 );
@@ -132,7 +140,9 @@ impl Store {
             let text = text!(
                 "SELECT ",
                 EVENT_COLUMNS,
-                " FROM events WHERE stream = :stream AND version > :after ORDER BY version LIMIT \
+                " FROM ",
+                EVENTS,
+                " WHERE stream = :stream AND version > :after ORDER BY version LIMIT \
                  :limit"
             );
             let after = after_version;
@@ -148,7 +158,9 @@ impl Store {
             let text = text!(
                 "SELECT ",
                 EVENT_COLUMNS,
-                " FROM events WHERE stream = ?1 AND version = 1"
+                " FROM ",
+                EVENTS,
+                " WHERE stream = ?1 AND version = 1"
             );
             sql.one::<Recorded>(text, [streams::number(sql, stream)?])
         })

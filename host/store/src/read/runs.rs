@@ -49,7 +49,7 @@ impl Store {
             let text = text!(
                 "SELECT ",
                 RunRow::COLUMNS,
-                " FROM events e JOIN streams s ON s.number = e.run JOIN runs r ON r.id = s.id WHERE \
+                " FROM events e JOIN streams s ON s.number = e.run JOIN runs r ON r.id = s.stream_id WHERE \
                  e.session = ?1 AND e.stream <> e.session AND e.kind = 'run.started.v1' AND r.turn \
                  IS NULL AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM \
                  events WHERE stream = ?1 AND kind = 'session.turn.committed.v1' ORDER BY \

@@ -1,7 +1,7 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
 use super::{Clearance, ReadError, UserSessionFilter};
-use crate::event_row::EVENT_COLUMNS;
+use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::sql::{Sql, args, named, row, select, stored_as_word, text};
 use crate::sqlite::{ids, texts};
 use crate::store::Store;
@@ -385,7 +385,9 @@ impl Store {
             let text = text!(
                 "SELECT ",
                 EVENT_COLUMNS,
-                " FROM events WHERE position IN (SELECT position FROM items WHERE session = \
+                " FROM ",
+                EVENTS,
+                " WHERE position IN (SELECT position FROM items WHERE session = \
                  :session AND sequence > :after ORDER BY sequence LIMIT :limit) ORDER BY position"
             );
             sql.all(text, named![session, after, limit])

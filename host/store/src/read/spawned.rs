@@ -2,7 +2,7 @@
 //! to, those that they handed work to, and so on.
 
 use super::{Clearance, ReadError};
-use crate::event_row::EVENT_COLUMNS;
+use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::sql::{named, row, text};
 use crate::sqlite::ids;
 use crate::store::Store;
@@ -55,12 +55,14 @@ const SESSIONS: &str = text!(
 
 /// Each session gives as many positions as are wanted, of its own stream and of the others', by
 /// their indexes, and the first of them all are read.
-const EVENTS: &str = text!(
+const FAMILY_EVENTS: &str = text!(
     FAMILY,
     "SELECT ",
     EVENT_COLUMNS,
-    " FROM events WHERE position IN (SELECT found.position FROM family CROSS JOIN streams \
-     ON streams.kind = 'session' AND streams.id = family.id CROSS JOIN events AS found ON \
+    " FROM ",
+    EVENTS,
+    " WHERE position IN (SELECT found.position FROM family CROSS JOIN streams \
+     ON streams.stream_kind = 'session' AND streams.stream_id = family.id CROSS JOIN events AS found ON \
      found.position IN (SELECT position FROM (SELECT position FROM events WHERE stream = \
      streams.number AND position > :after ORDER BY version LIMIT :limit) UNION ALL SELECT position \
      FROM (SELECT position FROM events WHERE session = streams.number AND stream <> session AND \
@@ -112,7 +114,7 @@ impl Store {
                 after,
                 limit
             ];
-            sql.all(EVENTS, params)
+            sql.all(FAMILY_EVENTS, params)
         })
         .await
     }

@@ -112,11 +112,11 @@ impl TriggerRow {
                            t.name AND o.state IN ('waiting', 'fired')) AS pending, (SELECT \
                            max(o.fired_at) FROM occasions o WHERE o.trigger_name = t.name AND \
                            o.fired_at IS NOT NULL) AS last_fired, coalesce((SELECT e.time FROM \
-                           events e WHERE e.stream = (SELECT st.number FROM streams st WHERE st.kind \
-                           = 'trigger' AND st.id = t.id) ORDER BY e.version DESC \
+                           events e WHERE e.stream = (SELECT st.number FROM streams st WHERE st.stream_kind \
+                           = 'trigger' AND st.stream_id = t.id) ORDER BY e.version DESC \
                            LIMIT 1), 0) AS updated, coalesce((SELECT e.version FROM events e \
-                           WHERE e.stream = (SELECT st.number FROM streams st WHERE st.kind \
-                           = 'trigger' AND st.id = t.id) ORDER BY e.version DESC LIMIT 1), \
+                           WHERE e.stream = (SELECT st.number FROM streams st WHERE st.stream_kind \
+                           = 'trigger' AND st.stream_id = t.id) ORDER BY e.version DESC LIMIT 1), \
                            0) AS version, t.removed_at";
     const FROM: &str = "triggers t";
 }

@@ -20,10 +20,10 @@ INSERT INTO head (id, position, hash) VALUES (1, 0, zeroblob(32));
 
 -- Streams by number. An event names its stream by it, and its agent, its session and its run by the numbers of theirs.
 CREATE TABLE streams (
-    number INTEGER PRIMARY KEY,
-    kind   TEXT NOT NULL,
-    id     BLOB NOT NULL,
-    UNIQUE (kind, id)
+    number      INTEGER PRIMARY KEY,
+    stream_kind TEXT    NOT NULL,
+    stream_id   BLOB    NOT NULL,
+    UNIQUE (stream_kind, stream_id)
 ) STRICT;
 
 -- `brought_with` is the number of the API key that an event, a blob or a request came with (`key_storage`); none for what came with no key.

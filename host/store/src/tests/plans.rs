@@ -39,7 +39,7 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "a verification asks each turn for its tree",
     },
     LookedThrough {
-        statement: "SELECT named.digest, streams.kind AS stream_kind, streams.id AS stream_id FROM \
+        statement: "SELECT named.digest, streams.stream_kind, streams.stream_id FROM \
                     (SELECT digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named \
                     LEFT JOIN blobs ON blobs.digest = named.digest LEFT JOIN streams ON \
                     streams.number = named.stream WHERE blobs.digest IS NULL LIMIT 1",

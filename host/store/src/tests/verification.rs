@@ -128,44 +128,49 @@ async fn an_added_row_is_found() {
 /// What an event is in and about is named by numbers, and its hash has the names.
 #[tokio::test]
 async fn a_stream_under_another_number_is_found() {
-    let of_session = "kind = 'session'";
+    let of_session = "stream_kind = 'session'";
     let first = "hash does not follow";
     check(
-        "UPDATE streams SET id = randomblob(16) WHERE kind = 'session'",
+        "UPDATE streams SET stream_id = randomblob(16) WHERE stream_kind = 'session'",
         2,
         first,
     )
     .await;
     check(
-        "UPDATE streams SET id = x'00' WHERE kind = 'session'",
+        "UPDATE streams SET stream_id = x'00' WHERE stream_kind = 'session'",
         2,
         first,
     )
     .await;
     check(
-        "UPDATE streams SET kind = 'connector' WHERE kind = 'session'",
+        "UPDATE streams SET stream_kind = 'connector' WHERE stream_kind = 'session'",
         2,
         first,
     )
     .await;
     check(
-        "UPDATE streams SET kind = 'x' WHERE kind = 'agent'",
+        "UPDATE streams SET stream_kind = 'x' WHERE stream_kind = 'agent'",
         1,
         first,
     )
     .await;
     check(
-        "UPDATE streams SET kind = 'run' WHERE kind = 'session'",
+        "UPDATE streams SET stream_kind = 'run' WHERE stream_kind = 'session'",
         2,
         first,
     )
     .await;
-    check("DELETE FROM streams WHERE kind = 'session'", 2, first).await;
+    check(
+        "DELETE FROM streams WHERE stream_kind = 'session'",
+        2,
+        first,
+    )
+    .await;
     check("UPDATE streams SET number = number + 100", 1, first).await;
     check(
         &format!(
-            "DELETE FROM streams WHERE {of_session}; UPDATE streams SET kind = 'session', \
-                  number = 2 WHERE kind = 'run' AND number = 3"
+            "DELETE FROM streams WHERE {of_session}; UPDATE streams SET stream_kind = 'session', \
+                  number = 2 WHERE stream_kind = 'run' AND number = 3"
         ),
         2,
         first,

@@ -8,7 +8,7 @@ use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
 use crate::schema;
 use crate::sql::{self, Columns, Connection, Sql};
-use crate::sqlite::Sync;
+use crate::sqlite::Durability;
 use crate::streams::Named;
 use crate::texts;
 use domain::digest::Digest;
@@ -67,14 +67,14 @@ fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
 /// It leaves out the empty state.
 fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let missing = sql.one::<(Digest, Named)>(
-        "SELECT named.digest, streams.kind AS stream_kind, streams.id AS stream_id FROM (SELECT \
+        "SELECT named.digest, streams.stream_kind, streams.stream_id FROM (SELECT \
          digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named LEFT JOIN blobs ON \
          blobs.digest = named.digest LEFT JOIN streams ON streams.number = named.stream WHERE \
          blobs.digest IS NULL LIMIT 1",
         [Digest::of(EMPTY_STATE).0],
     )?;
     Ok(missing.map(|(digest, Named(stream))| {
-        let stream = stream.map_or_else(|| "session/*".to_owned(), |stream| stream.to_string());
+        let stream = stream.as_deref().unwrap_or("session/*");
         format!(
             "the blob {} is missing that the stream `{stream}` names",
             digest.short()
@@ -88,7 +88,7 @@ fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // a temporary file.
     let again = Connection::open("")?;
     schema::migrate(&again, "")?;
-    again.sync(Sync::Off)?;
+    again.sync(Durability::Off)?;
     again.execute_batch("BEGIN")?;
     fold::fold_after(0, sql, &Sql::new(&again), &mut |_| ())?;
     if !sql.connection().has_layout_of(&again)? {

@@ -8,7 +8,7 @@
 use super::Writer;
 use crate::fault;
 use crate::sql::{self, Connection, Failure};
-use crate::sqlite::{Copied, Sync};
+use crate::sqlite::{Copied, Durability};
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Writer<'_> {
         let mut target = Connection::open(to)?;
         // It is synced when it is whole, and thrown away when it is not; and commits do not wait
         // for its disk.
-        target.sync(Sync::Off)?;
+        target.sync(Durability::Off)?;
         let copy = self.sql.connection().copy_to(&mut target)?;
         let mut tries = 0;
         loop {

@@ -3,7 +3,7 @@
 use super::Writer;
 use crate::full_text;
 use crate::sql::{self, Failure};
-use crate::sqlite::Sync;
+use crate::sqlite::Durability;
 use domain::event::{Event, Recorded};
 use std::sync::mpsc::TryRecvError;
 
@@ -60,12 +60,12 @@ impl Writer<'_> {
         }
         // What is lost of it in a power cut is indexed again: the next commit's sync covers it, and
         // whatever is recovered has cursor and index together.
-        self.sql.connection().sync(Sync::Normal)?;
+        self.sql.connection().sync(Durability::Normal)?;
         let indexed = self.index_unsynced();
         if indexed.is_err() {
             self.roll_back();
         }
-        if let Err(error) = self.sql.connection().sync(Sync::Full) {
+        if let Err(error) = self.sql.connection().sync(Durability::Full) {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "commits would not be synced any more: the process ends"
