@@ -1,13 +1,14 @@
 //! System prompts as a provider really receives them: the base and the sections behind it, frozen
 //! for a turn and made anew for the next, the items that tools keep, and the panels of clients.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host};
 use agent_host_tests::prompt::{Received, provider};
 use domain::speaker::{EXPLAINED, without_block};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// All sections, in the order of the design.
 const SECTIONS: [&str; 6] = [
@@ -69,8 +70,8 @@ fn answered(all: &[Value]) -> Option<Value> {
 /// A host with lists, whose model is such a provider.
 async fn started() -> (Folder, Host, Received) {
     let received = Received::default();
-    let base = provider(&received, answered).await;
-    let folder = Folder::new(json!({
+    let base = provider(&received, answered);
+    let (folder, host) = Folder::serving(json!({
         "defaultSystemPrompt": "Be useful.",
         "agents": [
             { "agentId": "general", "displayName": "General", "systemPrompt": "You help." },
@@ -108,9 +109,7 @@ async fn started() -> (Folder, Host, Received) {
             "own": { "kind": "openai-compatible", "baseUrl": base },
         },
         "models": { "m": { "provider": "own", "model": "m" } },
-    }));
-    folder.warm(&["assistant", "lists"]).await;
-    let host = folder.start(None).await.unwrap();
+    }), &["assistant", "lists"]).await;
     (folder, host, received)
 }
 
@@ -127,8 +126,7 @@ impl Session {
 
     async fn open_with(host: &Host, agent: &str, body: &Value) -> Self {
         let path = format!("/api/agents/{agent}/sessions");
-        let answer = host.post(&path, body).await.unwrap();
-        assert_eq!(answer.status, 201, "{answer:?}");
+        let answer = host.post(&path, body).gives(201).await;
         Self {
             agent: answer.text("agent_id"),
             id: answer.text("id"),
@@ -147,35 +145,27 @@ impl Session {
 
     async fn post(&self, host: &Host, text: &str) {
         let path = format!("{}/messages", self.path());
-        let accepted = host.post(&path, &json!({ "content": text })).await.unwrap();
-        assert_eq!(accepted.status, 202, "{accepted:?}");
+        host.post(&path, &json!({ "content": text }))
+            .gives(202)
+            .await;
     }
 
     async fn idle(&self, host: &Host) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let shown = host.get(&self.path()).await.unwrap().body;
-            if shown["run_id"].is_null() && shown["waiting"] == json!(0) {
-                return shown;
-            }
-            assert!(Instant::now() < end, "{shown}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        host.rest(&self.path()).await
     }
 
     /// Pushes the panels of a client; the answer's status and body.
     async fn push(&self, host: &Host, inventory: &Value) -> (u16, Value) {
         let answer = host
             .post(&format!("{}/panels", self.path()), inventory)
-            .await
-            .unwrap();
+            .await;
         (answer.status, answer.body)
     }
 
     /// The parts of the prompt of its next turn, as name and text.
     async fn parts(&self, host: &Host) -> Vec<(String, String)> {
         let path = format!("/api/agents/{}/prompt?session={}", self.agent, self.id);
-        let shown = host.get(&path).await.unwrap().body;
+        let shown = host.get(&path).await.body;
         let parts = shown["parts"].as_array().unwrap().iter();
         parts
             .map(|part| {
@@ -265,7 +255,7 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     }
 
     // The host's own calls of the listings are on record like any other.
-    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let audit = host.get("/api/audit?limit=1000").await.body;
     let lines = audit["lines"].as_array().unwrap();
     let is_listing = |line: &Value| line["tool"] == "todo_items" && line["component"] == "lists";
     assert!(lines.iter().any(is_listing), "{audit}");
@@ -279,15 +269,11 @@ async fn a_turn_has_the_prompt_that_it_began_with_after_a_restart_too() {
     let session = Session::open(&host, "general").await;
     let add = json!({ "title": SLOW });
     session.post(&host, &format!("call todo_add {add}")).await;
-    let end = Instant::now() + PATIENCE;
-    while systems(&received).len() < 2 {
-        assert!(Instant::now() < end, "the model was not asked again");
-        sleep(Duration::from_millis(20)).await;
-    }
+    until(async || systems(&received).len() >= 2).await;
     let (status, _) = session.push(&host, &inventory()).await;
     assert_eq!(status, 200);
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     session.idle(&host).await;
     let of_turn = systems(&received);
     assert!(of_turn.len() > 2, "{of_turn:#?}");
@@ -311,13 +297,12 @@ async fn the_prompt_of_a_definition_is_shown_before_there_is_an_agent_of_it() {
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let parts = shown["parts"].as_array().unwrap().iter();
     let texts: Vec<&str> = parts.map(|part| part["text"].as_str().unwrap()).collect();
-    let agents = host.get("/api/agents").await.unwrap().body;
+    let agents = host.get("/api/agents").await.body;
     assert_eq!(agents["agents"], json!([]), "none was made for it");
     let session = Session::open(&host, "general").await;
     session.say(&host, "Hello").await;
     assert_eq!(systems(&received), [texts.join("\n\n")]);
-    let unknown = host.get("/api/agents/genral/prompt").await.unwrap();
-    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let unknown = host.get("/api/agents/genral/prompt").gives(404).await;
     assert_eq!(unknown.text("code"), "DEFINITION_NOT_FOUND");
 }
 
@@ -328,8 +313,7 @@ async fn a_session_of_another_definition_is_told_as_that() {
     // There is no agent of this definition yet, and then there is one.
     for _ in 0..2 {
         let path = format!("/api/agents/plain/prompt?session={}", session.id);
-        let refused = host.get(&path).await.unwrap();
-        assert_eq!(refused.status, 404, "{refused:?}");
+        let refused = host.get(&path).gives(404).await;
         assert_eq!(refused.text("code"), "SESSION_NOT_FOUND");
         let told = refused.text("detail");
         assert!(told.contains("of the definition `general`"), "{told}");
@@ -359,17 +343,19 @@ async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_
 /// Six listings take 600 ms each, and all of them hardly longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tools_of_an_agent_list_their_items_all_at_once() {
-    let path = root().join("tests/programs/target/wasm32-wasip2/release/sleepy.wasm");
-    let folder = Folder::new(json!({
-        "agents": [{
-            "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
-        }],
-        "components": { "sleepy": { "path": path } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
-    folder.warm(&["assistant", "sleepy"]).await;
-    let host = folder.start(None).await.unwrap();
+    let path = test_program("sleepy");
+    let (_folder, host) = Folder::serving(
+        json!({
+            "agents": [{
+                "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
+            }],
+            "components": { "sleepy": { "path": path } },
+            "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+            "models": { "m": { "provider": "scripted", "model": "m" } },
+        }),
+        &["assistant", "sleepy"],
+    )
+    .await;
     let session = Session::open(&host, "dreamer").await;
     let began = Instant::now();
     let parts = session.parts(&host).await;
@@ -410,8 +396,7 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
         "definition": "plain", "path": "/local/agent/kind",
         "config": { "name": "Kind", "username": "kind", "system_prompt": "Be kind." },
     });
-    let made = host.post("/api/agents", &new).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/agents", &new).gives(201).await;
     let agent = made.text("id");
     let of_agent = Session::open(&host, &agent).await;
     of_agent.say(&host, "Hello").await;
@@ -419,8 +404,7 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
     let of_session = Session::open_with(&host, &agent, &own).await;
     of_session.say(&host, "Hello").await;
     let to_persona = json!({ "to": { "persona": "home" }, "content": "Hello" });
-    let accepted = host.post("/api/messages", &to_persona).await.unwrap();
-    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let accepted = host.post("/api/messages", &to_persona).gives(202).await;
     let of_persona = Session {
         agent: accepted.text("agent_id"),
         id: accepted.text("session_id"),
@@ -435,8 +419,7 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
         "definition": "quiet", "path": "/local/agent/loud",
         "config": { "description": "Shouts." },
     });
-    let made = host.post("/api/agents", &new).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/agents", &new).gives(201).await;
     let loud = Session::open(&host, &made.text("id")).await;
     let shown = loud.parts(&host).await;
     let with_purpose = format!("You are Quiet. Shouts.\n\n{EXPLAINED}");

@@ -29,7 +29,7 @@ fn with_lessons(triggers: &Value) -> Value {
 async fn lesson(scene: &Scene) {
     let lesson = json!({ "session_type": "lesson" });
     let opened = scene.host.post("/api/agents/leads/sessions", &lesson).await;
-    assert_eq!(opened.unwrap().status, 201);
+    assert_eq!(opened.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]

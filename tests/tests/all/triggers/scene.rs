@@ -1,8 +1,8 @@
 //! A host with triggers: what is configured, the calls of its webhooks, the time that passes on it,
 //! and what came of its triggers.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, puppets};
 use domain::time::Timestamp;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub(super) fn config(triggers: &Value) -> Value {
 }
 
 fn rogue() -> PathBuf {
-    root().join("tests/programs/target/wasm32-wasip2/release/rogue_trigger.wasm")
+    test_program("rogue_trigger")
 }
 
 /// Makes the folder of a host, with what its configuration names.
@@ -106,7 +106,7 @@ impl Scene {
     /// A host with this configuration.
     pub(super) async fn of(config: Value) -> Self {
         let folder = folder(config).await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self::around(folder, host)
     }
 
@@ -129,7 +129,7 @@ impl Scene {
             // As if the machine had been booted: the time counts as downtime, and not as a jump.
             let _ = std::fs::remove_file(folder.data().join("clock"));
         }
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self {
             folder,
             host,
@@ -139,7 +139,7 @@ impl Scene {
 
     /// The present time of the host.
     pub(super) async fn now(&self) -> Timestamp {
-        let clock = self.host.get("/api/clock").await.unwrap();
+        let clock = self.host.get("/api/clock").await;
         clock.text("now").parse().unwrap()
     }
 
@@ -147,9 +147,10 @@ impl Scene {
     pub(super) async fn pass(&mut self, ms: u64) {
         self.ahead_ms += i64::try_from(ms).unwrap();
         self.folder.clock().shift(self.ahead_ms);
-        let confirmed = self.host.post("/api/clock/confirm", &json!({})).await;
-        let confirmed = confirmed.unwrap();
-        assert_eq!(confirmed.status, 200, "{confirmed:?}");
+        self.host
+            .post("/api/clock/confirm", &json!({}))
+            .gives(200)
+            .await;
     }
 
     /// Has the time pass until a trigger is due.
@@ -164,41 +165,39 @@ impl Scene {
 
     /// Makes a trigger over the API.
     pub(super) async fn make(&self, name: &str, spec: &Value) {
-        let made = self.asked_to_make(name, spec).await;
-        assert_eq!(made.status, 201, "{made:?}");
+        self.asked_to_make(name, spec).gives(201).await;
     }
 
     /// Asks for a trigger, and returns the answer.
-    pub(super) async fn asked_to_make(&self, name: &str, spec: &Value) -> Answer {
+    #[track_caller]
+    pub(super) fn asked_to_make(&self, name: &str, spec: &Value) -> Reply {
         let new = json!({ "name": name, "spec": spec });
-        self.host.post("/api/triggers", &new).await.unwrap()
+        self.host.post("/api/triggers", &new)
     }
 
     /// Does something with a trigger that needs no words: `run`, `pause` or `resume`.
-    pub(super) async fn command(&self, name: &str, verb: &str) -> Answer {
+    #[track_caller]
+    pub(super) fn command(&self, name: &str, verb: &str) -> Reply {
         let path = format!("/api/triggers/{name}/{verb}");
-        self.host.post(&path, &json!({})).await.unwrap()
+        self.host.post(&path, &json!({}))
     }
 
     /// Runs a trigger by hand.
     pub(super) async fn run(&self, name: &str) {
-        let answer = self.command(name, "run").await;
-        assert_eq!(answer.status, 202, "{answer:?}");
+        self.command(name, "run").gives(202).await;
     }
 
     /// A trigger as the API shows it.
     pub(super) async fn shown(&self, name: &str) -> Value {
         let path = format!("/api/triggers/{name}");
-        let answer = self.host.get(&path).await.unwrap();
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = self.host.get(&path).gives(200).await;
         answer.body
     }
 
     /// The history of a trigger, the newest first.
     pub(super) async fn runs(&self, name: &str) -> Vec<Value> {
         let path = format!("/api/triggers/{name}/history?limit=100");
-        let answer = self.host.get(&path).await.unwrap();
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = self.host.get(&path).gives(200).await;
         answer.body["runs"].as_array().unwrap().clone()
     }
 
@@ -248,7 +247,7 @@ impl Scene {
     /// Waits until a session has nothing to do, and returns it.
     pub(super) async fn idle(&self, session: &str) -> Value {
         self.until(session, async || {
-            let seen = self.host.get(session).await.unwrap().body;
+            let seen = self.host.get(session).await.body;
             (seen["run_id"].is_null() && seen["waiting"] == 0).then_some(seen)
         })
         .await
@@ -281,8 +280,7 @@ impl Scene {
     /// Says something to a session, or to an agent, and returns the path of the session.
     pub(super) async fn say(&self, to: &Value, text: &str) -> String {
         let words = json!({ "to": to, "content": text });
-        let said = self.host.post("/api/messages", &words).await.unwrap();
-        assert_eq!(said.status, 202, "{said:?}");
+        let said = self.host.post("/api/messages", &words).gives(202).await;
         let agent = said.text("agent_id");
         format!("/api/agents/{agent}/sessions/{}", said.text("session_id"))
     }
@@ -293,7 +291,7 @@ impl Scene {
         let mut after = 0;
         loop {
             let path = format!("/api/events?limit=1000&after={after}");
-            let page = self.host.get(&path).await.unwrap().body;
+            let page = self.host.get(&path).await.body;
             let events = page["events"].as_array().unwrap();
             found.extend(events.iter().filter(|it| it["type"] == kind).cloned());
             let next = page["next_after"].as_u64().unwrap();
@@ -314,9 +312,10 @@ impl Scene {
     }
 
     /// Calls a webhook with its token, under the sender's own id of the call.
-    pub(super) async fn call(&self, path: &str, id: &str, payload: &Value) -> Answer {
+    #[track_caller]
+    pub(super) fn call(&self, path: &str, id: &str, payload: &Value) -> Reply {
         let request = self.bare(path, payload.to_string());
         let request = request.bearer_auth(SECRET).header("webhook-id", id);
-        self.host.send(request).await.unwrap()
+        self.host.send(request)
     }
 }
