@@ -13,7 +13,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The path of a session: `/api/agents/{agent}/sessions/{session}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session(String);
 
 impl Session {
@@ -26,6 +26,12 @@ impl Session {
             .into_iter()
             .find(|id| !id.is_empty())
             .unwrap_or_default();
+        Self::at(&agent, &id)
+    }
+
+    /// A session of an agent, by their ids.
+    #[must_use]
+    pub fn at(agent: &str, id: &str) -> Self {
         Self(format!("/api/agents/{agent}/sessions/{id}"))
     }
 

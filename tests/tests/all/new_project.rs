@@ -116,11 +116,7 @@ impl Project {
 
     /// Runs a command again and again until it says this.
     async fn until_told(&self, arguments: &[&str], words: &str) {
-        let waiting = async {
-            until(async || self.told(arguments).await.contains(words)).await;
-        };
-        let told = timeout(PATIENCE, waiting).await;
-        told.unwrap_or_else(|_| panic!("{arguments:?} never says `{words}`"));
+        until(async || self.told(arguments).await.contains(words)).await;
     }
 
     /// Starts the service that a connector's project has, on any free port, and leads the project's

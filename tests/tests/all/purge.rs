@@ -5,12 +5,11 @@
 mod others;
 
 use super::keyvalue::shelved;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, script};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Marks that stand only in what is purged: as words, as the argument of a call and its result, as
 /// a name, in a note, as an attribute.
@@ -40,15 +39,9 @@ fn ask(host: &Host, method: Method, path: &str, body: Value) -> Reply {
 }
 
 /// Opens a session; the agent, and the session.
-async fn open(host: &Host) -> (String, String) {
-    let opened = host
-        .post(
-            "/api/agents/puppet/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .gives(201)
-        .await;
-    (opened.text("agent_id"), opened.text("id"))
+async fn open(host: &Host, definition: &str) -> (String, String) {
+    let opened = host.open(definition).await;
+    (opened.agent_id().to_owned(), opened.id().to_owned())
 }
 
 fn path(agent: &str, session: &str) -> String {
@@ -57,17 +50,13 @@ fn path(agent: &str, session: &str) -> String {
 
 /// Plays a script in a session, and waits for its end.
 async fn play(host: &Host, at: &str, steps: Value) -> Value {
-    let before = host.get(at).await.body["revision"].as_u64().unwrap();
-    ask(
-        host,
-        Method::POST,
-        &format!("{at}/messages"),
-        json!({ "content": json!({ "steps": steps }).to_string() }),
-    )
-    .gives(202)
-    .await;
+    let before = host.get(at).await.body["revision"].as_u64();
+    let said = json!({ "content": script(&steps) });
+    ask(host, Method::POST, &format!("{at}/messages"), said)
+        .gives(202)
+        .await;
     host.until(at, |seen| {
-        seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()
+        seen["revision"].as_u64() > before && seen["run_id"].is_null()
     })
     .await
 }
@@ -81,7 +70,7 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
         .push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
     let (_folder, host) = Folder::serving(config, &["puppet", "shelf"]).await;
-    let (agent, session) = open(&host).await;
+    let (agent, session) = open(&host, "puppet").await;
     let long = json!({
         "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": "xylophonist" }],
     })
@@ -107,28 +96,13 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
     )
     .gives(200)
     .await;
-    let mut ends = 0;
-    let ended = async {
-        while ends < 2 {
-            let events = host.get("/api/events?limit=1000").await.body;
-            ends = events["events"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|event| event["type"] == "run.ended.v1")
-                .count();
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended)
-        .await
-        .expect("the end of what was handed over");
+    until(async || host.events_of("run.ended.v1").await.len() >= 2).await;
     assert!(host.stop().await.success());
 }
 
 /// A session that has all the marks in it: the agent, and the session.
 async fn marked(host: &Host) -> (String, String) {
-    let (agent, session) = open(host).await;
+    let (agent, session) = open(host, "puppet").await;
     let at = path(&agent, &session);
     let label = json!({ "name": "the nameplate", "attributes": { "kind": "attributive" } });
     ask(host, Method::PATCH, &at, label).gives(200).await;
@@ -361,7 +335,7 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
     )
     .refused(410, "SESSION_PURGED")
     .await;
-    let (_, other) = open(&host).await;
+    let (_, other) = open(&host, "puppet").await;
     let seen = play(
         &host,
         &path(&agent, &other),
@@ -429,7 +403,7 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
 async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
     let (folder, host) = started().await;
     let (agent, _) = marked(&host).await;
-    let (_, deleted) = open(&host).await;
+    let (_, deleted) = open(&host, "puppet").await;
     delete(&host, &agent, &deleted).await;
     ask(
         &host,
@@ -458,7 +432,7 @@ async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
     intact(&host).await;
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     // The definition's agent is another one from here on.
-    let (next, _) = open(&host).await;
+    let (next, _) = open(&host, "puppet").await;
     assert_ne!(next, agent);
 }
 

@@ -8,7 +8,6 @@ use agent_host_tests::process::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Duration;
 
 /// The person at the service who is the user `ada`.
 pub(super) const ADA: i64 = 7;

@@ -1,7 +1,7 @@
 //! Purging where others took part: workers, agents that were written to, messages that were
 //! dropped, a summary; and runs that are open elsewhere.
 
-use super::{ask, delete, holders_of, intact, path, play, purge, rebuilt, shelved};
+use super::{ask, delete, holders_of, intact, open, path, play, purge, rebuilt, shelved};
 use agent_host_tests::process::{Folder, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -41,14 +41,6 @@ async fn started() -> (Folder, Host) {
     folder.warm(&["puppet", "shelf"]).await;
     let host = folder.serve().await;
     (folder, host)
-}
-
-async fn open(host: &Host, definition: &str) -> (String, String) {
-    let opened = host
-        .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-        .gives(201)
-        .await;
-    (opened.text("agent_id"), opened.text("id"))
 }
 
 fn rests(seen: &Value) -> bool {

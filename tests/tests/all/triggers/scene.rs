@@ -2,7 +2,7 @@
 //! and what came of its triggers.
 
 use agent_host_tests::guests::test_program;
-use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, puppets};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, Session, puppets};
 use domain::time::Timestamp;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -227,8 +227,8 @@ impl Scene {
         .await
     }
 
-    /// The paths of the sessions that took messages of a trigger, in that order.
-    pub(super) async fn sessions(&self, name: &str) -> Vec<String> {
+    /// The sessions that took messages of a trigger, in that order.
+    pub(super) async fn sessions(&self, name: &str) -> Vec<Session> {
         let mut known = BTreeSet::new();
         let runs = self.runs(name).await;
         let messages = runs
@@ -239,18 +239,14 @@ impl Scene {
         let paths = messages.filter_map(|message| {
             let agent = message["agent_id"].as_str()?;
             let session = message["session_id"].as_str()?;
-            Some(format!("/api/agents/{agent}/sessions/{session}"))
+            Some(Session::at(agent, session))
         });
         paths.filter(|path| known.insert(path.clone())).collect()
     }
 
     /// Waits until a session has nothing to do, and returns it.
     pub(super) async fn idle(&self, session: &str) -> Value {
-        self.until(session, async || {
-            let seen = self.host.get(session).await.body;
-            (seen["run_id"].is_null() && seen["waiting"] == 0).then_some(seen)
-        })
-        .await
+        self.host.rest(session).await
     }
 
     /// The messages that a trigger brought into the threads of its sessions, in their order.
@@ -277,29 +273,15 @@ impl Scene {
         told[0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Says something to a session, or to an agent, and returns the path of the session.
-    pub(super) async fn say(&self, to: &Value, text: &str) -> String {
+    /// Says something to a session, or to an agent, and returns the session.
+    pub(super) async fn say(&self, to: &Value, text: &str) -> Session {
         let words = json!({ "to": to, "content": text });
-        let said = self.host.post("/api/messages", &words).gives(202).await;
-        let agent = said.text("agent_id");
-        format!("/api/agents/{agent}/sessions/{}", said.text("session_id"))
+        Session::of(&self.host.post("/api/messages", &words).gives(202).await)
     }
 
     /// The events of a kind, the oldest first.
     pub(super) async fn events(&self, kind: &str) -> Vec<Value> {
-        let mut found = Vec::new();
-        let mut after = 0;
-        loop {
-            let path = format!("/api/events?limit=1000&after={after}");
-            let page = self.host.get(&path).await.body;
-            let events = page["events"].as_array().unwrap();
-            found.extend(events.iter().filter(|it| it["type"] == kind).cloned());
-            let next = page["next_after"].as_u64().unwrap();
-            if events.is_empty() || next == after {
-                return found;
-            }
-            after = next;
-        }
+        self.host.events_of(kind).await
     }
 
     /// A call of a webhook with a body of JSON and without a proof.
