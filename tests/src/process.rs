@@ -75,6 +75,15 @@ pub fn puppet() -> Value {
     json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })
 }
 
+/// An agent of its own name that takes these steps at each message.
+#[must_use]
+pub fn acting(id: &str, steps: &Value) -> Value {
+    json!({
+        "agentId": id, "displayName": id, "component": "puppet",
+        "settings": { "script": { "steps": steps } },
+    })
+}
+
 /// A configuration with these agents, a scripted model, the puppet that they are made of, and more
 /// components.
 #[must_use]

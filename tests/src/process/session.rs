@@ -147,6 +147,21 @@ impl Line {
         })
     }
 
+    /// Makes an agent of a definition, and returns its path.
+    #[track_caller]
+    pub fn make(&self, definition: &str) -> Boxed<'static, String> {
+        let wanted = json!({ "definition": definition });
+        let made = self.post("/api/agents", &wanted).gives(201);
+        Box::pin(async move { format!("/api/agents/{}", made.await.text("id")) })
+    }
+
+    /// Gives a user a role with an agent.
+    #[track_caller]
+    pub fn assign(&self, agent: &str, user: &str, role: &str) -> Boxed<'static, Answer> {
+        let wanted = json!({ "user_id": user, "role": role });
+        self.post(&format!("{agent}/assign"), &wanted).gives(201)
+    }
+
     /// Answers a question.
     #[track_caller]
     pub fn respond(&self, agent: &str, call: &Value, response: &Value) -> Reply {

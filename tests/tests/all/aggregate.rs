@@ -1,7 +1,7 @@
 //! The rules of design S0 for agents, users and sessions as a whole, seen over HTTP: the terms, the
 //! payloads, and who drives what.
 
-use agent_host_tests::process::{Folder, Host, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,6 @@ const TYPES: [&str; 8] = [
     "planner",
     "researcher",
 ];
-
-fn definition(id: &str, steps: &Value) -> Value {
-    json!({
-        "agentId": id, "displayName": id, "component": "puppet",
-        "settings": { "script": { "steps": steps } },
-    })
-}
 
 async fn serving(agents: &Value) -> (Folder, Host) {
     let mut config = puppets(agents);
@@ -59,12 +52,12 @@ fn is_time(value: &Value) -> bool {
 async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apart() {
     let mut agents: Vec<Value> = TYPES
         .iter()
-        .map(|word| definition(&format!("my-{word}"), &json!([])))
+        .map(|word| acting(&format!("my-{word}"), &json!([])))
         .collect();
     for (agent, word) in agents.iter_mut().zip(TYPES) {
         agent["agentType"] = json!(word);
     }
-    agents.push(definition("untyped", &json!([])));
+    agents.push(acting("untyped", &json!([])));
     let (_folder, host) = serving(&json!(agents)).await;
     for word in TYPES {
         let made = post(&host, "/api/agents", json!({ "agent_type": word })).await;
@@ -105,23 +98,16 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
 /// An assignment says who, as what, since when and by whom, in its event and on its agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agent() {
-    let (_folder, host) = serving(&json!([definition("puppet", &json!([]))])).await;
+    let (_folder, host) = serving(&json!([acting("puppet", &json!([]))])).await;
     let alice = host.user("alice", &["read", "write"]).await;
-    let made = alice
-        .post("/api/agents", &json!({ "definition": "puppet" }))
-        .await;
-    let agent = format!("/api/agents/{}", made.text("id"));
+    let agent = alice.make("puppet").await;
     for (user, role) in [
         ("bob", "shared"),
         ("carol", "mentee"),
         ("dana", "observer"),
         ("eve", "primary"),
     ] {
-        let assign = json!({ "user_id": user, "role": role });
-        alice
-            .post(&format!("{agent}/assign"), &assign)
-            .gives(201)
-            .await;
+        alice.assign(&agent, user, role).await;
     }
     let seen = alice.get(&agent).await.body;
     let assignments = seen["assignments"].as_array().unwrap();
@@ -158,11 +144,7 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alone() {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
-    let (_folder, host) = serving(&json!([
-        definition("first", &asks),
-        definition("second", &asks)
-    ]))
-    .await;
+    let (_folder, host) = serving(&json!([acting("first", &asks), acting("second", &asks)])).await;
     let mut conversations = BTreeSet::new();
     for (nth, agent) in ["first", "first", "second"].into_iter().enumerate() {
         let opened = post(
@@ -240,8 +222,8 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
     ]);
     let works = json!({ "agentId": "works", "displayName": "works", "component": "puppet" });
     let (folder, host) = serving(&json!([
-        definition("asks", &asks),
-        definition("leads", &hands_over),
+        acting("asks", &asks),
+        acting("leads", &hands_over),
         works
     ]))
     .await;

@@ -440,16 +440,9 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     let carol = host.user("carol", &scopes).await;
     let dana = host.user("dana", &scopes).await;
     let eve = host.user("eve", &scopes).await;
-    let made = alice
-        .post("/api/agents", &json!({ "definition": "puppet" }))
-        .await;
-    let agent = format!("/api/agents/{}", made.text("id"));
+    let agent = alice.make("puppet").await;
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
-        let body = json!({ "user_id": user, "role": role });
-        alice
-            .post(&format!("{agent}/assign"), &body)
-            .gives(201)
-            .await;
+        alice.assign(&agent, user, role).await;
     }
     // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the
     // operator; but a colleague.

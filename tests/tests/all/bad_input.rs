@@ -9,7 +9,7 @@ mod nesting;
 mod requests;
 mod roles;
 
-use agent_host_tests::process::{Folder, Host, Session, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, Session, acting, is_asking, puppets};
 use cases::{Case, Must};
 use document::{Document, Operation};
 use futures::StreamExt;
@@ -88,17 +88,11 @@ fn config() -> Value {
         { "complete": { "score": 1 } },
     ]);
     let says = json!([{ "reply": "hello" }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
-    let mut spare = agent("spare", &says);
+    let mut spare = acting("spare", &says);
     spare["templateFor"] = json!(["local"]);
     let mut config = puppets(&json!([
-        agent("asks", &asks),
-        agent("chats", &says),
+        acting("asks", &asks),
+        acting("chats", &says),
         // Nobody has an agent of this one.
         spare,
         // The old API leads no sessions without it.
@@ -135,10 +129,7 @@ async fn stage() -> Stage {
             ("dave", "observer"),
             ("erin", "shared"),
         ] {
-            let assignment = json!({ "user_id": user, "role": role });
-            host.post(&format!("{}/assign", place.agent()), &assignment)
-                .gives(201)
-                .await;
+            host.assign(place.agent(), user, role).await;
         }
     }
     let issued = host
@@ -155,11 +146,7 @@ async fn stage() -> Stage {
         .body("notes");
     let uploaded = host.send(upload).gives(201).await;
     let operations = Document::of(&host).await.operations();
-    let accepted = host
-        .get(&format!("/api/events?session={}&limit=1000", asking.id()))
-        .await
-        .body;
-    let events = accepted["events"].as_array().unwrap();
+    let events = host.events(&format!("&session={}", asking.id())).await;
     let input = events
         .iter()
         .find_map(|event| event["data"]["input_id"].as_str())

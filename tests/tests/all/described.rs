@@ -148,11 +148,8 @@ async fn do_everything(host: &Host, agent: &str) {
     )
     .await;
     until(async || {
-        !host.get("/api/events?limit=1000").await.body["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|it| it["data"]["end"] != "failed")
+        let events = host.events("").await;
+        events.iter().any(|it| it["data"]["end"] == "failed")
     })
     .await;
 }

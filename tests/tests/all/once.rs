@@ -2,7 +2,7 @@
 //! changes and after a crash.
 
 use agent_host_tests::process::{
-    Answer, Folder, Host, PATIENCE, Reply, Session, is_asking, puppets,
+    Answer, Folder, Host, PATIENCE, Reply, Session, acting, is_asking, puppets,
 };
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -14,13 +14,7 @@ fn config() -> Value {
     let asks = json!([
         { "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } },
     ]);
-    let agent = |id: &str| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": asks } },
-        })
-    };
-    puppets(&json!([agent("asks"), agent("spare")]))
+    puppets(&json!([acting("asks", &asks), acting("spare", &asks)]))
 }
 
 async fn started() -> (Folder, Host) {
@@ -373,8 +367,9 @@ async fn chat(host: &Host) -> String {
 /// Begins a turn that waits for an answer.
 async fn begin_turn(host: &Host, chat: &str) {
     let hello = json!({ "content": "hello" });
-    let said = host.post(&format!("{chat}/messages"), &hello).await;
-    assert_eq!(said.status, 202);
+    host.post(&format!("{chat}/messages"), &hello)
+        .gives(202)
+        .await;
     host.until(chat, |seen| seen["run_status"] == "awaiting_client")
         .await;
 }

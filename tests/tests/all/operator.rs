@@ -3,7 +3,7 @@
 
 use agent_host_tests::guests::{test_program, wasm};
 use agent_host_tests::patience::found;
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, program, scripted};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, program, script, scripted};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
@@ -844,47 +844,30 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
 
 /// A session of a user's in which something was said and answered.
 struct Talk {
-    agent: String,
-    session: String,
+    session: Session,
     turn: String,
 }
 
 impl Talk {
-    fn path(&self) -> String {
-        format!("/api/agents/{}/sessions/{}", self.agent, self.session)
-    }
-
     /// The session with those below it, as an event stream from the first event on.
     fn stream(&self) -> String {
-        format!(
-            "/api/agents/{}/stream?view=log&session={}&spawned=true&after=0",
-            self.agent, self.session
-        )
+        let id = self.session.id();
+        let agent = self.session.agent();
+        format!("{agent}/stream?view=log&session={id}&spawned=true&after=0")
     }
 }
 
 /// Begins a session and says something in it.
 async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
-    let begun = user
-        .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-        .gives(201)
-        .await;
-    let mut talk = Talk {
-        agent: begun.text("agent_id"),
-        session: begun.text("id"),
-        turn: String::new(),
-    };
-    say(user, &talk, steps).await;
-    talk.turn = user.get(&talk.path()).await.text("turn_id");
-    talk
+    let session = user.open(definition).await;
+    say(user, &session, steps).await;
+    let turn = user.get(&session).await.text("turn_id");
+    Talk { session, turn }
 }
 
 /// Says something and waits for the answer.
-async fn say(user: &Line, talk: &Talk, steps: &Value) {
-    let said = json!({ "content": json!({ "steps": steps }).to_string() });
-    let answer = user
-        .post(&format!("{}/messages?wait_s=30", talk.path()), &said)
-        .await;
+async fn say(user: &Line, session: &str, steps: &Value) {
+    let answer = user.turn(session, &script(steps)).await;
     answer.has(200, &json!({ "outcome": "replied" }));
 }
 
@@ -900,10 +883,10 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
     let first = talk(&alice, "a", &json!([{ "reply": "said by a" }])).await;
     let second = talk(&alice, "b", &json!([{ "reply": "said by b" }])).await;
     let others = talk(&bob, "b", &json!([{ "reply": "not hers" }])).await;
-    let diff = |with: &str| format!("{}/diff?with={with}", first.path());
-    alice.get(&diff(&second.session)).gives(200).await;
+    let diff = |with: &str| format!("{}/diff?with={with}", first.session);
+    alice.get(&diff(second.session.id())).gives(200).await;
     assert_eq!(
-        readings(&host, &second.agent).await,
+        readings(&host, second.session.agent_id()).await,
         [],
         "users' own readings are nobody's business"
     );
@@ -911,7 +894,7 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
     let request = "GET /api/agents/{id}/sessions/{sid}/diff";
     let mut expected = Vec::new();
     for (with, detail) in [
-        (&second.session, request.to_owned()),
+        (second.session.id(), request.to_owned()),
         (&second.turn, format!("{request} turn {}", second.turn)),
     ] {
         let shown = host.get(&diff(with)).await;
@@ -919,8 +902,8 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
             shown.status == 200 && shown.body.to_string().contains("said by b"),
             "{shown:?}"
         );
-        expected.push((json!("local"), json!(second.session), json!(detail)));
-        let lines = reading_lines(&host, &second.agent).await;
+        expected.push((json!("local"), json!(second.session.id()), json!(detail)));
+        let lines = reading_lines(&host, second.session.agent_id()).await;
         let told: Vec<_> = lines
             .iter()
             .map(|line| {
@@ -934,15 +917,15 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
         assert_eq!(told, expected);
     }
     assert_eq!(
-        readings(&host, &first.agent).await,
+        readings(&host, first.session.agent_id()).await,
         vec![("local".to_owned(), request.to_owned()); 2]
     );
 
     // The user as whom the operator reads does not see it, so neither is it shown nor on record.
-    for with in [&others.session, &others.turn] {
+    for with in [others.session.id(), &others.turn] {
         host.get(&diff(with)).gives(404).await;
     }
-    assert_eq!(readings(&host, &others.agent).await, []);
+    assert_eq!(readings(&host, others.session.agent_id()).await, []);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -978,7 +961,7 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
             [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]
         );
         seen.push(below);
-        say(&alice, &talk, &steps).await;
+        say(&alice, &talk.session, &steps).await;
     }
     for below in &seen {
         assert_eq!(readings(&host, below).await.len(), 1, "once for a stream");

@@ -1,7 +1,7 @@
 //! Lists in the order of time, page by page, while what is on them changes.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, puppets};
+use agent_host_tests::process::{Folder, Host, acting, puppets};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -9,14 +9,8 @@ use tokio::time::sleep;
 async fn started() -> (Folder, Host) {
     let says = json!([{ "reply": "hello" }]);
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
     Folder::serving(
-        puppets(&json!([agent("says", &says), agent("asks", &asks)])),
+        puppets(&json!([acting("says", &says), acting("asks", &asks)])),
         &["puppet"],
     )
     .await

@@ -275,9 +275,7 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
     let host = folder.serve().await;
     assert_eq!(dead_letters(&host).await, dead);
     let line = host.line();
-    line.ask(reqwest::Method::DELETE, &session, None)
-        .gives(200)
-        .await;
+    line.delete(&session).gives(200).await;
     let whose = json!({ "agent_id": agent, "session_id": id });
     host.post("/api/purges", &whose).gives(200).await;
     assert_eq!(dead_letters(&host).await, json!([]));

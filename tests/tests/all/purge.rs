@@ -232,13 +232,8 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     // What is made of it later has nothing either.
     host.post("/api/backups", &json!({})).gives(201).await;
     assert_eq!(holders(&data), []);
-    let events = host
-        .get(&format!("/api/events?session={session}&limit=1000"))
-        .await
-        .body;
-    let told: Vec<&str> = events["events"]
-        .as_array()
-        .unwrap()
+    let events = host.events(&format!("&session={session}")).await;
+    let told: Vec<&str> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
@@ -246,9 +241,7 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
         told[told.len() - 3..],
         ["session.deleted.v1", "purge.begun.v1", "purge.done.v1"]
     );
-    let opened = events["events"]
-        .as_array()
-        .unwrap()
+    let opened = events
         .iter()
         .find(|event| event["type"] == "session.opened.v1")
         .unwrap();

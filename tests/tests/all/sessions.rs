@@ -32,17 +32,8 @@ async fn stage() -> Stage {
     let scopes = ["read", "write"];
     let ada = host.user("ada", &scopes).await;
     let bob = host.user("bob", &scopes).await;
-    let made = ada
-        .post("/api/agents", &json!({ "definition": "puppet" }))
-        .gives(201)
-        .await;
-    let agent = format!("/api/agents/{}", made.text("id"));
-    ada.post(
-        &format!("{agent}/assign"),
-        &json!({ "user_id": "bob", "role": "mentee" }),
-    )
-    .gives(201)
-    .await;
+    let agent = ada.make("puppet").await;
+    ada.assign(&agent, "bob", "mentee").await;
     Stage {
         host,
         folder,
@@ -57,11 +48,6 @@ fn ask(line: &Line, method: Method, path: &str, body: Value) -> Reply {
     line.ask(method, path, Some(&body).filter(|body| !body.is_null()))
 }
 
-#[track_caller]
-fn get(line: &Line, path: &str) -> Reply {
-    line.get(path)
-}
-
 impl Stage {
     fn path(&self, session: &str) -> String {
         format!("{}/sessions/{session}", self.agent)
@@ -74,7 +60,7 @@ impl Stage {
     /// Sends a message that is answered with the same text. Returns the turn that it became.
     async fn say(&self, line: &Line, session: &str, words: &str) -> String {
         let path = self.path(session);
-        let before = get(line, &path).await.body["revision"].as_u64().unwrap();
+        let before = line.get(&path).await.body["revision"].as_u64().unwrap();
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
         line.say(&path, &script).await;
         let seen = line
@@ -92,7 +78,8 @@ impl Stage {
     }
 
     async fn listed(&self, line: &Line, query: &str) -> Vec<String> {
-        let listed = get(line, &format!("{}/sessions{query}", self.agent))
+        let listed = line
+            .get(&format!("{}/sessions{query}", self.agent))
             .gives(200)
             .await;
         listed.body["sessions"]
@@ -104,9 +91,7 @@ impl Stage {
     }
 
     async fn found(&self, line: &Line, words: &str) -> Vec<Value> {
-        let found = get(line, &format!("/api/search?q={words}"))
-            .gives(200)
-            .await;
+        let found = line.get(&format!("/api/search?q={words}")).gives(200).await;
         found.body["hits"].as_array().unwrap().clone()
     }
 }
@@ -120,7 +105,7 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
     let change = |line: &Line, session: &str, body: Value| {
         ask(line, Method::PATCH, &stage.path(session), body)
     };
-    let before = get(&stage.ada, &stage.path(&first)).await;
+    let before = stage.ada.get(&stage.path(&first)).await;
     sleep(Duration::from_millis(5)).await;
     let named = change(
         &stage.ada,
@@ -172,11 +157,10 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
         stage.listed(&stage.ada, "?pinned=false").await,
         [third.as_str()]
     );
-    let page = get(
-        &stage.ada,
-        &format!("{}/sessions?pinned=true&limit=1", stage.agent),
-    )
-    .await;
+    let page = stage
+        .ada
+        .get(&format!("{}/sessions?pinned=true&limit=1", stage.agent))
+        .await;
     let next = format!("?pinned=true&after={}", page.text("next_after"));
     assert_eq!(stage.listed(&stage.ada, &next).await, [first.as_str()]);
     assert_eq!(
@@ -202,7 +186,7 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
             .await;
     }
     assert_eq!(
-        get(&stage.ada, &stage.path(&first)).await.text("name"),
+        stage.ada.get(&stage.path(&first)).await.text("name"),
         "again"
     );
 }
@@ -240,11 +224,11 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     assert_eq!(by_message.text("turn_id"), first);
     let branch = stage.say(ada, &early.text("id"), "another two").await;
     assert_eq!(
-        get(ada, &stage.path(&session)).await.text("turn_id"),
+        ada.get(&stage.path(&session)).await.text("turn_id"),
         second,
         "the other one stays"
     );
-    let seen = get(ada, &stage.path(&early.text("id"))).await.body["messages"].to_string();
+    let seen = ada.get(&stage.path(&early.text("id"))).await.body["messages"].to_string();
     assert!(
         seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""),
         "{seen}"
@@ -288,13 +272,15 @@ async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
         ask(line, Method::POST, &sessions, body)
     };
     let path = "/api/conversations/7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
-    get(&stage.ada, path)
+    stage
+        .ada
+        .get(path)
         .refused(404, "CONVERSATION_NOT_FOUND")
         .await;
     let opened = [open(&stage.ada).await, open(&stage.ada).await];
     assert_eq!(opened.each_ref().map(|answer| answer.status), [201, 201]);
 
-    let seen = get(&stage.ada, path).await.body;
+    let seen = stage.ada.get(path).await.body;
     let mut listed: Vec<&str> = seen["sessions"]
         .as_array()
         .unwrap()
@@ -308,10 +294,14 @@ async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
 
     // Another user neither joins nor sees it, although they share the agent.
     open(&stage.bob).refused(409, "CONVERSATION_TAKEN").await;
-    get(&stage.bob, path)
+    stage
+        .bob
+        .get(path)
         .refused(404, "CONVERSATION_NOT_FOUND")
         .await;
-    get(&stage.ada, "/api/conversations/x")
+    stage
+        .ada
+        .get("/api/conversations/x")
         .refused(400, "INVALID_ID")
         .await;
 }
@@ -337,7 +327,7 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     let ada = &stage.ada;
     let session = stage.open(ada).await;
     stage.say(ada, &session, "one").await;
-    let inherited = get(ada, &stage.path(&session)).await.body["messages"].clone();
+    let inherited = ada.get(&stage.path(&session)).await.body["messages"].clone();
     let forked = format!("{}/fork", stage.path(&session));
     let fork = ada.post(&forked, &json!({})).await.text("id");
     stage.say(ada, &fork, "two").await;
@@ -351,7 +341,7 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     assert!(words(&accepted[0]).contains("two"), "{accepted:?}");
 
     let mut frames = follow("from=thread").await;
-    let seen = get(ada, &stage.path(&fork)).await.body;
+    let seen = ada.get(&stage.path(&fork)).await.body;
     stage.say(ada, &fork, "three").await;
     let (thread, accepted) = told(&mut frames).await;
     assert_eq!(json!(thread), seen["messages"]);
@@ -363,12 +353,12 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
 
     for wrong in ["from=thread&after=0", "from=thread&view=log"] {
-        get(ada, &format!("{stream}&{wrong}"))
+        ada.get(&format!("{stream}&{wrong}"))
             .refused(400, "INVALID_QUERY")
             .await;
     }
     let of_all = format!("{}/stream?from=thread", stage.agent);
-    get(ada, &of_all).refused(400, "INVALID_QUERY").await;
+    ada.get(&of_all).refused(400, "INVALID_QUERY").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -405,7 +395,7 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
         (200, before["revision"].as_u64().map(|it| it + 1)),
         "{cleared:?}"
     );
-    let seen = get(ada, &path).await.body;
+    let seen = ada.get(&path).await.body;
     assert_eq!(
         (&seen["turn_id"], &seen["last_message"], &seen["messages"]),
         (&json!(null), &json!(0), &json!([])),
@@ -417,14 +407,14 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
         "what it is called stays"
     );
     let after = stage.say(ada, &session, "after").await;
-    let seen = get(ada, &format!("/api/turns/{after}")).await;
+    let seen = ada.get(&format!("/api/turns/{after}")).await;
     assert_eq!(
         (&seen.body["parent_turn_id"], &seen.body["depth"]),
         (&json!(null), &json!(1)),
         "{seen:?}"
     );
-    assert_eq!(get(ada, &stage.path(&forked)).await.text("turn_id"), turn);
-    get(ada, &format!("/api/turns/{turn}")).gives(200).await;
+    assert_eq!(ada.get(&stage.path(&forked)).await.text("turn_id"), turn);
+    ada.get(&format!("/api/turns/{turn}")).gives(200).await;
     let lesson = ada
         .post(
             &format!("{}/sessions", stage.agent),
@@ -468,7 +458,7 @@ async fn a_lesson_that_a_mentee_deleted_stays_in_the_history_of_their_mentor() {
     let current = format!("{}/sessions/current", stage.agent);
     bob.delete(&current).gives(200).await;
     let history = async |line: &Line| {
-        let seen = get(line, &format!("{}/history", stage.agent)).await;
+        let seen = line.get(&format!("{}/history", stage.agent)).await;
         seen.body["sessions"].to_string().contains(&lesson)
     };
     assert!(history(bob).await && history(ada).await);
@@ -536,11 +526,11 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     assert!(
         stage.found(ada, "zebra").await.is_empty() && stage.found(ada, "quagga").await.is_empty()
     );
-    get(ada, &format!("/api/turns/{lost}"))
+    ada.get(&format!("/api/turns/{lost}"))
         .refused(404, "TURN_NOT_FOUND")
         .await;
     assert_eq!(
-        get(ada, &format!("/api/turns/{turn}")).await.status,
+        ada.get(&format!("/api/turns/{turn}")).await.status,
         200,
         "the fork has it"
     );
@@ -608,7 +598,8 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         .text("id");
     let branch = stage.say(ada, &fork, "branch").await;
     let tree = async |line: &Line, query: &str| {
-        let tree = get(line, &format!("{}/tree{query}", stage.path(&session)))
+        let tree = line
+            .get(&format!("{}/tree{query}", stage.path(&session)))
             .gives(200)
             .await;
         let ids = tree.body["turns"]
@@ -643,10 +634,10 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     assert_eq!([page, rest].concat(), hers);
     // What she tries is not his to see.
     assert_eq!(tree(bob, "").await.0, [root.clone(), trunk.clone()]);
-    get(bob, &format!("/api/turns/{branch}"))
+    bob.get(&format!("/api/turns/{branch}"))
         .refused(404, "TURN_NOT_FOUND")
         .await;
-    let seen = get(bob, &format!("/api/turns/{root}")).await;
+    let seen = bob.get(&format!("/api/turns/{root}")).await;
     assert_eq!(
         (
             &seen.body["child_turn_ids"],
@@ -656,7 +647,7 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         "{seen:?}"
     );
     assert_eq!(
-        get(ada, &format!("/api/turns/{root}")).await.body["child_turn_ids"]
+        ada.get(&format!("/api/turns/{root}")).await.body["child_turn_ids"]
             .as_array()
             .unwrap()
             .len(),
@@ -664,7 +655,7 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     );
     let path = format!("{}/diff?with=", stage.path(&session));
     for with in [&fork, &branch] {
-        let diff = get(ada, &format!("{path}{with}")).await;
+        let diff = ada.get(&format!("{path}{with}")).await;
         diff.has(200, &json!({ "common_turn_id": root }));
         assert_eq!(
             (
@@ -679,19 +670,19 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         );
     }
     let other = stage.open(bob).await;
-    let apart = get(bob, &format!("{path}{other}")).await;
+    let apart = bob.get(&format!("{path}{other}")).await;
     assert_eq!(
         (&apart.body["common_turn_id"], &apart.body["only_there"]),
         (&json!(null), &json!([])),
         "{apart:?}"
     );
-    get(bob, &format!("{path}{fork}"))
+    bob.get(&format!("{path}{fork}"))
         .refused(404, "SESSION_NOT_FOUND")
         .await;
-    get(bob, &format!("{path}{branch}"))
+    bob.get(&format!("{path}{branch}"))
         .refused(404, "TURN_NOT_FOUND")
         .await;
-    get(bob, &format!("{path}x"))
+    bob.get(&format!("{path}x"))
         .refused(400, "INVALID_QUERY")
         .await;
 }
@@ -729,28 +720,24 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
     assert_eq!(all[0]["session_id"], his.as_str(), "{all:?}");
     for odd in ["", "%22", "NOT", "*", "a%00b", "%22%20OR%20agent%20:%20x"] {
         assert_eq!(
-            get(&stage.ada, &format!("/api/search?q={odd}"))
-                .await
-                .status,
+            stage.ada.get(&format!("/api/search?q={odd}")).await.status,
             200,
             "{odd}"
         );
     }
-    let of_agent = get(
-        &stage.ada,
-        &format!(
+    let of_agent = stage
+        .ada
+        .get(&format!(
             "/api/search?q=zebra&agent={}",
             stage.agent.rsplit('/').next().unwrap()
-        ),
-    )
-    .await;
+        ))
+        .await;
     assert_eq!(of_agent.body["hits"].as_array().unwrap().len(), all.len());
-    get(
-        &stage.ada,
-        "/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead",
-    )
-    .refused(404, "AGENT_NOT_FOUND")
-    .await;
+    stage
+        .ada
+        .get("/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead")
+        .refused(404, "AGENT_NOT_FOUND")
+        .await;
     let stranger = stage.host.user("carol", &["read"]).await;
     assert!(stage.found(&stranger, "zebra").await.is_empty());
 }

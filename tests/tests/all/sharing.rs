@@ -5,7 +5,7 @@
 mod memory;
 
 use agent_host_tests::patience::found;
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Reply, puppet, puppets};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -45,20 +45,9 @@ async fn team() -> Team {
     }
 }
 
-#[track_caller]
-fn get(line: &Line, path: &str) -> Reply {
-    line.get(path)
-}
-
 impl Team {
     async fn assign(&self, user: &str, role: &str) {
-        self.alice
-            .post(
-                &format!("{}/assign", self.agent),
-                &json!({ "user_id": user, "role": role }),
-            )
-            .gives(201)
-            .await;
+        self.alice.assign(&self.agent, user, role).await;
     }
 
     /// Begins a session of a user's, in which a message is sent and answered.
@@ -73,7 +62,7 @@ impl Team {
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
         line.say(&path, &script).await;
         let answered = async {
-            while !get(line, &path).await.body["messages"]
+            while !line.get(&path).await.body["messages"]
                 .to_string()
                 .contains(&format!("\"{words}\""))
             {
@@ -86,7 +75,8 @@ impl Team {
     }
 
     async fn sessions(&self, line: &Line) -> Vec<String> {
-        let listed = get(line, &format!("{}/sessions", self.agent))
+        let listed = line
+            .get(&format!("{}/sessions", self.agent))
             .gives(200)
             .await;
         let mut ids: Vec<String> = listed.body["sessions"]
@@ -112,7 +102,7 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
         team.assign(member, "shared").await;
     }
     // A search for the agent by its type finds the team's.
-    let found = get(&team.bob, "/api/agents?agent_type=puppet").await;
+    let found = team.bob.get("/api/agents?agent_type=puppet").await;
     assert_eq!(
         format!(
             "/api/agents/{}",
@@ -188,17 +178,19 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
             format!("{}/sessions/{other}", team.agent),
             format!("{}/stream?session={other}", team.agent),
         ] {
-            let refused = get(&team.bob, &path).await;
+            let refused = team.bob.get(&path).await;
             assert_eq!(
                 (refused.status, refused.text("code").as_str()),
                 (404, "SESSION_NOT_FOUND"),
                 "{path}"
             );
         }
-        get(&team.bob, &format!("/api/sessions/{other}"))
+        team.bob
+            .get(&format!("/api/sessions/{other}"))
             .gives(404)
             .await;
-        get(&team.bob, &format!("/api/session/{other}"))
+        team.bob
+            .get(&format!("/api/session/{other}"))
             .gives(404)
             .await;
         for (path, body) in [
@@ -213,10 +205,10 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
         }
     }
     // Nor do they learn who else is there.
-    let seen = get(&team.bob, &team.agent).await.body;
+    let seen = team.bob.get(&team.agent).await.body;
     assert_eq!(seen["assignments"].as_array().unwrap().len(), 1, "{seen}");
     // Or how much they do.
-    let hers = get(&team.alice, &team.agent).await.body;
+    let hers = team.alice.get(&team.agent).await.body;
     for counts in [
         "total_sessions",
         "total_interactions",
@@ -233,7 +225,7 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
         "/api/dead-letters",
         "/api/components",
     ] {
-        assert_eq!(get(&team.bob, path).await.status, 403, "{path}");
+        assert_eq!(team.bob.get(path).await.status, 403, "{path}");
     }
 }
 
@@ -252,7 +244,7 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
         line.post(&format!("{path}/messages"), &json!({ "content": script }))
             .await;
         let found = found(async || {
-            let messages = get(line, &path).await.body["messages"].to_string();
+            let messages = line.get(&path).await.body["messages"].to_string();
             messages.contains("found value").then_some(messages)
         })
         .await;
@@ -285,7 +277,9 @@ async fn an_agent_handed_over_is_not_ones_own_any_more_and_another_takes_its_pla
         second != first && open(&team.alice).await.text("agent_id") == second,
         "another one, and then that"
     );
-    let path = get(&team.alice, &format!("/api/agents/{second}"))
+    let path = team
+        .alice
+        .get(&format!("/api/agents/{second}"))
         .await
         .text("path");
     assert_eq!(path, "/alice/agent/puppet.2");
@@ -373,7 +367,7 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
         !format!("{rest:?}").contains("carol") && !format!("{rest:?}").contains("after he left"),
         "{rest:?}"
     );
-    get(&team.bob, &team.agent).gives(404).await;
+    team.bob.get(&team.agent).gives(404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -382,7 +376,10 @@ async fn an_instructor_observes_and_does_not_interact() {
     team.assign("dana", "observer").await;
     let session = team.talk(&team.alice, "a students work").await;
     assert_eq!(team.sessions(&team.dana).await, [session.as_str()]);
-    let seen = get(&team.dana, &format!("{}/sessions/{session}", team.agent)).await;
+    let seen = team
+        .dana
+        .get(&format!("{}/sessions/{session}", team.agent))
+        .await;
     assert!(
         seen.body["messages"]
             .to_string()
@@ -431,11 +428,11 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
         .gives(200)
         .await;
     assert_eq!(
-        get(&team.alice, &team.agent).await.status,
+        team.alice.get(&team.agent).await.status,
         404,
         "what is not yours is not there"
     );
-    let seen = get(&team.bob, &team.agent).await;
+    let seen = team.bob.get(&team.agent).await;
     assert_eq!(
         (
             seen.body["role"].as_str(),
@@ -480,15 +477,15 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
             "{path} {refused:?}"
         );
     }
-    get(&team.bob, &team.agent).gives(200).await;
-    let listed = get(&team.bob, "/api/agents").await;
+    team.bob.get(&team.agent).gives(200).await;
+    let listed = team.bob.get("/api/agents").await;
     assert_eq!(
         listed.body["agents"].as_array().unwrap().len(),
         1,
         "archived agents do not appear: {listed:?}"
     );
     assert_eq!(
-        get(&team.bob, "/api/agents?status=archived").await.body["agents"][0]["id"],
+        team.bob.get("/api/agents?status=archived").await.body["agents"][0]["id"],
         old["id"]
     );
 }
@@ -497,7 +494,7 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
 async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
     let team = team().await;
     let session = team.talk(&team.alice, "hello").await;
-    let before = get(&team.alice, &team.agent).await.body;
+    let before = team.alice.get(&team.agent).await.body;
     let nobody = "00000000-0000-4000-8000-00000000dead";
     for path in [
         "",
@@ -508,7 +505,7 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         &format!("/sessions/{session}"),
         &format!("/sessions/{session}/items"),
     ] {
-        let refused = get(&team.carol, &format!("{}{path}", team.agent)).await;
+        let refused = team.carol.get(&format!("{}{path}", team.agent)).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (404, "AGENT_NOT_FOUND"),
@@ -645,11 +642,12 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         )
         .refused(409, "NOT_SUSPENDED")
         .await;
-    get(&team.alice, &format!("/api/agents/{nobody}/history"))
+    team.alice
+        .get(&format!("/api/agents/{nobody}/history"))
         .gives(404)
         .await;
     assert_eq!(
-        get(&team.alice, &team.agent).await.body,
+        team.alice.get(&team.agent).await.body,
         before,
         "nothing has changed"
     );

@@ -1,7 +1,7 @@
 //! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the
 //! agent's own story of them; the old API.
 
-use agent_host_tests::process::{Folder, Host, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -65,12 +65,8 @@ async fn started(sessions: Value) -> (Folder, Host) {
 /// The types of an agent's events that are about its sessions.
 async fn story(host: &Host, agent: &str) -> Vec<String> {
     let id = agent.rsplit('/').next().unwrap();
-    let events = host
-        .get(&format!("/api/events?agent={id}&limit=1000"))
-        .await;
-    let types = events.body["events"]
-        .as_array()
-        .unwrap()
+    let events = host.events(&format!("&agent={id}")).await;
+    let types = events
         .iter()
         .map(|event| event["type"].as_str().unwrap().to_owned());
     types
@@ -895,12 +891,7 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
         .await;
     let agent = session.agent();
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
-        host.post(
-            &format!("{agent}/assign"),
-            &json!({ "user_id": user, "role": role }),
-        )
-        .gives(201)
-        .await;
+        host.assign(agent, user, role).await;
     }
     host.until(&session, is_asking).await;
     let scopes = ["read", "write"];
@@ -966,14 +957,8 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_http() {
     let sleeps = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
     let (_folder, host) = Folder::serving(
-        puppets(&json!([agent("asks", &asks()), agent("sleeps", &sleeps)])),
+        puppets(&json!([acting("asks", &asks()), acting("sleeps", &sleeps)])),
         &["puppet"],
     )
     .await;
@@ -1019,12 +1004,7 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     // A mentee does not learn what another user's session asks for.
     let session = host.open_as("asks", "lesson").await;
     host.until(&session, is_asking).await;
-    host.post(
-        &format!("{agent}/assign"),
-        &json!({ "user_id": "bob", "role": "mentee" }),
-    )
-    .gives(201)
-    .await;
+    host.assign(agent, "bob", "mentee").await;
     let bob = host.user("bob", &["read", "write"]).await;
     let body = json!({ "call_id": wrong, "response": {} });
     let told = bob.post(&format!("{agent}/respond"), &body).await;

@@ -273,12 +273,7 @@ async fn files_are_seen_by_who_sees_the_session_and_uploaded_by_who_may_talk_in_
         .await
         .text("digest");
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dave", "observer")] {
-        host.post(
-            &format!("{agent}/assign"),
-            &json!({ "user_id": user, "role": role }),
-        )
-        .gives(201)
-        .await;
+        host.assign(&agent, user, role).await;
     }
     let files = format!("{session}/files");
     for (user, sees, hands_over) in [

@@ -70,8 +70,11 @@ async fn words_of_triggers_and_connectors_are_accepted_before_their_turns_begin(
         ..Wanted::default()
     };
     let scene = Scene::with(wanted).await;
-    let run = scene.host.post("/api/triggers/it/run", &json!({})).await;
-    assert_eq!(run.status, 202);
+    scene
+        .host
+        .post("/api/triggers/it/run", &json!({}))
+        .gives(202)
+        .await;
     scene.telegram.say(ADA, "hello");
     scene.telegram.messages(1).await;
     let events = found(async || {

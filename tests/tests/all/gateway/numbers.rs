@@ -52,10 +52,7 @@ async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
         "{told}"
     );
     let stranger = host.user("mallory", &["read"]).await;
-    stranger
-        .ask(reqwest::Method::GET, &format!("{session}/stats"), None)
-        .gives(404)
-        .await;
+    stranger.get(&format!("{session}/stats")).gives(404).await;
 }
 
 /// A model that calls one tool that is there and one that is not, and then says what it got.

@@ -3,7 +3,7 @@
 
 use super::err;
 use agent_host_tests::guests::{test_program, wasm};
-use agent_host_tests::process::{Folder, Host, puppets};
+use agent_host_tests::process::{Folder, Host, acting, puppets};
 use domain::digest::Digest;
 use serde_json::{Value, json};
 use std::process::Output;
@@ -20,10 +20,7 @@ fn config(directories: &Value) -> Value {
             { "start": [{ "key": "t", "tool": tool, "args": {} }] },
             { "reply": "done" },
         ]);
-        json!({
-            "agentId": tool, "displayName": tool, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
+        acting(tool, &steps)
     };
     let mut config = puppets(&json!([call("put"), call("reach")]));
     config["components"]["effects"] =

@@ -247,12 +247,7 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
     let bob = host.user("bob", &["read"]).await;
     make(&line, "/local/agent/notes").await;
     let notes = at("/local/agent/notes");
-    line.post(
-        &format!("{notes}/assign"),
-        &json!({ "user_id": "bob", "role": "primary" }),
-    )
-    .gives(201)
-    .await;
+    line.assign(&notes, "bob", "primary").await;
     let session = line
         .post(
             &format!("{notes}/sessions"),

@@ -261,8 +261,7 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
             .is_some_and(|all| all.iter().any(|it| it["last_snippet"] == "for nobody"))
     };
     host.until(&sessions, is_done).await;
-    let events = host.get("/api/events?limit=1000").await.body;
-    let events = events["events"].as_array().unwrap();
+    let events = host.events("").await;
     let places = |kind: &str| -> Vec<usize> {
         (0..events.len())
             .filter(|place| events[*place]["type"] == kind)

@@ -1,16 +1,13 @@
 //! The queue over HTTP: settings, receipts, what waits, taking back, and a queue that is full.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, Session, puppets};
+use agent_host_tests::process::{Folder, Host, Session, acting, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 fn config() -> Value {
     let steps = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let mut config = puppets(&json!([{
-        "agentId": "asks", "displayName": "asks", "component": "puppet",
-        "settings": { "script": { "steps": steps } },
-    }]));
+    let mut config = puppets(&json!([acting("asks", &steps)]));
     config["queue"] = json!({ "mode": "followup", "debounce": "1h", "cap": 5, "drop": "new" });
     config
 }

@@ -1,7 +1,7 @@
 //! Sessions as files: out of one host and into another, to the byte; and the same things on the
 //! command line.
 
-use super::{Stage, get, stage};
+use super::{Stage, stage};
 use agent_host_tests::process::{Line, Reply};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
             agent: agent.clone(),
             ..new
         };
-        let seen = get(&line, &there.path(&session)).await.body;
+        let seen = line.get(&there.path(&session)).await.body;
         let messages = seen["messages"].as_array().unwrap();
         assert!(
             !messages.is_empty() && messages.iter().all(|it| it["untrusted"] == true),
@@ -157,7 +157,8 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         assert_eq!(passed_over.len(), 1, "{imported:?}");
         let told = passed_over[0].as_str().unwrap();
         assert!(told.starts_with("line 3: it is not JSON"), "{told}");
-        let seen = get(&line, &stage.path(&imported.text("session_id")))
+        let seen = line
+            .get(&stage.path(&imported.text("session_id")))
             .await
             .body;
         assert!(

@@ -1,7 +1,7 @@
 //! The sight and memory of a shared agent: asked of the agent itself, in each of the four
 //! scenarios.
 
-use super::{Team, get, team};
+use super::{Team, team};
 use agent_host_tests::process::{Folder, Line, PATIENCE, Session, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> String {
     let waiting = async {
         loop {
-            let seen = get(line, path).await.body;
+            let seen = line.get(path).await.body;
             let words = seen["messages"]
                 .as_array()
                 .into_iter()
@@ -27,7 +27,7 @@ async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Str
     };
     match tokio::time::timeout(PATIENCE, waiting).await {
         Ok(words) => words,
-        Err(_) => panic!("it does not come to that: {:?}", get(line, path).await),
+        Err(_) => panic!("it does not come to that: {:?}", line.get(path).await),
     }
 }
 
@@ -83,18 +83,9 @@ impl Team {
     /// The events of one type in the agent's stream.
     async fn events(&self, kind: &str) -> Vec<Value> {
         let id = self.agent.rsplit('/').next().unwrap();
-        let events = self
-            .host
-            .get(&format!("/api/events?agent={id}&limit=1000"))
-            .await
-            .body;
-        events["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|event| event["type"] == kind)
-            .cloned()
-            .collect()
+        let events = self.host.events(&format!("&agent={id}")).await;
+        let events = events.into_iter();
+        events.filter(|event| event["type"] == kind).collect()
     }
 }
 
@@ -271,7 +262,9 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
     team.lesson(&team.alice, "sums", &hers).await;
     let before = team.seen_by_agent(&team.alice).await;
     team.assign("dana", "observer").await;
-    let sessions = get(&team.dana, &format!("{}/sessions", team.agent))
+    let sessions = team
+        .dana
+        .get(&format!("{}/sessions", team.agent))
         .await
         .body["sessions"]
         .as_array()
@@ -316,7 +309,9 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
         (vec![("alice", "sums")], &json!(2))
     );
     // The instructor sees the record, and of the agent's memory only the part for all users.
-    let seen = get(&team.dana, &format!("{}/preferences", team.agent))
+    let seen = team
+        .dana
+        .get(&format!("{}/preferences", team.agent))
         .await
         .body;
     assert_eq!(
@@ -370,11 +365,7 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
         (&json!({ "client": "Wile E." }), &json!([]))
     );
     // Of her nothing is remembered any more, also when she comes back.
-    let back = json!({ "user_id": "alice", "role": "shared" });
-    team.bob
-        .post(&format!("{}/assign", team.agent), &back)
-        .gives(201)
-        .await;
+    team.bob.assign(&team.agent, "alice", "shared").await;
     let seen = team.seen_by_agent(&team.alice).await;
     assert_eq!(seen["preferences"], json!({ "company": "ACME" }));
 }
@@ -413,10 +404,7 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
     let (_folder, host) = Folder::serving(puppets(&json!([tutor])), &["puppet", "tutor"]).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
-    let made = alice
-        .post("/api/agents", &json!({ "definition": "tutor" }))
-        .await;
-    let agent = format!("/api/agents/{}", made.text("id"));
+    let agent = alice.make("tutor").await;
     alice
         .post(
             &format!("{agent}/assign"),
@@ -437,7 +425,7 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         .await;
         last_words(line, &path, |seen| seen["session_status"] == "completed").await;
     }
-    let kept = get(&alice, &format!("{agent}/preferences")).await.body;
+    let kept = alice.get(&format!("{agent}/preferences")).await.body;
     let titles: Vec<&Value> = kept["preferences"]["taught"]
         .as_array()
         .unwrap()
@@ -453,7 +441,7 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         (&kept["mine"]["lessons"], &kept["preferences"]["lessons"]),
         (&json!(1), &Value::Null)
     );
-    let kept = get(&bob, &format!("{agent}/preferences")).await.body;
+    let kept = bob.get(&format!("{agent}/preferences")).await.body;
     assert_eq!(
         (
             &kept["mine"]["lessons"],

@@ -81,8 +81,11 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     assert!(next.since_ms(scene.now().await) <= 60_000, "{next}");
     let agent = chat.split("/sessions/").next().unwrap();
     let answer = json!({ "call_id": call, "response": "yes" });
-    let answered = scene.host.post(&format!("{agent}/respond"), &answer).await;
-    assert_eq!(answered.status, 202);
+    scene
+        .host
+        .post(&format!("{agent}/respond"), &answer)
+        .gives(202)
+        .await;
     scene.idle(&chat).await;
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 2).await;

@@ -2,7 +2,7 @@
 //! and what came of its triggers.
 
 use agent_host_tests::guests::test_program;
-use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, Session, puppets};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, Session, acting, puppets};
 use domain::time::Timestamp;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -56,14 +56,8 @@ pub(super) fn with(mut object: Value, keys: &Value) -> Value {
 /// Returns a configuration with these triggers, and two agents that note whatever they are told,
 /// unless they are told steps.
 pub(super) fn config(triggers: &Value) -> Value {
-    let agent = |id: &str| {
-        let script = json!({ "steps": [{ "reply": "noted" }] });
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": script },
-        })
-    };
-    let mut config = puppets(&json!([agent("puppet"), agent("other")]));
+    let steps = json!([{ "reply": "noted" }]);
+    let mut config = puppets(&json!([acting("puppet", &steps), acting("other", &steps)]));
     let folder = |path: &str| {
         let at = format!("/{path}");
         json!({ "directories": [{ "path": path, "at": at, "access": "read-only" }] })
