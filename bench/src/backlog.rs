@@ -55,7 +55,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
 async fn start(folder: &Folder) -> anyhow::Result<f64> {
     let began = Instant::now();
     let host = served::start(folder).await?;
-    ensure!(host.get("/readyz").await?.status == 200, "it is not ready");
+    ensure!(host.get("/readyz").await.status == 200, "it is not ready");
     let taken = ms(began.elapsed());
     host.kill().await;
     Ok(taken)

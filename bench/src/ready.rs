@@ -114,7 +114,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 async fn host(folder: &Folder) -> anyhow::Result<f64> {
     let began = Instant::now();
     let host = served::start(folder).await?;
-    ensure!(host.get("/readyz").await?.status == 200, "it is not ready");
+    ensure!(host.get("/readyz").await.status == 200, "it is not ready");
     let taken = ms(began.elapsed());
     host.kill().await;
     Ok(taken)

@@ -34,12 +34,12 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     allow_files((clients + FILES_BESIDE) as u64)?;
     let folder = served::folder().await?;
     let host = served::start(&folder).await?;
-    let opened = host.post(SESSIONS, &json!({})).await?;
+    let opened = host.post(SESSIONS, &json!({})).await;
     // In the view `log`: an opened session means nothing to a client that shows one session.
     let path = format!("/api/agents/{}/stream?view=log", opened.text("agent_id"));
     // The first stream makes what all of them share, and shows what an event looks like.
     let mut first = host.follow(&path, None).await;
-    host.post(SESSIONS, &json!({})).await?;
+    host.post(SESSIONS, &json!({})).await;
     let frame = first.receive().await.context("the stream ended")?;
     let bare = Bare::start(&frame).await?;
 

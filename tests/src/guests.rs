@@ -11,6 +11,15 @@ pub fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
+/// The file of a test program.
+#[must_use]
+pub fn test_program(name: &str) -> PathBuf {
+    let file = name.replace('-', "_");
+    root().join(format!(
+        "tests/programs/target/wasm32-wasip2/release/{file}.wasm"
+    ))
+}
+
 /// The bytes of a built-in guest or of a test program.
 ///
 /// # Panics

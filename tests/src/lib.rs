@@ -4,6 +4,8 @@
 pub mod boxed;
 pub mod faked_clock;
 pub mod guests;
+pub mod patience;
+pub mod peer;
 pub mod process;
 pub mod prompt;
 #[path = "../../host/domain/tests/models/queue.rs"]

@@ -7,13 +7,15 @@ mod folder;
 mod frames;
 mod host;
 mod line;
+mod session;
 
 pub use folder::{DEMO_COMPONENTS, Folder, Printed};
 pub use frames::{Frame, Frames};
 pub use host::Host;
 pub use line::{Answer, Line, Reply, http};
+pub use session::{Session, is_asking, rests, script};
 
-use crate::guests::root;
+use crate::guests::test_program;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -67,18 +69,57 @@ pub fn program() -> PathBuf {
     })
 }
 
-/// A configuration with these agents, a scripted model, and the puppet that they are made of: it
-/// does what its agents' settings say.
+/// The agent `puppet`: it does what messages or its settings say.
+#[must_use]
+pub fn puppet() -> Value {
+    json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })
+}
+
+/// An agent of its own name that takes these steps at each message.
+#[must_use]
+pub fn acting(id: &str, steps: &Value) -> Value {
+    json!({
+        "agentId": id, "displayName": id, "component": "puppet",
+        "settings": { "script": { "steps": steps } },
+    })
+}
+
+/// A configuration with these agents, a scripted model, the puppet that they are made of, and more
+/// components.
+#[must_use]
+pub fn scripted(agents: &Value, more: &[(&str, Value)]) -> Value {
+    let mut config = json!({
+        "agents": agents,
+        "components": {
+            "puppet": { "path": test_program("puppet"), "models": ["*"], "agents": ["*"] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    });
+    for (name, component) in more {
+        config["components"][name] = component.clone();
+    }
+    config
+}
+
+/// The component `effects`, which writes what its tools did to a log in `files`.
+#[must_use]
+pub fn effects() -> Value {
+    json!({
+        "path": test_program("effects"),
+        "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+    })
+}
+
+/// The same as [`scripted`] with agents that have as many sessions at work as they like.
 #[must_use]
 pub fn puppets(agents: &Value) -> Value {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let agents: Value = agents
         .as_array()
         .into_iter()
         .flatten()
         .cloned()
         .map(|mut agent| {
-            // Most tests have as many sessions of an agent at work as they like.
             if let Some(fields) = agent.as_object_mut() {
                 fields
                     .entry("maxConcurrentMessages")
@@ -87,10 +128,5 @@ pub fn puppets(agents: &Value) -> Value {
             agent
         })
         .collect();
-    json!({
-        "agents": agents,
-        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    scripted(&agents, &[])
 }

@@ -1,9 +1,8 @@
-//! A provider that a test plays, and the prompts that a host sends to it.
+//! Models that a test plays, and the prompts that a host sends to them.
 
+use crate::peer::{Peer, Says};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 /// The prompts that a provider has received, in order.
 pub type Received = Arc<Mutex<Vec<Value>>>;
@@ -12,71 +11,80 @@ pub type Received = Arc<Mutex<Vec<Value>>>;
 /// last; none for a call that is never answered.
 pub type Answer = fn(&[Value]) -> Option<Value>;
 
-/// Plays a provider in OpenAI's form until the test ends, and returns its base URL.
+/// Plays a provider in OpenAI's form until the test's process ends, and returns its base URL.
 ///
 /// # Panics
 /// There is no port on loopback.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
-pub async fn provider(received: &Received, answer: Answer) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let received = received.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, received.clone(), answer));
-        }
-    });
-    format!("http://{address}/v1")
-}
-
-async fn serve(mut stream: TcpStream, received: Received, answer: Answer) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let message = {
+#[must_use]
+pub fn provider(received: &Received, answer: Answer) -> String {
+    let received = Arc::clone(received);
+    let peer = Peer::new(move |asked, _| {
         let mut received = received.lock().expect("no panic");
-        received.push(prompt);
-        answer(&received)
-    };
-    let Some(message) = message else {
-        return std::future::pending().await;
-    };
-    let finish = if message.get("tool_calls").is_some_and(Value::is_array) {
-        "tool_calls"
-    } else {
-        "stop"
-    };
-    let body = json!({
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+        received.push(asked.body.clone());
+        match answer(&received) {
+            Some(message) => Says::Json(200, completion(&message)),
+            None => Says::Open(Vec::new()),
+        }
     });
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.to_string().as_bytes()).await?;
-    stream.shutdown().await
+    peer.url("/v1")
 }
 
-/// The JSON body of a request, as soon as it is there whole; none when the connection ends before.
-///
-/// # Errors
-/// The connection breaks.
-pub async fn prompt(stream: &mut TcpStream) -> std::io::Result<Option<Value>> {
-    let mut request = Vec::new();
-    loop {
-        let mut piece = vec![0; 16 << 10];
-        let read = stream.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(None);
-        }
-        request.extend_from_slice(piece.get(..read).unwrap_or_default());
-        let text = String::from_utf8_lossy(&request);
-        let Some((_, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        if let Ok(prompt) = serde_json::from_str(body) {
-            return Ok(Some(prompt));
+/// An answer with a message, in OpenAI's form.
+#[must_use]
+pub fn completion(message: &Value) -> Value {
+    let calls = message["tool_calls"].is_array();
+    let finish = if calls { "tool_calls" } else { "stop" };
+    json!({
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+    })
+}
+
+/// The same to a prompt with the count of its tokens, of which ten are the reply's.
+#[must_use]
+pub fn counted(prompt: &Value, message: &Value, tokens: u64) -> Value {
+    let mut answer = completion(message);
+    answer["model"] = prompt["model"].clone();
+    answer["usage"] = json!({
+        "prompt_tokens": tokens - 10, "completion_tokens": 10, "total_tokens": tokens,
+    });
+    answer
+}
+
+/// A message of the model's own.
+#[must_use]
+pub fn saying(text: &str) -> Value {
+    json!({ "role": "assistant", "content": text })
+}
+
+/// The text of a message, with its parts on lines of their own.
+#[must_use]
+pub fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        other => {
+            let parts = other.as_array().into_iter().flatten();
+            let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+            texts.join("\n")
         }
     }
+}
+
+/// The text of the last message of a prompt.
+#[must_use]
+pub fn last_words(prompt: &Value) -> String {
+    let messages = prompt["messages"].as_array();
+    messages
+        .and_then(|messages| messages.last())
+        .map(text_of)
+        .unwrap_or_default()
+}
+
+/// The tokens that `fill:3600` in the last message says were used; 100 without.
+#[must_use]
+pub fn filled(prompt: &Value) -> u64 {
+    let last = last_words(prompt);
+    let mut words = last.split_whitespace();
+    words
+        .find_map(|word| word.strip_prefix("fill:")?.parse().ok())
+        .unwrap_or(100)
 }

@@ -6,12 +6,13 @@ pub use setup::{SCRIPT, Setup};
 
 use crate::boxed::{Boxed, Local};
 use crate::guests::wasm;
+use crate::process::script;
 use broker::{
     Broker, Catalogue, CreateAgent, Entry, InputReceipt, NewSession, Parts, PostMessage, Target,
     Template,
 };
 use domain::definition::{Definition, DefinitionId};
-use domain::event::{BoundaryDecided, Event, RunStarted};
+use domain::event::{BoundaryDecided, Event, Recorded, RunStarted};
 use domain::grant::{Access, DirectoryGrant, Grant, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
@@ -186,6 +187,12 @@ impl World {
         })
     }
 
+    /// Has the puppet of a session play steps.
+    pub fn play_in(&self, session: SessionId, steps: &Value) -> Boxed<'_, InputReceipt> {
+        let script = script(steps);
+        Box::pin(async move { self.say("puppet", session, &script).await })
+    }
+
     /// A message to be posted.
     #[must_use]
     pub fn message(
@@ -211,8 +218,7 @@ impl World {
     pub fn play(&self, steps: Value) -> Boxed<'_, Vec<String>> {
         Box::pin(async move {
             let session = self.open("puppet").await;
-            self.say("puppet", session, &json!({ "steps": steps }).to_string())
-                .await;
+            self.play_in(session, &steps).await;
             self.idle(session).await;
             self.last_reply(session)
                 .await
@@ -349,20 +355,31 @@ impl World {
         })
     }
 
+    /// All that is recorded, in order.
+    pub fn recorded(&self) -> Boxed<'_, Vec<Recorded>> {
+        Box::pin(async move {
+            let all = store::EventFilter::default();
+            let recorded = self.store().events(0, all, 1_000_000).await;
+            recorded.expect("the events")
+        })
+    }
+
+    /// The events of all streams, in order.
+    pub fn events(&self) -> Boxed<'_, Vec<Event>> {
+        Box::pin(async move {
+            let recorded = self.recorded().await.into_iter();
+            recorded.filter_map(|recorded| recorded.event).collect()
+        })
+    }
+
     /// Returns the starts of all runs, in order.
     pub fn starts(&self) -> Boxed<'_, Vec<RunStarted>> {
         Box::pin(async move {
-            let events = self
-                .store()
-                .events(0, store::EventFilter::default(), 1_000_000)
-                .await
-                .expect("the events");
-            let started = events
-                .into_iter()
-                .filter_map(|recorded| match recorded.event {
-                    Some(Event::RunStarted(started)) => Some(*started),
-                    _ => None,
-                });
+            let events = self.events().await.into_iter();
+            let started = events.filter_map(|event| match event {
+                Event::RunStarted(started) => Some(*started),
+                _ => None,
+            });
             started.collect()
         })
     }
@@ -370,37 +387,19 @@ impl World {
     /// The runs of all sessions, in the order of their starts.
     pub fn runs(&self) -> Boxed<'_, Vec<RunId>> {
         Box::pin(async move {
-            let events = self
-                .store()
-                .events(0, store::EventFilter::default(), 100_000)
-                .await
-                .expect("the events");
-            events
-                .iter()
-                .filter(|event| event.kind == "run.started.v1")
-                .filter_map(|event| event.subject.run)
-                .collect()
+            let starts = self.starts().await.into_iter();
+            starts.map(|started| started.run).collect()
         })
     }
 
     /// Returns the decisions of the boundary, in order.
     pub fn ledger(&self) -> Boxed<'_, Vec<BoundaryDecided>> {
         Box::pin(async move {
-            let filter = store::EventFilter {
-                ledger: true,
-                ..store::EventFilter::default()
-            };
-            let events = self
-                .store()
-                .events(0, filter, 100_000)
-                .await
-                .expect("the ledger");
-            let decided = events
-                .into_iter()
-                .filter_map(|recorded| match recorded.event {
-                    Some(Event::BoundaryDecided(decided)) => Some(*decided),
-                    _ => None,
-                });
+            let events = self.events().await.into_iter();
+            let decided = events.filter_map(|event| match event {
+                Event::BoundaryDecided(decided) => Some(*decided),
+                _ => None,
+            });
             decided.collect()
         })
     }

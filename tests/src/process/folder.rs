@@ -1,7 +1,7 @@
 //! A folder with the configuration and the data of one host after another.
 
 use super::host::Host;
-use super::line::http;
+use super::line::{Line, http};
 use super::{CRASH_AT, Ended, PATIENCE, PRELOAD, program};
 use crate::boxed::{Boxed, Local};
 use crate::faked_clock::FakedClock;
@@ -11,6 +11,7 @@ use crate::small_disk::{Room, SmallDisk};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::Mutex;
@@ -318,6 +319,43 @@ impl Folder {
         Self::run_within(PATIENCE, program)
     }
 
+    /// Runs a command, which succeeds.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn succeeds(&self, arguments: &[&str]) -> Boxed<'static, Output> {
+        let at = Location::caller();
+        let running = self.run(arguments);
+        Box::pin(async move {
+            let output = running.await;
+            assert!(output.status.success(), "{at}: {output:?}");
+            output
+        })
+    }
+
+    /// Asserts that `verify` finds nothing wrong with the data.
+    ///
+    /// # Panics
+    /// It finds something.
+    #[track_caller]
+    pub fn verified(&self) -> Boxed<'static, Output> {
+        self.succeeds(&["verify"])
+    }
+
+    /// Stops the last host, and asserts that it ends well and leaves data that `verify` accepts.
+    ///
+    /// # Panics
+    /// It does not.
+    #[track_caller]
+    pub fn over(&self, host: Host) -> Boxed<'_, ()> {
+        let at = Location::caller();
+        Box::pin(async move {
+            assert!(host.stop().await.success(), "{at}: {}", self.log());
+            self.verified().await;
+        })
+    }
+
     /// Runs a program of [`Folder::program`] to its end, which comes within a time.
     ///
     /// # Panics
@@ -329,6 +367,31 @@ impl Folder {
             output
                 .expect("a command that ends in time")
                 .expect("a program that runs")
+        })
+    }
+
+    /// Starts a host with the components that its configuration names.
+    ///
+    /// # Panics
+    /// When it does not get ready.
+    #[must_use]
+    pub fn serving<'a>(config: Value, components: &'a [&'a str]) -> Local<'a, (Self, Host)> {
+        Box::pin(async move {
+            let folder = Self::new(config);
+            folder.warm(components).await;
+            let host = folder.serve().await;
+            (folder, host)
+        })
+    }
+
+    /// Starts a host, which gets ready.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn serve(&self) -> Local<'_, Host> {
+        Box::pin(async move {
+            let started = self.start(None).await;
+            started.unwrap_or_else(|ended| panic!("{}: {}", ended.status, ended.said))
         })
     }
 
@@ -443,9 +506,11 @@ impl Folder {
             .to_owned();
         let host = Host {
             child,
-            base,
-            token,
-            http: http(),
+            line: Line {
+                base,
+                token,
+                http: http(),
+            },
         };
         Ok((host, printed))
     }

@@ -2,10 +2,10 @@
 
 use super::PATIENCE;
 use super::frames::Frames;
-use super::line::{Line, Reply, read};
-use reqwest::Method;
+use super::line::Line;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
+use std::ops::Deref;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::process::Child;
@@ -14,70 +14,32 @@ use tokio::process::Child;
 #[derive(Debug)]
 pub struct Host {
     pub(super) child: Child,
-    /// `http://` and where it listens.
-    pub base: String,
-    /// Its bearer token.
-    pub token: String,
-    pub(super) http: reqwest::Client,
+    pub(super) line: Line,
+}
+
+impl Deref for Host {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        &self.line
+    }
 }
 
 impl Host {
-    /// A request with the token.
-    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.bare(method, path).bearer_auth(&self.token)
-    }
-
-    /// A request without one.
-    pub fn bare(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base))
-    }
-
-    /// Sends a request and reads the answer.
-    ///
-    /// # Errors
-    /// The connection was lost.
-    pub fn send(&self, request: reqwest::RequestBuilder) -> Reply {
-        read(request)
-    }
-
     /// A line with a key of a user's own, which may be used for these scopes.
     ///
     /// # Panics
     /// When no key is issued.
     pub async fn user(&self, user: &str, scopes: &[&str]) -> Line {
         let wanted = json!({ "user": user, "name": "test", "scopes": scopes });
-        let issued = self.post("/api/keys", &wanted).await.expect("an answer");
-        assert_eq!(issued.status, 201, "{issued:?}");
-        Line {
-            token: issued.text("key"),
-            ..self.line()
-        }
-    }
-
-    /// Reads something.
-    ///
-    /// # Errors
-    /// The connection was lost.
-    pub fn get(&self, path: &str) -> Reply {
-        self.send(self.request(Method::GET, path))
-    }
-
-    /// Sends something.
-    ///
-    /// # Errors
-    /// The connection was lost.
-    pub fn post(&self, path: &str, body: &Value) -> Reply {
-        self.send(self.request(Method::POST, path).json(body))
+        let issued = self.post("/api/keys", &wanted).gives(201).await;
+        self.with_token(issued.text("key"))
     }
 
     /// Returns a line to the host that can outlive it.
     #[must_use]
     pub fn line(&self) -> Line {
-        Line {
-            base: self.base.clone(),
-            token: self.token.clone(),
-            http: self.http.clone(),
-        }
+        self.line.clone()
     }
 
     /// Follows an event stream, after an event or from now on.
@@ -85,7 +47,7 @@ impl Host {
     /// # Panics
     /// When there is no stream.
     pub async fn follow(&self, path: &str, last_event_id: Option<u64>) -> Frames {
-        self.line()
+        self.line
             .follow(path, last_event_id)
             .await
             .expect("a stream")

@@ -1,12 +1,9 @@
 //! The rules of design S0 for agents, users and sessions as a whole, seen over HTTP: the terms, the
 //! payloads, and who drives what.
 
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
-use reqwest::Method;
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// The design's terms for the types of agents, those included that it keeps for later.
 const TYPES: [&str; 8] = [
@@ -20,13 +17,6 @@ const TYPES: [&str; 8] = [
     "researcher",
 ];
 
-fn definition(id: &str, steps: &Value) -> Value {
-    json!({
-        "agentId": id, "displayName": id, "component": "puppet",
-        "settings": { "script": { "steps": steps } },
-    })
-}
-
 async fn serving(agents: &Value) -> (Folder, Host) {
     let mut config = puppets(agents);
     // They may hand work to each other.
@@ -36,38 +26,13 @@ async fn serving(agents: &Value) -> (Folder, Host) {
         .iter()
         .map(|agent| agent["agentId"].clone())
         .collect();
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["puppet"]).await
 }
 
 async fn post(host: &Host, path: &str, body: Value) -> Value {
-    let answer = host.post(path, &body).await.unwrap();
+    let answer = host.post(path, &body).await;
     assert!((200..300).contains(&answer.status), "{path}: {answer:?}");
     answer.body
-}
-
-async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = host.get(path).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("{path} does not come to that"))
-}
-
-/// Every event of the host, in order.
-async fn events(host: &Host) -> Vec<Value> {
-    let listed = host.get("/api/events?limit=1000").await.unwrap();
-    assert_eq!(listed.status, 200, "{listed:?}");
-    listed.body["events"].as_array().unwrap().clone()
 }
 
 fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -87,12 +52,12 @@ fn is_time(value: &Value) -> bool {
 async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apart() {
     let mut agents: Vec<Value> = TYPES
         .iter()
-        .map(|word| definition(&format!("my-{word}"), &json!([])))
+        .map(|word| acting(&format!("my-{word}"), &json!([])))
         .collect();
     for (agent, word) in agents.iter_mut().zip(TYPES) {
         agent["agentType"] = json!(word);
     }
-    agents.push(definition("untyped", &json!([])));
+    agents.push(acting("untyped", &json!([])));
     let (_folder, host) = serving(&json!(agents)).await;
     for word in TYPES {
         let made = post(&host, "/api/agents", json!({ "agent_type": word })).await;
@@ -104,7 +69,6 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
         let found = host
             .get(&format!("/api/agents?agent_type={word}"))
             .await
-            .unwrap()
             .body;
         let found: Vec<&Value> = found["agents"]
             .as_array()
@@ -121,13 +85,8 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
     );
     let nobody = host
         .post("/api/agents", &json!({ "agent_type": "dancer" }))
-        .await
-        .unwrap();
-    assert_eq!(
-        (nobody.status, nobody.text("field").as_str()),
-        (404, "/agent_type"),
-        "{nobody:?}"
-    );
+        .await;
+    nobody.has(404, &json!({ "field": "/agent_type" }));
     assert!(
         TYPES
             .iter()
@@ -139,31 +98,18 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
 /// An assignment says who, as what, since when and by whom, in its event and on its agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agent() {
-    let (_folder, host) = serving(&json!([definition("puppet", &json!([]))])).await;
+    let (_folder, host) = serving(&json!([acting("puppet", &json!([]))])).await;
     let alice = host.user("alice", &["read", "write"]).await;
-    let made = alice
-        .ask(
-            Method::POST,
-            "/api/agents",
-            Some(&json!({ "definition": "puppet" })),
-        )
-        .await
-        .unwrap();
-    let agent = format!("/api/agents/{}", made.text("id"));
+    let agent = alice.make("puppet").await;
     for (user, role) in [
         ("bob", "shared"),
         ("carol", "mentee"),
         ("dana", "observer"),
         ("eve", "primary"),
     ] {
-        let assign = json!({ "user_id": user, "role": role });
-        let assigned = alice
-            .ask(Method::POST, &format!("{agent}/assign"), Some(&assign))
-            .await
-            .unwrap();
-        assert_eq!(assigned.status, 201, "{assigned:?}");
+        alice.assign(&agent, user, role).await;
     }
-    let seen = alice.ask(Method::GET, &agent, None).await.unwrap().body;
+    let seen = alice.get(&agent).await.body;
     let assignments = seen["assignments"].as_array().unwrap();
     assert_eq!(
         assignments[0],
@@ -173,7 +119,7 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agen
         }),
         "its creator is there from the beginning"
     );
-    let events = events(&host).await;
+    let events = host.events("").await;
     let told = of_kind(&events, "agent.user.assigned.v1");
     assert_eq!((told.len(), assignments.len()), (4, 5));
     for ((event, assignment), (user, role)) in told.iter().zip(&assignments[1..]).zip([
@@ -198,11 +144,7 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alone() {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
-    let (_folder, host) = serving(&json!([
-        definition("first", &asks),
-        definition("second", &asks)
-    ]))
-    .await;
+    let (_folder, host) = serving(&json!([acting("first", &asks), acting("second", &asks)])).await;
     let mut conversations = BTreeSet::new();
     for (nth, agent) in ["first", "first", "second"].into_iter().enumerate() {
         let opened = post(
@@ -216,11 +158,8 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
             opened["agent_id"].as_str().unwrap(),
             opened["session_id"].as_str().unwrap()
         );
-        until(&host, &path, |seen| {
-            seen["status"] == "awaiting_client_action"
-        })
-        .await;
-        let events = events(&host).await;
+        host.until(&path, is_asking).await;
+        let events = host.events("").await;
         let of_session = |event: &&Value| event["data"]["session_id"] == opened["session_id"];
         let exists = of_kind(&events, "session.opened.v1")
             .into_iter()
@@ -252,14 +191,10 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
             "/api/agents/{}/sessions/current",
             opened["agent_id"].as_str().unwrap()
         );
-        assert_eq!(
-            host.send(host.request(Method::DELETE, &current))
-                .await
-                .unwrap()
-                .status,
-            200
-        );
-        let ended = until(&host, &path, |seen| seen["status"] == "terminated").await;
+        host.delete(&current).gives(200).await;
+        let ended = host
+            .until(&path, |seen| seen["status"] == "terminated")
+            .await;
         assert_eq!(
             ended["conversation_id"], opened["conversation_id"],
             "it stays the same to the end"
@@ -287,8 +222,8 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
     ]);
     let works = json!({ "agentId": "works", "displayName": "works", "component": "puppet" });
     let (folder, host) = serving(&json!([
-        definition("asks", &asks),
-        definition("leads", &hands_over),
+        acting("asks", &asks),
+        acting("leads", &hands_over),
         works
     ]))
     .await;
@@ -308,22 +243,13 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
         // No other agent has it, nor takes what is meant for it.
         for (other, _) in drives.values().filter(|(other, _)| other != agent) {
             let elsewhere = format!("/api/agents/{other}/sessions/{session}");
-            assert_eq!(
-                host.get(&elsewhere).await.unwrap().text("code"),
-                "SESSION_NOT_FOUND"
-            );
-            let said = host
-                .post(
-                    &format!("{elsewhere}/messages"),
-                    &json!({ "content": "hello" }),
-                )
-                .await
-                .unwrap();
-            assert_eq!(
-                (said.status, said.text("code").as_str()),
-                (404, "SESSION_NOT_FOUND"),
-                "{said:?}"
-            );
+            assert_eq!(host.get(&elsewhere).await.text("code"), "SESSION_NOT_FOUND");
+            host.post(
+                &format!("{elsewhere}/messages"),
+                &json!({ "content": "hello" }),
+            )
+            .refused(404, "SESSION_NOT_FOUND")
+            .await;
         }
         if *kind == "chat" {
             post(
@@ -332,16 +258,11 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
                 json!({ "content": work }),
             )
             .await;
-            until(&host, &path, |seen| {
-                seen["messages"].to_string().contains("done")
-            })
-            .await;
+            host.until(&path, |seen| seen["messages"].to_string().contains("done"))
+                .await;
             continue;
         }
-        let seen = until(&host, &path, |seen| {
-            seen["status"] == "awaiting_client_action"
-        })
-        .await;
+        let seen = host.until(&path, is_asking).await;
         let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
         post(
             &host,
@@ -353,14 +274,14 @@ async fn every_event_of_a_session_names_the_one_agent_that_drives_it_and_it_neve
     // Also those that agents begin with each other.
     for (session, (agent, kind)) in &drives {
         let path = format!("/api/agents/{agent}/sessions/{session}");
-        until(&host, &path, |seen| {
+        host.until(&path, |seen| {
             *kind == "chat" || seen["status"] == "completed"
         })
         .await;
     }
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    let events = events(&host).await;
+    let host = folder.serve().await;
+    let events = host.events("").await;
     let mut agents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in &events {
         if let Some(session) = event["session_id"].as_str() {

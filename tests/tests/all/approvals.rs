@@ -1,8 +1,7 @@
 //! Calls that a user has to agree to first: the host's own question, bound to exactly one call, and
 //! to a user's answer alone.
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, effects, puppet, scripted};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -13,10 +12,8 @@ use domain::grant::Grant;
 use domain::id::{OperationId, SessionId};
 use domain::ruling::{Rule, TOOL_CALL};
 use domain::user::UserId;
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::EventFilter;
 use tokio::time::sleep;
 
 /// A setup whose first agent asks about these tools.
@@ -33,9 +30,7 @@ fn call(key: &str, tool: &str, arguments: &Value) -> Value {
 /// Begins a turn, and waits for the host's question about a call.
 async fn asked(world: &World, steps: Value) -> (SessionId, OperationId, Value) {
     let session = world.open("puppet").await;
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     let (question, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, WIDGET);
     (session, question, action.props)
@@ -45,21 +40,10 @@ fn answer(props: &Value, approve: bool) -> Value {
     json!({ "approve": approve, "call": props["call"] })
 }
 
-async fn events(world: &World) -> Vec<Event> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    events
-        .into_iter()
-        .filter_map(|recorded| recorded.event)
-        .collect()
-}
-
 /// Returns for each answer to such a question whether it agreed, and who gave it.
 async fn answers(world: &World) -> Vec<(bool, String)> {
-    let answers = events(world)
+    let answers = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -124,7 +108,8 @@ async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart()
     assert_eq!(answers(&world).await, [(true, "local".to_owned())]);
     // It is used up in the commit that says that the call is about to be sent, whatever the tool
     // says of being called again.
-    let started = events(&world)
+    let started = world
+        .events()
         .await
         .iter()
         .filter(|event| matches!(event, Event::OperationStarted(_)))
@@ -152,18 +137,11 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
         if !approve {
             break;
         }
-        let next = async {
-            loop {
-                let (next, action) = world.question("puppet", session).await;
-                if next != question {
-                    break (next, action.props);
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let (next, next_props) = tokio::time::timeout(PATIENCE, next)
-            .await
-            .expect("another question");
+        let (next, next_props) = found(async || {
+            let (next, action) = world.question("puppet", session).await;
+            (next != question).then_some((next, action.props))
+        })
+        .await;
         assert!(!seen.contains(&next) && next_props["call"] != props["call"]);
         assert_eq!(world.effects().len(), calls + 2);
         // The agreement to the one before is none to this one.
@@ -284,12 +262,8 @@ async fn comes_to_need_approval(change: fn(&mut Setup)) {
         call("a", "put", &json!({ "sleep": 700 })),
         call("b", "put", &json!({})),
     ];
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
-    while world.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    world.play_in(session, &json!(steps)).await;
+    until(async || !world.effects().is_empty()).await;
     let world = world.restart(change).await;
     let (question, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, WIDGET);
@@ -350,18 +324,11 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
         .answer("puppet", approval, answer(&props, true))
         .await
         .unwrap();
-    let asked = async {
-        loop {
-            let (question, action) = world.question("puppet", session).await;
-            if action.widget != WIDGET {
-                break question;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let question = tokio::time::timeout(PATIENCE, asked)
-        .await
-        .expect("the tool's question");
+    let question = found(async || {
+        let (question, action) = world.question("puppet", session).await;
+        (action.widget != WIDGET).then_some(question)
+    })
+    .await;
     assert_ne!(question, approval);
     assert_eq!(
         code(world.answer("puppet", approval, answer(&props, true)).await),
@@ -385,7 +352,8 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
     world.say("puppet", session, &steps.to_string()).await;
     let made = async {
         loop {
-            let made = events(&world)
+            let made = world
+                .events()
                 .await
                 .into_iter()
                 .find_map(|event| match event {
@@ -433,62 +401,18 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
 }
 
 fn config() -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
-    json!({
-        "agents": [{
-            "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "confirm": ["put"],
-        }],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": {
-                "path": file("effects"),
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    let mut agent = puppet();
+    agent["confirm"] = json!(["put"]);
+    scripted(&json!([agent]), &[("effects", effects())])
 }
 
 /// Begins a session of a user's, in which the agent wants to call `put`. Returns its path, and the
 /// question.
-async fn wants(line: &Line, agent: &str) -> (String, Value) {
-    let opened = line
-        .ask(Method::POST, &format!("{agent}/sessions"), Some(&json!({})))
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!("{agent}/sessions/{}", opened.text("session_id"));
+async fn wants(line: &Line, agent: &str) -> (Session, Value) {
+    let session = line.open(agent).await;
     let steps = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
-    let said = line
-        .ask(
-            Method::POST,
-            &format!("{session}/messages"),
-            Some(&json!({ "content": steps })),
-        )
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
-    (session.clone(), question(line, &session).await)
-}
-
-async fn question(line: &Line, session: &str) -> Value {
-    let asked = async {
-        loop {
-            let shown = line.ask(Method::GET, session, None).await.unwrap();
-            if !shown.body["pending_action"].is_null() {
-                break shown.body["pending_action"].clone();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, asked)
-        .await
-        .expect("a question")
+    line.say(&session, &steps).await;
+    (session.clone(), line.question(&session).await)
 }
 
 async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
@@ -496,10 +420,7 @@ async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
         "tool_call_id": question["tool_call_id"],
         "response": { "approve": true, "call": question["props"]["call"] },
     });
-    let answered = line
-        .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
-        .await
-        .unwrap();
+    let answered = line.post(&format!("{agent}/respond"), &body).await;
     (
         answered.status,
         if answered.status == 202 {
@@ -512,34 +433,16 @@ async fn agree(line: &Line, agent: &str, question: &Value) -> (u16, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nobody_else() {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config(), &["puppet", "effects"]).await;
     let scopes = ["read", "write"];
     let alice = host.user("alice", &scopes).await;
     let bob = host.user("bob", &scopes).await;
     let carol = host.user("carol", &scopes).await;
     let dana = host.user("dana", &scopes).await;
     let eve = host.user("eve", &scopes).await;
-    let made = alice
-        .ask(
-            Method::POST,
-            "/api/agents",
-            Some(&json!({ "definition": "puppet" })),
-        )
-        .await
-        .unwrap();
-    let agent = format!("/api/agents/{}", made.text("id"));
+    let agent = alice.make("puppet").await;
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
-        let body = json!({ "user_id": user, "role": role });
-        assert_eq!(
-            alice
-                .ask(Method::POST, &format!("{agent}/assign"), Some(&body))
-                .await
-                .unwrap()
-                .status,
-            201
-        );
+        alice.assign(&agent, user, role).await;
     }
     // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the
     // operator; but a colleague.
@@ -559,14 +462,7 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     // A mentee in their own.
     let (session, asked) = wants(&bob, &agent).await;
     assert_eq!(agree(&bob, &agent, &asked).await.0, 202);
-    let done = async {
-        while folder.effects().len() < 4 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, done)
-        .await
-        .expect("both calls");
+    until(async || folder.effects().len() >= 4).await;
     assert_eq!(agree(&bob, &agent, &asked).await.0, 409, "{session}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -577,10 +473,7 @@ async fn dies_at(point: &str) -> (usize, String) {
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;
     let mut host: Host = folder.start(Some(point)).await.unwrap();
-    let opened = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let (session, asked) = wants(&host.line(), &agent).await;
     let body = json!({
@@ -592,24 +485,17 @@ async fn dies_at(point: &str) -> (usize, String) {
         host.died(PATIENCE).await.is_some(),
         "it was to die at {point}"
     );
-    let host = folder.start(None).await.unwrap();
-    let told = async {
-        loop {
-            let shown = host.get(&session).await.unwrap();
-            let last = shown.body["messages"]
-                .as_array()
-                .and_then(|messages| messages.last())
-                .cloned()
-                .unwrap_or_default();
-            if last["role"] == "assistant" {
-                break last.to_string();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let told = tokio::time::timeout(PATIENCE, told)
-        .await
-        .expect("an end of the turn");
+    let host = folder.serve().await;
+    let told = found(async || {
+        let shown = host.get(&session).await;
+        let last = shown.body["messages"]
+            .as_array()
+            .and_then(|messages| messages.last())
+            .cloned()
+            .unwrap_or_default();
+        (last["role"] == "assistant").then(|| last.to_string())
+    })
+    .await;
     assert!(host.stop().await.success(), "{}", folder.log());
     (folder.effects().len(), told)
 }

@@ -9,15 +9,13 @@ mod nesting;
 mod requests;
 mod roles;
 
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Session, acting, is_asking, puppets};
 use cases::{Case, Must};
 use document::{Document, Operation};
 use futures::StreamExt;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Requests that run side by side.
 const SIDE_BY_SIDE: usize = 16;
@@ -46,22 +44,6 @@ const UNPROVEN: &str = "CALL_UNVERIFIED";
 /// Text that never stands in an answer, because it is of the host's own code.
 const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
 
-/// An agent, and a session of it.
-struct SessionIds {
-    agent: String,
-    session: String,
-}
-
-impl SessionIds {
-    fn agent_path(&self) -> String {
-        format!("/api/agents/{}", self.agent)
-    }
-
-    fn session_path(&self) -> String {
-        format!("{}/sessions/{}", self.agent_path(), self.session)
-    }
-}
-
 /// The status and code of the refusal that a request has to get.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedRefusal<'a> {
@@ -81,9 +63,9 @@ struct Stage {
     host: Host,
     folder: Folder,
     /// A structured session that waits for an answer.
-    asking: SessionIds,
+    asking: Session,
     /// A chat in which nothing has been said.
-    chatting: SessionIds,
+    chatting: Session,
     /// The question that waits.
     call: String,
     /// The id of an API key that is not used.
@@ -106,17 +88,11 @@ fn config() -> Value {
         { "complete": { "score": 1 } },
     ]);
     let says = json!([{ "reply": "hello" }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
-    let mut spare = agent("spare", &says);
+    let mut spare = acting("spare", &says);
     spare["templateFor"] = json!(["local"]);
     let mut config = puppets(&json!([
-        agent("asks", &asks),
-        agent("chats", &says),
+        acting("asks", &asks),
+        acting("chats", &says),
         // Nobody has an agent of this one.
         spare,
         // The old API leads no sessions without it.
@@ -136,19 +112,16 @@ async fn visitors(host: &Host) -> Vec<String> {
     let mut tokens = Vec::new();
     for _ in 0..VISITORS {
         let coming = host.bare(Method::POST, "/chat/site/visitors");
-        let came = host.send(coming).await.unwrap();
-        assert_eq!(came.status, 201, "{came:?}");
+        let came = host.send(coming).gives(201).await;
         tokens.push(came.text("token"));
     }
     tokens
 }
 
 async fn stage() -> Stage {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "schedule", "tutor"]).await;
-    let host = folder.start(None).await.unwrap();
-    let asking = open(&host, "asks", "lesson").await;
-    let chatting = open(&host, "chats", "chat").await;
+    let (folder, host) = Folder::serving(config(), &["puppet", "schedule", "tutor"]).await;
+    let asking = host.open_as("asks", "lesson").await;
+    let chatting = host.open_as("chats", "chat").await;
     for place in [&asking, &chatting] {
         for (user, role) in [
             ("bob", "mentee"),
@@ -156,44 +129,24 @@ async fn stage() -> Stage {
             ("dave", "observer"),
             ("erin", "shared"),
         ] {
-            let assignment = json!({ "user_id": user, "role": role });
-            let assigned = host
-                .post(&format!("{}/assign", place.agent_path()), &assignment)
-                .await
-                .unwrap();
-            assert_eq!(assigned.status, 201, "{assigned:?}");
+            host.assign(place.agent(), user, role).await;
         }
     }
     let issued = host
         .post("/api/keys", &json!({ "name": "spare", "scopes": ["read"] }))
-        .await
-        .unwrap();
-    assert_eq!(issued.status, 201, "{issued:?}");
-    let made = host
-        .post("/api/triggers", &requests::trigger("yearly"))
-        .await
-        .unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+        .gives(201)
+        .await;
+    host.post("/api/triggers", &requests::trigger("yearly"))
+        .gives(201)
+        .await;
     let visitors = visitors(&host).await;
-    let call = question(&host, &asking.session_path()).await;
+    let call = question(&host, &asking).await;
     let upload = host
-        .request(
-            Method::POST,
-            &format!("{}/files?name=notes.txt", asking.session_path()),
-        )
+        .request(Method::POST, &format!("{asking}/files?name=notes.txt"))
         .body("notes");
-    let uploaded = host.send(upload).await.unwrap();
-    assert_eq!(uploaded.status, 201, "{uploaded:?}");
+    let uploaded = host.send(upload).gives(201).await;
     let operations = Document::of(&host).await.operations();
-    let accepted = host
-        .get(&format!(
-            "/api/events?session={}&limit=1000",
-            asking.session
-        ))
-        .await
-        .unwrap()
-        .body;
-    let events = accepted["events"].as_array().unwrap();
+    let events = host.events(&format!("&session={}", asking.id())).await;
     let input = events
         .iter()
         .find_map(|event| event["data"]["input_id"].as_str())
@@ -214,44 +167,9 @@ async fn stage() -> Stage {
     }
 }
 
-async fn open(host: &Host, agent: &str, session_type: &str) -> SessionIds {
-    let opened = host
-        .post(
-            &format!("/api/agents/{agent}/sessions"),
-            &json!({ "session_type": session_type }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    SessionIds {
-        agent: opened.text("agent_id"),
-        session: opened.text("session_id"),
-    }
-}
-
-/// Looks at a session until it is in some state.
-async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(seen) => seen,
-        Err(_) => panic!("it does not come to that: {:?}", host.get(session).await),
-    }
-}
-
 /// Waits for a question of the session and returns its id.
 async fn question(host: &Host, session: &str) -> String {
-    let seen = until(host, session, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    let seen = host.until(session, is_asking).await;
     seen["ui_state"]["active_widget"]["tool_call_id"]
         .as_str()
         .unwrap()
@@ -391,7 +309,7 @@ impl Stage {
     /// The position of the last event. What is refused is no event: the ledger has what guests
     /// asked for, not what clients did.
     async fn position(&self) -> u64 {
-        let events = self.host.get("/api/events?limit=1").await.unwrap();
+        let events = self.host.get("/api/events?limit=1").await;
         events.body["last_position"]
             .as_u64()
             .unwrap_or_else(|| panic!("no position: {events:?}"))
@@ -405,8 +323,7 @@ impl Stage {
         let events = self
             .host
             .get(&format!("/api/events?after={position}&limit=1000"))
-            .await
-            .unwrap();
+            .await;
         let types: Vec<&Value> = events.body["events"]
             .as_array()
             .into_iter()
@@ -432,12 +349,12 @@ impl Stage {
         ];
         let mut paths = lists.map(str::to_owned).to_vec();
         for place in [&self.asking, &self.chatting] {
-            let agent = place.agent_path();
+            let agent = place.agent();
             paths.extend(
                 ["", "/sessions", "/history", "/preferences"]
                     .map(|below| format!("{agent}{below}")),
             );
-            paths.extend(["", "/files"].map(|below| format!("{}{below}", place.session_path())));
+            paths.extend(["", "/files"].map(|below| format!("{place}{below}")));
         }
         let mut seen = Vec::new();
         for path in paths {

@@ -2,6 +2,8 @@
 //! there with the tool, the component, the operation and the rule.
 
 use super::network::Server;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::puppet;
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -18,7 +20,7 @@ use tokio::time::{Instant, sleep};
 /// A host whose tool may send a secret to a server.
 fn reaching(network: Vec<EgressGrant>) -> Setup {
     let definitions = vec![
-        json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+        puppet(),
         json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }),
     ];
     let change_grant = |name: &str, grant: &mut Grant| {
@@ -60,17 +62,13 @@ fn hanging(server: &Server) -> Value {
 }
 
 async fn until_asked(server: &Server) {
-    while server.asked().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !server.asked().is_empty()).await;
 }
 
 /// Begins a turn of the puppet's.
 async fn begin(world: &World, steps: Value) -> SessionId {
     let session = world.open("puppet").await;
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     session
 }
 
@@ -84,11 +82,7 @@ async fn is_on_record(world: &World, why: &str) {
     };
     let patience = Instant::now() + PATIENCE;
     let (events, places) = loop {
-        let events = world
-            .store()
-            .events(0, store::EventFilter::default(), 100_000)
-            .await
-            .unwrap();
+        let events = world.recorded().await;
         let places: Vec<usize> = (0..events.len())
             .filter(|place| is_sent(&events[*place].event))
             .collect();
@@ -497,9 +491,7 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
     })
     .await;
     let session = begin(&world, json!([{ "start": [{ "key": "t", "timer": 1 }] }])).await;
-    while not_granted(&world).await.is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !not_granted(&world).await.is_empty()).await;
     sleep(Duration::from_millis(500)).await;
     assert_eq!(
         not_granted(&world).await,

@@ -13,7 +13,6 @@ use domain::id::SessionId;
 use domain::operation::Performer;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::EventFilter;
 
 /// A model of which a token costs a millionth, and a puppet whose turns may cost so many.
 fn costing(cost_micros_max: u64) -> Setup {
@@ -36,21 +35,10 @@ fn dispatch(key: &str, script: &Value, budget: &Value) -> Value {
     json!({ "key": key, "tool": "dispatch_to_agent", "args": arguments })
 }
 
-async fn events(world: &World) -> Vec<Event> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    events
-        .into_iter()
-        .filter_map(|recorded| recorded.event)
-        .collect()
-}
-
 /// Returns the cost of all attempts at models so far.
 async fn cost(world: &World) -> u64 {
-    let settled = events(world)
+    let settled = world
+        .events()
         .await
         .into_iter()
         .flat_map(|event| match event {
@@ -66,7 +54,8 @@ async fn cost(world: &World) -> u64 {
 
 /// The tokens and the millionths that the first call of a model reserved.
 async fn reserved(world: &World) -> (u64, Option<u64>) {
-    let started = events(world)
+    let started = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -184,7 +173,8 @@ async fn money_is_passed_down_and_only_shrinks_and_what_was_not_used_comes_back(
 
 /// The tokens that models used in a session, its last turn's included.
 async fn tokens_of(world: &World, session: SessionId) -> u64 {
-    let used = events(world)
+    let used = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -245,7 +235,8 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
     let row = world.idle(session).await;
     assert_eq!(row.revision, 4, "no turn came of it");
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
-    let ended = events(&world)
+    let ended = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {

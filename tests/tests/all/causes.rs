@@ -1,7 +1,7 @@
 //! The causes that models and operators hear of a call that must not be repeated: the one that
 //! there was, and none that there was not.
 
-use super::exhaustion::{config, idle, open, say};
+use super::exhaustion::config;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -10,16 +10,15 @@ use std::process::Stdio;
 /// A turn with one call of the tool that must not run twice. Returns its outcome on record, and the
 /// words that a model would read of it.
 async fn called(host: &Host, arguments: Value) -> Value {
-    let session = open(host).await;
-    let steps = json!({ "steps": [
-        { "start": [{ "key": "s", "tool": "send", "args": arguments }] }, { "reply": "done" },
-    ] });
-    let said = say(host, &session, &steps.to_string()).await;
-    assert_eq!(said.status, 202, "{said:?}");
-    idle(host, &session).await;
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let events = events["events"].as_array().unwrap().iter();
-    let mut settled = events.filter_map(|event| event["data"]["settled"].as_array()?.first());
+    let session = host.open("puppet").await;
+    let call = json!({ "key": "s", "tool": "send", "args": arguments });
+    host.play(&session, &json!([{ "start": [call] }, { "reply": "done" }]))
+        .await;
+    host.rest(&session).await;
+    let events = host.events("").await;
+    let mut settled = events
+        .iter()
+        .filter_map(|event| event["data"]["settled"].as_array()?.first());
     settled.next_back().expect("an outcome").clone()
 }
 
@@ -27,9 +26,7 @@ async fn called(host: &Host, arguments: Value) -> Value {
 async fn what_cut_a_call_off_is_told_and_no_stop_of_the_host_is_made_up() {
     let mut config = config();
     config["components"]["effects"]["limits"] = json!({ "wallMsMax": 300 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
 
     let slow = called(&host, json!({ "sleep": 5_000 })).await;
     assert_eq!(slow["outcome"], "unknown", "{slow}");
@@ -47,9 +44,7 @@ async fn what_cut_a_call_off_is_told_and_no_stop_of_the_host_is_made_up() {
 async fn a_call_that_computes_too_long_or_crashes_is_unknown_with_that_cause() {
     let mut config = config();
     config["components"]["effects"]["limits"] = json!({ "cpuMsMax": 200 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
     for (arguments, cause) in [("spin", "out-of-cpu"), ("panic", "trapped")] {
         let ended = called(&host, json!({ arguments: true })).await;
         assert_eq!(ended["outcome"], "unknown", "{ended}");

@@ -42,7 +42,7 @@ async fn host() -> (Folder, Host) {
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
@@ -70,7 +70,7 @@ fn text(bytes: &[u8]) -> String {
 /// Issues a key for a user.
 async fn key(host: &Host, scopes: &[&str]) -> String {
     let wanted = json!({ "user": "alice", "name": "chat", "scopes": scopes });
-    host.post("/api/keys", &wanted).await.unwrap().text("key")
+    host.post("/api/keys", &wanted).await.text("key")
 }
 
 /// The sessions of the host, by the command that lists them.
@@ -296,8 +296,7 @@ async fn what_happens_meanwhile_is_shown_above_the_line_that_is_typed() {
         session["session_id"].as_str().unwrap()
     );
     host.post(&path, &json!({ "content": "from elsewhere" }))
-        .await
-        .unwrap();
+        .await;
     terminal.until("You said: from elsewhere").await;
     // The line is drawn again below it, and goes on.
     terminal.until("> half a li").await;

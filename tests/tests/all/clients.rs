@@ -6,7 +6,7 @@
 //! not among them: `progenitor` reads OpenAPI 3.0 only.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, puppets};
+use agent_host_tests::process::{Folder, Host, puppet, puppets};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -166,7 +166,7 @@ impl Toolchain {
             let file = entry.unwrap().path();
             std::fs::copy(&file, dir.path().join(file.file_name().unwrap())).unwrap();
         }
-        let description = host.get("/openapi.json").await.unwrap().body;
+        let description = host.get("/openapi.json").await.body;
         std::fs::write(dir.path().join("openapi.json"), description.to_string()).unwrap();
         let packages = packages.to_str().unwrap();
         let more = [
@@ -183,10 +183,8 @@ impl Toolchain {
 /// Returns what a toolchain prints on a host with a puppet; none where it cannot be fetched.
 async fn printed(toolchain: &Toolchain) -> Option<String> {
     let packages = toolchain.fetched().await?;
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
-    let folder = Folder::new(puppets(&json!([agent])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let agent = puppet();
+    let (_folder, host) = Folder::serving(puppets(&json!([agent])), &["puppet"]).await;
     Some(toolchain.used_on(&host, &packages).await)
 }
 

@@ -4,7 +4,7 @@
 mod deadlines;
 mod jumps;
 
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Session, puppet, puppets};
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use serde_json::{Value, json};
@@ -26,69 +26,27 @@ reply = { text = "at once" }
 "#;
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::with_clock(puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
+    let folder = Folder::with_clock(puppets(&json!([puppet()])));
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
 /// Begins a chat with the puppet, which plays some steps; the path of its session.
-async fn play(host: &Host, steps: &Value) -> String {
-    let opened = host
-        .post(
-            "/api/agents/puppet/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
-    say(host, &session, &json!({ "steps": steps }).to_string()).await;
+async fn play(host: &Host, steps: &Value) -> Session {
+    let session = host.open("puppet").await;
+    host.play(&session, steps).await;
     session
 }
 
-async fn say(host: &Host, session: &str, text: &str) {
-    let said = host
-        .post(&format!("{session}/messages"), &json!({ "content": text }))
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
-}
-
-/// Looks at a session until it is in some state.
-async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("the session gets there in time")
-}
-
 async fn is_under_way(host: &Host, session: &str) {
-    until(host, session, |seen| !seen["run_id"].is_null()).await;
+    host.until(session, |seen| !seen["run_id"].is_null()).await;
 }
 
 /// Waits until a session has nothing to do, and returns what was said in it.
 async fn said(host: &Host, session: &str) -> String {
-    until(host, session, |seen| {
-        seen["run_id"].is_null() && seen["waiting"] == 0
-    })
-    .await["messages"]
-        .to_string()
+    host.rest(session).await["messages"].to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +60,7 @@ async fn downtime_is_not_charged_to_a_model_call_that_was_open() {
     is_under_way(&host, &session).await;
     host.kill().await;
     folder.clock().shift(LONG_MS);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let said = said(&host, &session).await;
     assert!(
         said.contains("at last") && !said.contains("which is its limit"),
@@ -158,18 +116,12 @@ async fn active_time_is_recorded_with_what_the_work_came_to() {
             { "start": [{ "key": "t", "timer": 50 }] },
         ]))
         .await;
-    let events = world
-        .store()
-        .events(0, store::EventFilter::default(), 1_000)
-        .await
-        .unwrap();
-    let settled = events
-        .into_iter()
-        .filter_map(|recorded| match recorded.event? {
-            Event::RunStepped(stepped) => Some(stepped.settled),
-            Event::RunSettled(settled) => Some(settled.settled),
-            _ => None,
-        });
+    let events = world.events().await;
+    let settled = events.into_iter().filter_map(|event| match event {
+        Event::RunStepped(stepped) => Some(stepped.settled),
+        Event::RunSettled(settled) => Some(settled.settled),
+        _ => None,
+    });
     let recorded: Vec<(bool, u64)> = settled
         .flatten()
         .map(|settled| (settled.usage.is_some(), settled.active_ms))

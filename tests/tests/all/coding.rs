@@ -1,5 +1,6 @@
 //! The coder and the code tool, as whoever delegates sees them.
 
+use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use domain::grant::GuestLimits;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ fn coding() -> Setup {
     Setup {
         components: vec!["puppet", "files", "coder", "code"],
         definitions: vec![
-            json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+            puppet(),
             json!({
                 "agentId": "coder", "displayName": "Coder", "component": "coder",
                 "toolAllowlist": ["list_files", "read_file", "search_files", "execute_code"],

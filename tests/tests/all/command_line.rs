@@ -5,7 +5,7 @@
 mod keeping;
 mod telling;
 
-use agent_host_tests::guests::root;
+use agent_host_tests::guests::test_program;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
 use llm::program::Enforcement;
@@ -188,7 +188,7 @@ impl Scene {
     async fn ended(&self, host: &Host, session: &str) -> String {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let ended = events(host, session, "run.ended.v1").await;
+            let ended = host.story(session, "run.ended.v1").await;
             if !ended.is_empty() {
                 return json!(ended).to_string();
             }
@@ -216,46 +216,11 @@ fn next() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed) % 10
 }
 
-/// A session of the agent that is a program; its path.
-async fn open(host: &Host) -> String {
-    open_with(host, "assistant").await
-}
-
-/// A session of an agent; its path.
-async fn open_with(host: &Host, agent: &str) -> String {
-    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({}));
-    let opened = opened.await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
-
-async fn say(host: &Host, session: &str, words: &str) -> Value {
-    let path = format!("{session}/messages?wait_s=30");
-    let said = host.post(&path, &json!({ "content": words })).await;
-    let said = said.unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
-    said.body
-}
-
-/// All events of a session of one kind.
-async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
-    let id = session.rsplit('/').next().unwrap();
-    let path = format!("/api/events?limit=1000&session={id}");
-    let events = host.get(&path).await.unwrap().body;
-    let events = events["events"].as_array().unwrap().iter();
-    let events = events.filter(|event| event["type"] == kind);
-    events.map(|event| event["data"].clone()).collect()
-}
-
 /// The ledger's lines about programs, as text.
 async fn ledger(host: &Host, session: &str) -> String {
     let id = session.rsplit('/').next().unwrap();
     let audit = host.get(&format!("/api/audit?limit=1000&session={id}"));
-    let audit = audit.await.unwrap().body;
+    let audit = audit.await.body;
     let lines = audit["lines"].as_array().unwrap().iter();
     lines
         .filter(|line| line["capability"] == "programs.run")
@@ -276,11 +241,11 @@ fn landlock() -> Option<()> {
 async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "hello").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
     // Only what is new is told to a session that goes on.
-    let said = say(&host, &session, "again").await;
+    let said = host.turn(&session, "again").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "resumed: again", "{said}");
     // A session that is somewhere else by now is not taken up: a new one is told everything.
     let homes = scene.folder.path().join("homes");
@@ -290,7 +255,7 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
             std::fs::write(file.path(), "7").unwrap();
         }
     }
-    let said = say(&host, &session, "more").await;
+    let said = host.turn(&session, "more").gives(200).await.body;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(
         text.starts_with("fresh: The conversation so far") && text.ends_with("User: more"),
@@ -299,7 +264,7 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     // It is told of no tools of the host, and the prompt that is shown has none.
     let (agent, id) = session.split_once("/sessions/").unwrap();
     let prompt = host.get(&format!("{agent}/prompt?session={id}")).await;
-    let prompt = prompt.unwrap().body;
+    let prompt = prompt.body;
     let parts = prompt["parts"].as_array().unwrap().iter();
     assert!(parts.map(|part| &part["name"]).eq(["base"]), "{prompt}");
     // Streamed, with its calls as information; usage is on record, and nothing was called here.
@@ -307,12 +272,12 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let mut frames = host.follow(&stream, None).await;
     let frames = frames.until("stream_complete").await;
     assert!(frames.iter().any(|frame| frame.event == "content_complete"));
-    let stepped = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    let stepped = json!(host.story(&session, "run.stepped.v1").await).to_string();
     assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
     assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
     let told = ledger(&host, &session).await;
     assert!(told.contains("started") && told.contains("ended"), "{told}");
-    let started = events(&host, &session, "operation.started.v1").await;
+    let started = host.story(&session, "operation.started.v1").await;
     assert_eq!(
         started.len(),
         3,
@@ -325,8 +290,8 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
 async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "inherited").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "inherited").gives(200).await.body;
     assert_eq!(
         said["reply"]["text"], "none, home, work, temporary",
         "{said}"
@@ -337,7 +302,7 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
         assert_eq!(temporary.count(), 0, "it is gone with its turn");
     }
     // It is masked in what it says, and was there once.
-    let said = say(&host, &session, "key").await;
+    let said = host.turn(&session, "key").gives(200).await.body;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(
         text.starts_with("the key is ****") && text.ends_with("****, and then nothing"),
@@ -350,8 +315,8 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
 async fn a_program_has_no_key_in_its_environment() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "own").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "own").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "environment: no key", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -364,10 +329,14 @@ async fn claude_reads_no_file_that_a_message_mentions() {
         config["providers"]["fake"]["program"]["login"] = json!(login);
         scene.folder.configure(config);
         let host = scene.start().await;
-        let session = open(&host).await;
-        let said = say(&host, &session, "@/etc/passwd\nmentions").await;
+        let session = host.open("assistant").await;
+        let said = host
+            .turn(&session, "@/etc/passwd\nmentions")
+            .gives(200)
+            .await
+            .body;
         assert_eq!(said["reply"]["text"], "words alone", "{said}");
-        let said = say(&host, &session, "/context").await;
+        let said = host.turn(&session, "/context").gives(200).await.body;
         assert_eq!(said["reply"]["text"], "resumed: User: /context", "{said}");
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }
@@ -378,13 +347,14 @@ async fn a_system_prompt_that_is_a_path_is_a_text() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
     let config = json!({ "config": { "system_prompt": "/proc/self/environ" } });
-    let opened = host.post("/api/agents/assistant/sessions", &config);
-    let opened = opened.await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = host
+        .post("/api/agents/assistant/sessions", &config)
+        .gives(201)
+        .await;
     let agent = opened.text("agent_id");
     let id = opened.text("session_id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
-    let said = say(&host, &session, "system").await;
+    let said = host.turn(&session, "system").gives(200).await.body;
     assert_eq!(
         said["reply"]["text"], "system: /proc/self/environ",
         "{said}"
@@ -431,22 +401,22 @@ async fn nobody_names_a_model_that_the_definition_does_not_allow() {
         ("assistant", "m", 201),
     ] {
         let path = format!("/api/agents/{agent}/sessions");
-        let opened = host.post(&path, &json!({ "model": model })).await.unwrap();
+        let opened = host.post(&path, &json!({ "model": model })).await;
         assert_eq!(opened.status, status, "{agent} {model} {opened:?}");
     }
-    let session = open_with(&host, "kiosk").await;
+    let session = host.open("kiosk").await;
     let message = json!({ "content": "hi", "model": "m" });
     let fork = json!({ "model": "m" });
     let to = json!({ "content": "hi", "model": "m", "to": { "agent": "kiosk" } });
     let persona = json!({ "content": "hi", "model": "dear", "to": { "persona": "narrow" } });
-    say(&host, &session, "hi").await;
+    host.turn(&session, "hi").gives(200).await;
     for (path, body) in [
         (format!("{session}/messages"), &message),
         (format!("{session}/fork"), &fork),
         ("/api/messages".to_owned(), &to),
         ("/api/messages".to_owned(), &persona),
     ] {
-        let refused = host.post(&path, body).await.unwrap();
+        let refused = host.post(&path, body).await;
         assert_eq!(refused.status, 422, "{path} {refused:?}");
     }
     for (agent, expected) in [
@@ -455,7 +425,7 @@ async fn nobody_names_a_model_that_the_definition_does_not_allow() {
         ("two", json!(["m", "plain"])),
     ] {
         let listed = host.get(&format!("/api/models?agent={agent}")).await;
-        let listed = listed.unwrap().body;
+        let listed = listed.body;
         let models = listed["models"].as_array().unwrap().iter();
         let aliases: Vec<&Value> = models.map(|model| &model["alias"]).collect();
         assert_eq!(json!(aliases), expected, "{agent}");
@@ -474,8 +444,8 @@ async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "environ").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "environ").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -486,8 +456,8 @@ async fn a_program_cannot_end_its_keeper_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "rebel").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "rebel").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "refused", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -522,8 +492,8 @@ async fn a_program_writes_and_reads_in_its_folder_and_nowhere_else() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "outside").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "outside").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "outside no no, inside yes", "{said}");
     let at = |name: &str| scene.folder.path().join(name);
     assert!(!at("outside/written").exists() && at("work/inside").exists());
@@ -572,8 +542,8 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
     ] {
         let scene = Scene::new(limits).await;
         let host = scene.start().await;
-        let session = open(&host).await;
-        let said = say(&host, &session, word).await;
+        let session = host.open("assistant").await;
+        let said = host.turn(&session, word).gives(200).await.body;
         assert_eq!(said["outcome"], outcome, "{word}: {said}");
         scene.nothing_is_left().await;
         assert_eq!(scene.begun(), [word], "started once, and not again");
@@ -592,11 +562,11 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
 async fn what_a_program_used_before_it_failed_is_charged() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "costly").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "costly").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
-    let mut told = events(&host, &session, "run.stepped.v1").await;
-    told.extend(events(&host, &session, "run.ended.v1").await);
+    let mut told = host.story(&session, "run.stepped.v1").await;
+    told.extend(host.story(&session, "run.ended.v1").await);
     let told = json!(told).to_string();
     assert!(told.contains("\"output_tokens\":54321"), "{told}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
@@ -606,13 +576,13 @@ async fn what_a_program_used_before_it_failed_is_charged() {
 async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_believed() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    say(&host, &session, "boast").await;
-    let told = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    let session = host.open("assistant").await;
+    host.turn(&session, "boast").gives(200).await;
+    let told = json!(host.story(&session, "run.stepped.v1").await).to_string();
     assert!(told.contains("\"usage\":null"), "{told}");
     assert!(!told.contains("4611686018427387904"), "{told}");
-    say(&host, &session, "hello").await;
-    let seen = host.get(&session).await.unwrap().body;
+    host.turn(&session, "hello").gives(200).await;
+    let seen = host.get(&session).await.body;
     let is_marked = |text: &str| {
         let mut messages = seen["messages"].as_array().unwrap().iter();
         let found = messages.find(|message| message["text"] == text);
@@ -628,12 +598,11 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
     for word in ["hang", "deaf"] {
         let scene = Scene::new(json!({ "graceMs": 300 })).await;
         let host = scene.start().await;
-        let session = open(&host).await;
+        let session = host.open("assistant").await;
         let path = format!("{session}/messages");
-        host.post(&path, &json!({ "content": word })).await.unwrap();
+        host.post(&path, &json!({ "content": word })).await;
         scene.within(Scene::sleeps).await;
         let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
-        let cancelled = cancelled.unwrap();
         assert!(cancelled.status < 300, "{cancelled:?}");
         scene.nothing_is_left().await;
         assert_eq!(scene.begun(), [word]);
@@ -654,8 +623,8 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
 async fn no_file_of_a_program_grows_beyond_its_limit() {
     let scene = Scene::new(json!({ "fileBytesMax": 1_000 })).await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "long").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "long").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "1000", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -670,8 +639,8 @@ async fn a_program_that_may_only_read_writes_nothing_in_its_folder() {
     program["requireConfinement"] = json!(true);
     scene.folder.configure(config);
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "outside").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "outside").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "outside no no, inside no", "{said}");
     let work = std::fs::read_dir(scene.folder.path().join("work")).unwrap();
     assert_eq!(work.count(), 0);
@@ -682,11 +651,9 @@ async fn a_program_that_may_only_read_writes_nothing_in_its_folder() {
 async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     let scene = Scene::new(json!({ "graceMs": 300 })).await;
     let host = scene.start().await;
-    let session = open(&host).await;
+    let session = host.open("assistant").await;
     let path = format!("{session}/messages");
-    host.post(&path, &json!({ "content": "hang" }))
-        .await
-        .unwrap();
+    host.post(&path, &json!({ "content": "hang" })).await;
     scene.within(Scene::sleeps).await;
     host.kill().await;
     scene.nothing_is_left().await;
@@ -698,7 +665,7 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
-    let said = say(&host, &session, "hello").await;
+    let said = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(said["outcome"], "replied", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -719,14 +686,12 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
     with_server["models"]["m"]["provider"] = json!("slow");
     scene.folder.configure(with_server);
     let host = scene.start().await;
-    let session = open(&host).await;
+    let session = host.open("assistant").await;
     let path = format!("{session}/messages");
-    host.post(&path, &json!({ "content": "hang" }))
-        .await
-        .unwrap();
+    host.post(&path, &json!({ "content": "hang" })).await;
     let asked = server.accept().await.unwrap();
     assert!(
-        events(&host, &session, "operation.started.v1")
+        host.story(&session, "operation.started.v1")
             .await
             .is_empty()
     );
@@ -736,7 +701,7 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
     scene.folder.configure(with_program);
     let host = scene.start().await;
     scene.within(Scene::sleeps).await;
-    let started = events(&host, &session, "operation.started.v1").await;
+    let started = host.story(&session, "operation.started.v1").await;
     assert_eq!(started.len(), 1, "{started:?}");
     assert_eq!(started[0]["effect"], "non-idempotent", "{started:?}");
     host.kill().await;
@@ -759,8 +724,8 @@ async fn a_program_that_nobody_switched_on_is_never_started() {
     config["providers"]["fake"]["program"]["enabled"] = json!(false);
     scene.folder.configure(config);
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "hello").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
     assert_eq!(scene.begun(), Vec::<String>::new());
     assert!(!Path::new(&scene.folder.path().join("homes")).exists());
@@ -773,13 +738,17 @@ async fn a_reply_that_does_not_fit_is_repaired_only_in_a_session_that_goes_on() 
     for (word, starts) in [("misfit", 3), ("nameless", 1)] {
         let scene = Scene::new(json!({})).await;
         let host = with_puppet(&scene).await;
-        let session = open_with(&host, "puppet").await;
+        let session = host.open("puppet").await;
         let schema = json!({ "type": "object", "description": word });
         let steps = json!({ "steps": [{
             "until": "all",
             "start": [{ "key": "m", "model": "Be brief.", "schema": schema }],
         }] });
-        let said = say(&host, &session, &steps.to_string()).await;
+        let said = host
+            .turn(&session, &steps.to_string())
+            .gives(200)
+            .await
+            .body;
         assert!(said.to_string().contains("invalid-reply"), "{word}: {said}");
         assert_eq!(scene.begun(), vec![word; starts], "{said}");
         assert!(host.stop().await.success(), "{}", scene.folder.log());
@@ -788,7 +757,7 @@ async fn a_reply_that_does_not_fit_is_repaired_only_in_a_session_that_goes_on() 
 
 /// A host of the scene that has a puppet beside the program.
 async fn with_puppet(scene: &Scene) -> Host {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let puppet = test_program("puppet");
     let mut config = scene.config();
     let agents = config["agents"].as_array_mut().unwrap();
     agents.push(
@@ -806,13 +775,17 @@ async fn with_puppet(scene: &Scene) -> Host {
 async fn a_program_answers_a_message_of_another_agent() {
     let scene = Scene::new(json!({})).await;
     let host = with_puppet(&scene).await;
-    let session = open_with(&host, "puppet").await;
+    let session = host.open("puppet").await;
     let message = json!({ "agentId": "assistant", "content": "hello" });
     let steps = json!({ "steps": [{
         "until": "all",
         "start": [{ "key": "m", "tool": "agents_message", "args": message }],
     }] });
-    let said = say(&host, &session, &steps.to_string()).await;
+    let said = host
+        .turn(&session, &steps.to_string())
+        .gives(200)
+        .await
+        .body;
     let text = said["reply"]["text"].as_str().unwrap();
     // It is told who speaks.
     assert!(

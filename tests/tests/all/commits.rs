@@ -27,10 +27,9 @@ async fn a_tool_call_adds_one_commit_and_a_non_idempotent_one_two() {
         let session = world.open("puppet").await;
         let before = world.store().stats();
         world
-            .say(
-                "puppet",
+            .play_in(
                 session,
-                &json!({ "steps": [{ "start": [{ "key": "t", "tool": tool }] }] }).to_string(),
+                &json!([{ "start": [{ "key": "t", "tool": tool }] }]),
             )
             .await;
         world.idle(session).await;

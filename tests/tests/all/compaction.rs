@@ -6,15 +6,13 @@ mod peer;
 mod trouble;
 
 use super::crash;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, Session};
 use domain::compaction::PREFACE;
 use domain::event::Event;
 use domain::operation::Performer;
 use peer::Peer;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Tokens that the model of the conversation holds.
 const WINDOW: u64 = 4_000;
@@ -48,7 +46,7 @@ async fn stage() -> Stage {
 }
 
 async fn stage_that_dies(at: Option<&str>) -> Stage {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = Folder::new(config(&peer));
     folder.warm(&["assistant"]).await;
     started(folder, peer, at).await
@@ -68,76 +66,20 @@ fn long(name: &str, bytes: usize) -> String {
 }
 
 impl Stage {
-    /// Opens a chat; its path.
-    async fn open(&self) -> String {
-        let answer = self
-            .host
-            .post("/api/agents/assistant/sessions", &json!({}))
-            .await
-            .unwrap();
-        assert_eq!(answer.status, 201, "{answer:?}");
-        format!(
-            "/api/agents/{}/sessions/{}",
-            answer.text("agent_id"),
-            answer.text("session_id")
-        )
-    }
-
-    async fn say(&self, session: &str, words: &str) -> Answer {
-        let accepted = self
-            .host
-            .post(&format!("{session}/messages"), &json!({ "content": words }))
-            .await
-            .unwrap();
-        assert_eq!(accepted.status, 202, "{accepted:?}");
-        accepted
-    }
-
     /// Waits until a session has so many turns and nothing to do.
     async fn turns(&self, session: &str, turns: u64) -> Value {
-        self.until(session, |seen| {
-            seen["revision"].as_u64() == Some(turns)
-                && seen["run_id"].is_null()
-                && seen["waiting"] == 0
-        })
-        .await
-    }
-
-    async fn until(&self, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let looking = async {
-            loop {
-                let seen = self.host.get(session).await.unwrap().body;
-                if is(&seen) {
-                    return seen;
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, looking)
+        self.host
+            .until(session, |seen| {
+                seen["revision"].as_u64() == Some(turns)
+                    && seen["run_id"].is_null()
+                    && seen["waiting"] == 0
+            })
             .await
-            .unwrap_or_else(|_| panic!("it does not come to that: {}", self.folder.log()))
-    }
-
-    /// All that happened in a session, by kind.
-    async fn events(&self, session: &str, kind: &str) -> Vec<Value> {
-        let id = session.rsplit('/').next().unwrap();
-        let events = self
-            .host
-            .get(&format!("/api/events?limit=1000&session={id}"))
-            .await
-            .unwrap()
-            .body;
-        let events = events["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|event| event["type"] == kind);
-        events.map(|event| event["data"].clone()).collect()
     }
 
     /// Three turns, at whose end the thread is full; then it is compacted.
-    async fn compacted(&self) -> String {
-        let session = self.open().await;
+    async fn compacted(&self) -> Session {
+        let session = self.host.open("assistant").await;
         for (turn, words) in [
             long("one", 4_000),
             long("two", 4_000),
@@ -146,20 +88,19 @@ impl Stage {
         .iter()
         .enumerate()
         {
-            self.say(&session, words).await;
-            self.until(&session, |seen| {
-                seen["revision"].as_u64() > Some(turn as u64)
-            })
-            .await;
+            self.host.say(&session, words).await;
+            self.host
+                .until(&session, |seen| {
+                    seen["revision"].as_u64() > Some(turn as u64)
+                })
+                .await;
         }
         self.turns(&session, 4).await;
         session
     }
 
     async fn over(self) {
-        assert!(self.host.stop().await.success(), "{}", self.folder.log());
-        let verified = self.folder.run(&["verify"]).await;
-        assert!(verified.status.success(), "{verified:?}");
+        self.folder.over(self.host).await;
     }
 }
 
@@ -167,13 +108,19 @@ impl Stage {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
     let stage = stage().await;
-    let session = stage.open().await;
-    stage.say(&session, &long("one fill:3599", 4_000)).await;
+    let session = stage.host.open("assistant").await;
+    stage
+        .host
+        .say(&session, &long("one fill:3599", 4_000))
+        .await;
     stage.turns(&session, 1).await;
-    stage.say(&session, &long("two", 4_000)).await;
+    stage.host.say(&session, &long("two", 4_000)).await;
     stage.turns(&session, 2).await;
     assert!(stage.peer.asked("memory").is_empty(), "there is room yet");
-    stage.say(&session, &long("three fill:3600", 200)).await;
+    stage
+        .host
+        .say(&session, &long("three fill:3600", 200))
+        .await;
     let seen = stage.turns(&session, 4).await;
     let asked = stage.peer.asked("memory");
     let [request] = asked.as_slice() else {
@@ -214,7 +161,8 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
         "{last}"
     );
     let compacts = stage
-        .events(&session, "run.started.v1")
+        .host
+        .story(&session, "run.started.v1")
         .await
         .into_iter()
         .find(|it| !it["compacts"].is_null())
@@ -236,7 +184,6 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
         .host
         .get(&format!("/api/audit?limit=1000&session={id}"))
         .await
-        .unwrap()
         .body;
     let lines = audit["lines"]
         .as_array()
@@ -250,8 +197,8 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_asked_for_the_reply_that_is_reserved_and_that_its_window_has_room_for() {
     let stage = stage().await;
-    let session = stage.open().await;
-    stage.say(&session, &long("one", 4_000)).await;
+    let session = stage.host.open("assistant").await;
+    stage.host.say(&session, &long("one", 4_000)).await;
     stage.turns(&session, 1).await;
     let asked = stage.peer.newest("chat")["max_tokens"].as_u64().unwrap();
     assert!(asked < WINDOW - 1_000, "{asked}: a thousand are the words");
@@ -285,14 +232,15 @@ async fn a_model_is_asked_for_the_reply_that_is_reserved_and_that_its_window_has
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hosts_own() {
     let stage = stage().await;
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     let mut asked = Vec::new();
     for (turn, words) in [long("one", 4_000), long(&format!("two {FULL}"), 200)]
         .iter()
         .enumerate()
     {
-        asked.push(stage.say(&session, words).await.text("input_id"));
+        asked.push(stage.host.say(&session, words).await.text("input_id"));
         stage
+            .host
             .until(&session, |seen| {
                 seen["revision"].as_u64() > Some(turn as u64)
             })
@@ -323,7 +271,7 @@ async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hos
     let mut turn = seen["turn_id"].clone();
     for (inputs, is_compaction) in expected.iter().rev() {
         let path = format!("/api/turns/{}", turn.as_str().unwrap());
-        let shown = stage.host.get(&path).await.unwrap().body;
+        let shown = stage.host.get(&path).await.body;
         assert_eq!(
             (&shown["input_ids"], &shown["compaction"]),
             (inputs, &json!(is_compaction)),
@@ -331,12 +279,7 @@ async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hos
         );
         turn = shown["parent_turn_id"].clone();
     }
-    let tree = stage
-        .host
-        .get(&format!("{session}/tree"))
-        .await
-        .unwrap()
-        .body;
+    let tree = stage.host.get(&format!("{session}/tree")).await.body;
     let marked = tree["turns"].as_array().unwrap().iter();
     let marked = marked.filter(|turn| turn["compaction"] == true && turn["input_ids"] == json!([]));
     assert_eq!(marked.count(), 1, "{tree}");
@@ -347,7 +290,7 @@ async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hos
 async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for_word() {
     let stage = stage().await;
     let session = stage.compacted().await;
-    stage.say(&session, "four").await;
+    stage.host.say(&session, "four").await;
     stage.turns(&session, 5).await;
     let shown = stage.peer.newest("chat");
     let texts = peer::texts(&shown);
@@ -374,6 +317,7 @@ async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for
     );
     // The next compaction is given the former summary, and not what that stands for.
     stage
+        .host
         .say(&session, &long(&format!("five {FULL}"), 6_000))
         .await;
     stage.turns(&session, 7).await;
@@ -382,7 +326,7 @@ async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for
         told.contains("summary 1") && told.contains("three ") && !told.contains("one x"),
         "{told}"
     );
-    stage.say(&session, "six").await;
+    stage.host.say(&session, "six").await;
     stage.turns(&session, 8).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
     assert!(
@@ -398,7 +342,7 @@ async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for
 async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_it_was() {
     let stage = stage().await;
     let session = stage.compacted().await;
-    let found = stage.host.get("/api/search?q=one").await.unwrap().body;
+    let found = stage.host.get("/api/search?q=one").await.body;
     assert_eq!(
         found["hits"].as_array().unwrap().len(),
         2,
@@ -407,18 +351,13 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
     let forked = stage
         .host
         .post(&format!("{session}/fork"), &json!({ "message": 6 }))
-        .await
-        .unwrap();
-    assert_eq!(forked.status, 201, "{forked:?}");
-    let fork = format!(
-        "/api/agents/{}/sessions/{}",
-        forked.text("agent_id"),
-        forked.text("session_id")
-    );
+        .gives(201)
+        .await;
+    let fork = Session::of(&forked);
     // The thread of the fork is full as well, so that it is compacted before its next turn, by a
     // turn of its own.
     stage.peer.fails("memory");
-    stage.say(&fork, "aside").await;
+    stage.host.say(&fork, "aside").await;
     stage.turns(&fork, 1).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
     assert!(
@@ -428,14 +367,9 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
     let later = stage
         .host
         .post(&format!("{session}/fork"), &json!({}))
-        .await
-        .unwrap();
-    let later = format!(
-        "/api/agents/{}/sessions/{}",
-        later.text("agent_id"),
-        later.text("session_id")
-    );
-    stage.say(&later, "onward").await;
+        .await;
+    let later = Session::of(&later);
+    stage.host.say(&later, "onward").await;
     stage.turns(&later, 1).await;
     let shown = stage.peer.newest("chat")["messages"].to_string();
     assert!(
@@ -449,9 +383,12 @@ async fn what_was_summarised_is_found_and_a_fork_from_before_sees_the_thread_as_
 async fn words_to_the_turn_that_a_compaction_followed_go_on_in_the_same_session() {
     let stage = stage().await;
     let session = stage.compacted().await;
-    let turns = stage.events(&session, "session.turn.committed.v1").await;
+    let turns = stage
+        .host
+        .story(&session, "session.turn.committed.v1")
+        .await;
     let body = json!({ "to": { "thread": turns[2]["turn_id"] }, "content": "four" });
-    let said = stage.host.post("/api/messages", &body).await.unwrap();
+    let said = stage.host.post("/api/messages", &body).await;
     assert_eq!(
         (said.status, session.ends_with(&said.text("session_id"))),
         (202, true),
@@ -491,29 +428,25 @@ async fn a_compacted_thread_is_exported_and_imported_as_the_same_bytes() {
         let made = new
             .host
             .post("/api/agents", &json!({ "definition": "assistant" }))
-            .await
-            .unwrap();
+            .await;
         let agent = format!("/api/agents/{}", made.text("id"));
         let request = new
             .host
             .request(Method::POST, &format!("{agent}/sessions/import"))
             .body(file.clone());
-        let imported = new.host.send(request).await.unwrap();
-        assert_eq!(
-            (imported.status, &imported.body["exact"]),
-            (201, &json!(true)),
-            "{imported:?}"
-        );
+        let imported = new.host.send(request).await;
+        imported.has(201, &json!({ "exact": true }));
         let there = format!("{agent}/sessions/{}", imported.text("session_id"));
         assert!(
             export(&new, &there).await == file,
             "{dialect}: other bytes came out again"
         );
-        new.say(&there, "four").await;
-        new.until(&there, |seen| {
-            seen["messages"].to_string().contains("reply to four")
-        })
-        .await;
+        new.host.say(&there, "four").await;
+        new.host
+            .until(&there, |seen| {
+                seen["messages"].to_string().contains("reply to four")
+            })
+            .await;
         let shown = new.peer.newest("chat")["messages"].to_string();
         assert!(
             shown.contains("summary 1") && shown.contains("three ") && !shown.contains("one x"),
@@ -527,7 +460,7 @@ async fn a_compacted_thread_is_exported_and_imported_as_the_same_bytes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_write_has_a_chat_compacted_before_it_is_due() {
     let stage = stage().await;
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     let compact = |key: &'static str| {
         let request = stage
             .host
@@ -535,48 +468,29 @@ async fn whoever_may_write_has_a_chat_compacted_before_it_is_due() {
             .header("Idempotency-Key", key);
         stage.host.send(request)
     };
-    let empty = compact("a").await.unwrap();
-    assert_eq!(
-        (empty.status, empty.text("code").as_str()),
-        (409, "NOTHING_TO_COMPACT"),
-        "{empty:?}"
-    );
+    compact("a").refused(409, "NOTHING_TO_COMPACT").await;
     for turn in 1..=3 {
-        stage.say(&session, &long("words", 100)).await;
+        stage.host.say(&session, &long("words", 100)).await;
         stage.turns(&session, turn).await;
     }
     stage.peer.slow_ms(300);
-    let begun = compact("b").await.unwrap();
+    let begun = compact("b").await;
     assert_eq!(begun.status, 202, "{begun:?}");
-    let open = compact("c").await.unwrap();
-    assert_eq!(
-        (open.status, open.text("code").as_str()),
-        (409, "RUN_OPEN"),
-        "{open:?}"
-    );
+    compact("c").refused(409, "RUN_OPEN").await;
     stage.turns(&session, 4).await;
-    let again = compact("b").await.unwrap();
-    assert_eq!(
-        (again.status, again.text("run_id")),
-        (202, begun.text("run_id"))
-    );
-    let done = compact("d").await.unwrap();
-    assert_eq!(
-        (done.status, done.text("code").as_str()),
-        (409, "NOTHING_TO_COMPACT"),
-        "{done:?}"
-    );
+    let again = compact("b").await;
+    again.has(202, &json!({ "run_id": begun.text("run_id") }));
+    compact("d").refused(409, "NOTHING_TO_COMPACT").await;
     let told = stage.peer.newest("memory")["messages"].to_string();
     assert_eq!(
         told.matches("User: words").count(),
         2,
         "the newest turn is kept: {told}"
     );
-    stage.say(&session, "and?").await;
+    stage.host.say(&session, "and?").await;
     stage.turns(&session, 5).await;
     let id = session.rsplit('/').next().unwrap();
-    let output = stage.folder.run(&["session", "compact", id]).await;
-    assert!(output.status.success(), "{output:?}");
+    stage.folder.succeeds(&["session", "compact", id]).await;
     stage.turns(&session, 6).await;
     stage.over().await;
 }

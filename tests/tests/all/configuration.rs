@@ -6,11 +6,9 @@ mod design;
 mod manual;
 mod under_load;
 mod under_way;
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, DEMO_COMPONENTS, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, Reply, effects, puppets, script};
 use domain::digest::Digest;
-use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -23,11 +21,7 @@ fn config(tools: &Value, more: &Value) -> Value {
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
         "toolAllowlist": tools,
     }]));
-    let effects = root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
-    config["components"]["effects"] = json!({
-        "path": effects,
-        "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-    });
+    config["components"]["effects"] = effects();
     for (key, value) in more.as_object().unwrap() {
         config[key] = value.clone();
     }
@@ -48,58 +42,21 @@ fn text_of(mut config: Value) -> String {
 }
 
 async fn started(config: Value) -> (Folder, Host) {
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
-}
-
-/// Opens a session with the puppet, and returns its path.
-async fn session(host: &Host) -> String {
-    let path = "/api/agents/puppet/sessions";
-    let opened = host.post(path, &json!({ "session_type": "chat" })).await;
-    let opened = opened.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
-
-/// Has the puppet play steps, and returns its report.
-async fn play(host: &Host, session: &str, steps: &Value) -> String {
-    let words = json!({ "content": json!({ "steps": steps }).to_string() });
-    let said = host.post(&format!("{session}/messages?wait_s=30"), &words);
-    let said = said.await.unwrap();
-    let reply = said.body.pointer("/reply/text");
-    reply
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{said:?}"))
-        .to_owned()
+    Folder::serving(config, &["puppet", "effects"]).await
 }
 
 fn look() -> Value {
     json!([{ "start": [{ "key": "t", "tool": "look" }] }])
 }
 
-async fn reload(host: &Host) -> Answer {
-    host.post("/api/config/reload", &json!({})).await.unwrap()
+#[track_caller]
+fn reload(host: &Host) -> Reply {
+    host.post("/api/config/reload", &json!({}))
 }
 
 /// The events of changes, the oldest first.
 async fn changes(host: &Host) -> Vec<Value> {
-    events_of(host, "config.reloaded.v1").await
-}
-
-/// The events of a kind, the oldest first.
-async fn events_of(host: &Host, kind: &str) -> Vec<Value> {
-    let listed = host.get("/api/events?limit=500").await.unwrap();
-    let events = listed.body["events"].as_array().unwrap().clone();
-    events
-        .into_iter()
-        .filter(|event| event["type"] == kind)
-        .collect()
+    host.events_of("config.reloaded.v1").await
 }
 
 /// Waits until the refusal of a configuration whose file changed is on record.
@@ -107,30 +64,20 @@ async fn refused_file(host: &Host, words: &str) -> Value {
     let is_it = |event: &Value| {
         event["data"]["because"] == "file" && event["data"]["reason"].to_string().contains(words)
     };
-    let waiting = async {
-        loop {
-            let refused = events_of(host, "config.refused.v1").await;
-            if let Some(found) = refused.into_iter().find(is_it) {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+    found(async || {
+        let refused = host.events_of("config.refused.v1").await;
+        refused.into_iter().find(is_it)
+    })
+    .await
 }
 
 /// Waits until so many changes are on record.
 async fn changed(host: &Host, count: usize) -> Vec<Value> {
-    let waiting = async {
-        loop {
-            let changes = changes(host).await;
-            if changes.len() >= count {
-                return changes;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+    found(async || {
+        let changes = changes(host).await;
+        (changes.len() >= count).then_some(changes)
+    })
+    .await
 }
 
 fn keys(change: &Value) -> Vec<&str> {
@@ -144,8 +91,8 @@ fn keys(change: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_record() {
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
-    let session = session(&host).await;
-    let told = play(&host, &session, &look()).await;
+    let session = host.open("puppet").await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(told.contains("look done"), "{told}");
     put(
         &folder,
@@ -157,7 +104,7 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
         keys(&first),
         ["agents[puppet].toolAllowlist", "limits.hopsMax"]
     );
-    let told = play(&host, &session, &look()).await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(!told.contains("look done"), "{told}");
 
     // And back again, by a signal that need not wait for a look at the file.
@@ -169,7 +116,7 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
         "{second}"
     );
     assert_eq!(second["data"]["configuration"], first["data"]["replaces"]);
-    let told = play(&host, &session, &look()).await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(told.contains("look done"), "{told}");
     assert!(host.stop().await.success());
 }
@@ -177,9 +124,8 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
-    let session = session(&host).await;
-    let before = reload(&host).await;
-    assert_eq!(before.status, 200, "{before:?}");
+    let session = host.open("puppet").await;
+    let before = reload(&host).gives(200).await;
     assert_eq!(before.text("configuration"), before.text("replaces"));
     let no_such_model = config(&json!([]), &json!({ "defaultModel": "nobody" }));
     let no_such_provider = config(
@@ -202,12 +148,11 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
         (text_of(no_such_code), "components.puppet"),
     ] {
         put(&folder, &text);
-        let refused = reload(&host).await;
-        assert_eq!(refused.status, 422, "{refused:?}");
+        let refused = reload(&host).gives(422).await;
         assert_eq!(refused.text("code"), "CONFIG_REFUSED");
         let reason = refused.text("detail");
         assert!(reason.contains(words), "{words}: {reason}");
-        let told = play(&host, &session, &look()).await;
+        let told = host.reply(&session, &script(&look())).await;
         assert!(told.contains("look done"), "{told}");
     }
     let ended = folder.run(&["reload"]).await;
@@ -221,7 +166,7 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
     assert!(printed.contains("sha256:"), "{printed}");
     let change = changed(&host, 1).await.remove(0);
     assert_eq!(keys(&change), ["agents[puppet].toolAllowlist"]);
-    let told = play(&host, &session, &look()).await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(!told.contains("look done"), "{told}");
     assert!(host.stop().await.success());
 }
@@ -246,7 +191,7 @@ async fn a_file_that_takes_agents_away_is_in_force_once_it_stayed_or_on_request(
     put(&folder, &with(&["puppet", "other"]));
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(changes(&host).await.len(), 1, "nobody was taken away");
-    assert!(events_of(&host, "config.refused.v1").await.is_empty());
+    assert!(host.events_of("config.refused.v1").await.is_empty());
 
     put(&folder, &with(&["puppet"]));
     let gone = changed(&host, 2).await.remove(1);
@@ -255,8 +200,7 @@ async fn a_file_that_takes_agents_away_is_in_force_once_it_stayed_or_on_request(
 
     // Whoever asks for it has it at once.
     put(&folder, &with(&["other"]));
-    let taken = reload(&host).await;
-    assert_eq!(taken.status, 200, "{taken:?}");
+    let taken = reload(&host).gives(200).await;
     assert_ne!(taken.text("configuration"), taken.text("replaces"));
     let gone = changed(&host, 3).await.remove(2);
     assert_eq!(gone["data"]["because"], "request", "{gone}");
@@ -284,7 +228,7 @@ async fn a_file_that_is_the_beginning_of_what_is_served_is_in_force_once_it_stay
     put(&folder, &whole);
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(changes(&host).await.len(), 1, "nothing more was permitted");
-    assert!(events_of(&host, "config.refused.v1").await.is_empty());
+    assert!(host.events_of("config.refused.v1").await.is_empty());
 
     put(&folder, &cut);
     let permitted = changed(&host, 2).await.remove(1);
@@ -310,9 +254,8 @@ async fn a_refused_configuration_is_on_record_with_the_reason_and_who_asked() {
     assert_eq!(of_file["data"]["user_id"], Value::Null, "{of_file}");
     assert_eq!(of_file["actor"], "host", "{of_file}");
 
-    let refused = reload(&host).await;
-    assert_eq!(refused.status, 422, "{refused:?}");
-    let all = events_of(&host, "config.refused.v1").await;
+    let refused = reload(&host).gives(422).await;
+    let all = host.events_of("config.refused.v1").await;
     let asked = all
         .iter()
         .find(|event| event["data"]["because"] == "request");
@@ -329,7 +272,7 @@ async fn a_refused_configuration_is_on_record_with_the_reason_and_who_asked() {
         of_file.count()
     };
     tokio::time::sleep(Duration::from_millis(600)).await;
-    let all = events_of(&host, "config.refused.v1").await;
+    let all = host.events_of("config.refused.v1").await;
     assert_eq!(by_file(&all), 1, "{all:?}");
     assert!(changes(&host).await.is_empty());
     assert!(host.stop().await.success());
@@ -349,9 +292,8 @@ async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
         "secret": "canary-4711", "host": "peer.example", "slot": { "header": "authorization" },
     }]);
     put(&folder, &text_of(pasted));
-    let refused = reload(&host).await;
-    assert_eq!(refused.status, 422, "{refused:?}");
-    let on_record = events_of(&host, "config.refused.v1").await;
+    let refused = reload(&host).gives(422).await;
+    let on_record = host.events_of("config.refused.v1").await;
     assert!(!on_record.is_empty());
     let said = json!([refused.body, on_record]).to_string() + &folder.log();
     assert!(
@@ -371,8 +313,7 @@ async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
         }),
     );
     put(&folder, &text_of(next));
-    let answer = reload(&host).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = reload(&host).gives(200).await;
     assert_eq!(
         answer.body["needs_restart"],
         json!(["limits.instancesMax", "secrets", "timeouts"])
@@ -389,13 +330,15 @@ async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
 async fn only_administrators_have_the_configuration_read_again() {
     let (_folder, host) = started(config(&json!(["look"]), &json!({}))).await;
     let other = host.user("ada", &["read", "write"]).await;
-    let refused = other.ask(Method::POST, "/api/config/reload", Some(&json!({})));
-    let refused = refused.await.unwrap();
-    assert_eq!(refused.status, 403, "{refused:?}");
+    other
+        .post("/api/config/reload", &json!({}))
+        .gives(403)
+        .await;
     let admin = host.user("ada", &["admin"]).await;
-    let reloaded = admin.ask(Method::POST, "/api/config/reload", Some(&json!({})));
-    let reloaded = reloaded.await.unwrap();
-    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    admin
+        .post("/api/config/reload", &json!({}))
+        .gives(200)
+        .await;
     assert!(host.stop().await.success());
 }
 

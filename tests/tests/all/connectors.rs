@@ -7,7 +7,6 @@ mod direct;
 mod operating;
 mod restarts;
 mod scene;
-mod server;
 mod shown;
 mod strangers;
 mod telegram_server;

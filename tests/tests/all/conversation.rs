@@ -1,6 +1,6 @@
 //! Conversations with the built-in agents, over real files.
 
-use agent_host_tests::process::{Folder, puppets};
+use agent_host_tests::process::{Folder, puppet, puppets};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -164,24 +164,20 @@ async fn the_same_message_twice_is_taken_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
-    let folder = Folder::new(puppets(&json!([agent])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let agent = puppet();
+    let (_folder, host) = Folder::serving(puppets(&json!([agent])), &["puppet"]).await;
     let chat = json!({ "session_type": "chat" });
     let opened = host.post("/api/agents/puppet/sessions", &chat).await;
-    let opened = opened.unwrap();
     let agent = opened.text("agent_id");
     let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}/messages");
-    let post = async |key: &str, content: Value| {
+    let post = |key: &str, content: Value| {
         let body = json!({ "content": content });
         let request = host.request(Method::POST, &path);
         let request = request.header("Idempotency-Key", key).json(&body);
-        host.send(request).await.unwrap()
+        host.send(request)
     };
-    let first = post("k1", json!("hello")).await;
-    assert_eq!(first.status, 202, "{first:?}");
+    let first = post("k1", json!("hello")).gives(202).await;
     let receipt = first.body;
     assert_eq!(
         (&receipt["replayed"], &receipt["session_id"]),
@@ -197,14 +193,13 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
         (&again["input_id"], &again["replayed"]),
         (&receipt["input_id"], &json!(true))
     );
-    let other = post("k1", json!("something else")).await;
-    assert_eq!(other.status, 409, "{other:?}");
+    post("k1", json!("something else")).gives(409).await;
     let events = format!("/api/events?session={session}&after={}", position - 1);
-    let events = host.get(&events).await.unwrap().body;
+    let events = host.get(&events).await.body;
     assert_eq!(events["events"][0]["type"], "session.input.accepted.v1");
     assert_eq!(events["events"][0]["data"]["message"]["text"], "hello");
     let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
-    assert_eq!(post("k2", parts).await.status, 202);
+    post("k2", parts).gives(202).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

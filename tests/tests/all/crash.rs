@@ -9,7 +9,7 @@ mod ledger;
 mod matrix;
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, Session, effects, scripted};
 use agent_host_tests::repeats::is_whole;
 use anyhow::{Context, Result, ensure};
 use audit::audit;
@@ -37,14 +37,8 @@ const EVENTS_MAX: usize = 1_000_000;
 const PICKUP_MS: u64 = 1_000;
 
 pub(super) fn config() -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
     let question = json!({ "start": [{ "key": "question", "client": "question" }] });
-    json!({
-        "agents": [
+    let agents = json!([
             // Words that arrive at a turn's end make it go on: a limit would end it sooner or
             // later.
             {
@@ -61,17 +55,8 @@ pub(super) fn config() -> Value {
               "settings": { "script": { "steps": [question, { "complete": { "score": 1 } }] } } },
             { "agentId": "terminated", "displayName": "Terminated", "component": "puppet",
               "settings": { "script": { "steps": [question] } } },
-        ],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": {
-                "path": file("effects"),
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    ]);
+    scripted(&agents, &[("effects", effects())])
 }
 
 /// The result of one case.
@@ -259,16 +244,14 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
             .await
             .unwrap();
         for _ in 0..8 {
-            let Ok(answer) = host.post("/api/agents/puppet/sessions", &json!({})).await else {
+            let opened = host.post("/api/agents/puppet/sessions", &json!({}));
+            let Ok(opened) = opened.attempt().await else {
                 break;
             };
-            let path = format!(
-                "/api/agents/{}/sessions/{}/messages",
-                answer.text("agent_id"),
-                answer.text("session_id")
-            );
+            let path = format!("{}/messages", Session::of(&opened));
             // The connection that it dies on is the last.
-            let Ok(_) = host.post(&path, &json!({ "content": turn(0) })).await else {
+            let said = host.post(&path, &json!({ "content": turn(0) }));
+            let Ok(_) = said.attempt().await else {
                 break;
             };
         }
@@ -278,7 +261,7 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
         );
         let (head, unfinished) = look(&folder).await;
         assert!(!unfinished.is_empty(), "{point} left nothing to do");
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         let ready = now();
         for session in &unfinished {
             rest(&host, &session.to_string()).await.unwrap();

@@ -3,46 +3,24 @@
 
 mod provider;
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host};
-use provider::{KEY, Provider};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::peer::Peer;
+use agent_host_tests::process::{Folder, Host, puppet};
+use provider::{KEY, provider};
 use serde_json::{Value, json};
 use std::os::unix::fs::OpenOptionsExt;
-
-/// A session of an agent; its path.
-async fn open(host: &Host, agent: &str) -> String {
-    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({}));
-    let opened = opened.await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
 
 /// Says something to a model, and returns the answer of the API with the reply.
 async fn say(host: &Host, session: &str, message: &Value) -> Value {
     let path = format!("{session}/messages?wait_s=30");
-    let said = host.post(&path, message).await.unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
+    let said = host.post(&path, message).gives(200).await;
     said.body
 }
 
-/// All that happened in a session, of one kind.
-async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
-    let id = session.rsplit('/').next().unwrap();
-    let path = format!("/api/events?limit=1000&session={id}");
-    let events = host.get(&path).await.unwrap().body;
-    let events = events["events"].as_array().unwrap().iter();
-    let events = events.filter(|event| event["type"] == kind);
-    events.map(|event| event["data"].clone()).collect()
-}
-
 /// A host whose models a provider plays in both dialects. A model is named after its reply.
-async fn host(provider: &Provider) -> (Folder, Host) {
+async fn host(provider: &Peer) -> (Folder, Host) {
     let dialect =
-        |kind: &str| json!({ "kind": kind, "baseUrl": provider.base(), "apiKeyFile": "key" });
+        |kind: &str| json!({ "kind": kind, "baseUrl": provider.url("/v1"), "apiKeyFile": "key" });
     let model = |provider: &str, name: &str| json!({ "provider": provider, "model": name });
     let mut busy = model("openai", "busy");
     busy["fallbacks"] = json!(["locked"]);
@@ -69,13 +47,13 @@ async fn host(provider: &Provider) -> (Folder, Host) {
     let mut key = key.open(folder.path().join("key")).unwrap();
     std::io::Write::write_all(&mut key, KEY.as_bytes()).unwrap();
     folder.warm(&["assistant"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client() {
-    let provider = Provider::start().await;
+    let provider = provider();
     let (folder, host) = host(&provider).await;
     for (model, stop, told) in [
         ("length", "length", "[cut off at the length limit]"),
@@ -92,7 +70,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             "[the model declined to answer]",
         ),
     ] {
-        let session = open(&host, "assistant").await;
+        let session = host.open("assistant").await;
         let said = say(&host, &session, &json!({ "content": "go", "model": model })).await;
         let reply = &said["reply"];
         assert_eq!(
@@ -101,7 +79,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             "{model}: {said}"
         );
         // The model's own words, with the mark, and behind them the agent's.
-        let seen = host.get(&session).await.unwrap().body;
+        let seen = host.get(&session).await.body;
         let messages = seen["messages"].as_array().unwrap();
         let texts: Vec<(&Value, &Value)> = messages
             .iter()
@@ -115,7 +93,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
                 (&json!(told), &Value::Null)
             ]
         );
-        let steps = events(&host, &session, "run.stepped.v1").await;
+        let steps = host.story(&session, "run.stepped.v1").await;
         let heard = steps
             .iter()
             .flat_map(|step| step["messages"].as_array().unwrap());
@@ -138,14 +116,11 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
         // The next call of the same model is sent no mark.
         let said = say(&host, &session, &json!({ "content": "on", "model": model })).await;
         assert_eq!(said["outcome"], "replied", "{said}");
-        assert!(
-            !provider.asked().contains("\"stop\":\""),
-            "{}",
-            provider.asked()
-        );
+        let asked = provider.asked().pop().unwrap().text;
+        assert!(!asked.contains("\"stop\":\""), "{asked}");
     }
     for model in ["whole", "claude-whole"] {
-        let session = open(&host, "assistant").await;
+        let session = host.open("assistant").await;
         let said = say(&host, &session, &json!({ "content": "go", "model": model })).await;
         assert_eq!(
             (&said["reply"]["text"], said["reply"].get("stop")),
@@ -153,32 +128,25 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             "{said}"
         );
     }
-    let session = open(&host, "assistant").await;
+    let session = host.open("assistant").await;
     let silent = json!({ "content": "go", "model": "silent" });
     let said = say(&host, &session, &silent).await;
     let text = &said["reply"]["text"];
     assert_eq!(*text, "[the model gave no answer]", "{said}");
     // Each call ended well, so that the ledger has no dropped one.
-    let audit = host
-        .get("/api/audit?limit=1000")
-        .await
-        .unwrap()
-        .body
-        .to_string();
+    let audit = host.get("/api/audit?limit=1000").await.body.to_string();
     assert!(
         audit.contains("done") && !audit.contains("dropped"),
         "{audit}"
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    let verified = folder.run(&["verify"]).await;
-    assert!(verified.status.success(), "{verified:?}");
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
-    let provider = Provider::start().await;
+    let provider = provider();
     let (folder, host) = host(&provider).await;
-    let session = open(&host, "assistant").await;
+    let session = host.open("assistant").await;
     let said = say(
         &host,
         &session,
@@ -186,7 +154,7 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
     )
     .await;
     assert_eq!(said["outcome"], "failed", "{said}");
-    let ended = events(&host, &session, "run.ended.v1").await;
+    let ended = host.story(&session, "run.ended.v1").await;
     let reason = ended[0]["reason"].as_str().unwrap();
     assert!(
         reason.contains("limits the rate of calls of model `busy`")
@@ -194,7 +162,7 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
         "{reason}"
     );
     // The event of the call has what each attempt was told.
-    let attempts = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    let attempts = json!(host.story(&session, "run.stepped.v1").await).to_string();
     assert!(
         attempts.contains("Incorrect API key provided"),
         "{attempts}"
@@ -244,16 +212,16 @@ reply = { text = '{"score": 1, "feedback": "so', stop = "length" }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
-    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let file = test_program("puppet");
     let folder = Folder::new(json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "agents": [puppet()],
         "components": { "puppet": { "path": file, "models": ["*"] } },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     for (system, told, attempts) in [
         ("judge", "m parts {\"score\": 1}", 2),
         (
@@ -262,18 +230,16 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
             1,
         ),
     ] {
-        let session = open(&host, "puppet").await;
+        let session = host.open("puppet").await;
         let schema = json!({ "type": "object", "required": ["score"] });
         let call = json!({ "key": "m", "model": system, "hidden": true, "schema": schema });
         let steps = json!({ "steps": [{ "start": [call] }] });
         let said = say(&host, &session, &json!({ "content": steps.to_string() })).await;
         assert_eq!(said["reply"]["text"], told, "{said}");
-        let steps = events(&host, &session, "run.stepped.v1").await;
+        let steps = host.story(&session, "run.stepped.v1").await;
         let settled = &steps[1]["settled"][0];
         let made = settled["attempts"].as_array().map_or(0, Vec::len)
-            + events(&host, &session, "operation.attempted.v1")
-                .await
-                .len();
+            + host.story(&session, "operation.attempted.v1").await.len();
         assert!(made >= attempts, "{settled}");
     }
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -302,8 +268,8 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
     std::fs::write(folder.path().join("script.toml"), NAMES).unwrap();
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "assistant").await;
+    let host = folder.serve().await;
+    let session = host.open("assistant").await;
     let schema = |required: &str| {
         json!({ "type": "object", "required": [required],
                 "properties": { "name": { "type": "string" } } })
@@ -321,18 +287,15 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
     );
     let mut addressed = asking("name");
     addressed["to"] = json!({ "agent": "assistant" });
-    let said = host
-        .post("/api/messages?wait_s=30", &addressed)
-        .await
-        .unwrap();
+    let said = host.post("/api/messages?wait_s=30", &addressed).await;
     assert_eq!(said.body["data"], json!({ "name": "Ada" }), "{said:?}");
     // JSON in a fence is JSON, and no further attempt is made.
-    let fenced = open(&host, "assistant").await;
+    let fenced = host.open("assistant").await;
     let asking_fenced =
         |required: &str| json!({ "content": "who, in a fence?", "reply_schema": schema(required) });
     let said = say(&host, &fenced, &asking_fenced("name")).await;
     assert_eq!(said["data"], json!({ "name": "Ada" }), "{said}");
-    let further = events(&host, &fenced, "operation.attempted.v1").await;
+    let further = host.story(&fenced, "operation.attempted.v1").await;
     assert_eq!(further, [] as [Value; 0]);
     let said = say(&host, &fenced, &asking_fenced("age")).await;
     assert_eq!(
@@ -358,7 +321,6 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
         ),
     ] {
         let refused = host.post(&format!("{session}/messages"), &message).await;
-        let refused = refused.unwrap();
         assert_eq!(
             (refused.status, refused.body["field"].as_str()),
             (422, Some(field)),

@@ -57,24 +57,14 @@ impl Demo {
         Self { folder, host, port }
     }
 
-    /// Opens a chat with the assistant; its path.
-    async fn open(&self) -> String {
-        let opened = self.host.post("/api/agents/assistant/sessions", &json!({}));
-        let opened = opened.await.unwrap();
-        assert_eq!(opened.status, 201, "{opened:?}");
-        format!(
-            "/api/agents/{}/sessions/{}",
-            opened.text("agent_id"),
-            opened.text("session_id")
-        )
-    }
-
     /// Says something, and returns the reply.
     async fn say(&self, session: &str, words: &str) -> String {
         let path = format!("{session}/messages?wait_s=60");
-        let said = self.host.post(&path, &json!({ "content": words }));
-        let said = said.await.unwrap();
-        assert_eq!(said.status, 200, "{said:?}");
+        let said = self
+            .host
+            .post(&path, &json!({ "content": words }))
+            .gives(200)
+            .await;
         let reply = said.body["reply"]["text"].as_str();
         reply.unwrap_or_else(|| panic!("{said:?}")).to_owned()
     }
@@ -84,8 +74,7 @@ impl Demo {
         let patience = Instant::now() + PATIENCE;
         let agent = session.split("/sessions/").next().unwrap_or_default();
         loop {
-            let notes = self.host.get(&format!("{agent}/memory")).await.unwrap();
-            assert_eq!(notes.status, 200, "{notes:?}");
+            let notes = self.host.get(&format!("{agent}/memory")).gives(200).await;
             if notes.body["notes"].to_string().contains(text) {
                 return;
             }
@@ -115,7 +104,7 @@ fn check_cited(report: &str, claim: &str, source: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     let demo = Demo::with_site().await;
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     let report = demo.say(&session, "research the tides").await;
     let at = |title: &str, name: &str| format!("{title} – http://127.0.0.1:{}/{name}", demo.port);
     for (claim, source) in [
@@ -172,8 +161,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     ] {
         assert_eq!(demo.say(&session, &words).await, told);
     }
-    let listed = demo.folder.run(&["task", "list", "--json"]).await;
-    assert!(listed.status.success(), "{listed:?}");
+    let listed = demo.folder.succeeds(&["task", "list", "--json"]).await;
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let mut tasks: Vec<String> = listed["tasks"]
         .as_array()
@@ -200,8 +188,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
 async fn the_components_of_the_demo_are_in_order() {
     let folder = Folder::demo();
     folder.warm(&DEMO_COMPONENTS).await;
-    let checked = folder.run(&["component", "check"]).await;
-    assert!(checked.status.success(), "{checked:?}");
+    let checked = folder.succeeds(&["component", "check"]).await;
     let told = String::from_utf8(checked.stdout).unwrap();
     assert!(told.contains("not granted: secrets.use"), "{told}");
 }
@@ -209,13 +196,13 @@ async fn the_components_of_the_demo_are_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
     let demo = Demo::without_site().await;
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     let asked = "what is my sister called?";
     let before = demo.say(&session, asked).await;
     assert!(before.starts_with("I know nothing"), "{before}");
     demo.say(&session, &format!("remember that {FACT}")).await;
     demo.until_noted(&session, FACT).await;
-    let next = demo.open().await;
+    let next = demo.host.open("assistant").await;
     let told = demo.say(&next, asked).await;
     assert_eq!(told, format!("From an earlier chat: You said that {FACT}."));
     demo.stop().await;
@@ -226,11 +213,11 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
     let demo = Demo::without_site().await;
     let config = std::fs::read_to_string(demo.folder.config_file()).unwrap();
     assert!(config.contains("idleS = 5 "), "the seconds that it tells");
-    let other = demo.open().await;
+    let other = demo.host.open("assistant").await;
     demo.say(&other, &format!("remember that {FACT}")).await;
     demo.until_noted(&other, FACT).await;
 
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     let asked = "what is my dog called?";
     let facts = [
         "my dog is called Rex",
@@ -253,7 +240,7 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
 
     let newest = facts[2];
     demo.until_noted(&session, newest).await;
-    let next = demo.open().await;
+    let next = demo.host.open("assistant").await;
     for (question, fact) in [
         (asked, newest),
         ("what's my dog's name?", newest),
@@ -270,7 +257,7 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_says_where_a_program_failed_and_what_may_help() {
     let demo = Demo::without_site().await;
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     for (words, parts) in [
         (
             "run: let a = 1;\nnobody()",
@@ -309,7 +296,7 @@ async fn the_demo_says_where_a_program_failed_and_what_may_help() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
     let demo = Demo::with_site().await;
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     let told = demo.say(&session, "research the history of Rome").await;
     let begin = "There is no page on the history of Rome. The demo's web has";
     assert!(told.starts_with(begin), "{told}");
@@ -326,7 +313,7 @@ async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
     let demo = Demo::without_site().await;
-    let session = demo.open().await;
+    let session = demo.host.open("assistant").await;
     let told = demo.say(&session, "research the tides").await;
     assert!(
         told.starts_with("That could not be done:") && told.contains("A search failed"),

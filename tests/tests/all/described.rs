@@ -4,11 +4,13 @@
 mod answers;
 
 use agent_host_tests::guests::root;
+use agent_host_tests::patience::until;
 use agent_host_tests::process::{Folder, Frame, Host, PATIENCE, puppets};
 use answers::Asked;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The events in the view `session` of everything that is done here.
 const SEEN: [&str; 18] = [
@@ -57,10 +59,7 @@ async fn started() -> (Folder, Host) {
         "component": "direct", "agent": "listens",
         "configuration": { "origins": ["https://www.example.org"] },
     });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["puppet"]).await
 }
 
 /// A schema of the document, by a reference to it.
@@ -109,52 +108,27 @@ fn undescribed(document: &Value, view: &str, frame: &Frame) -> Vec<String> {
 /// A lesson that is answered, one that is ended, and a turn that fails.
 async fn do_everything(host: &Host, agent: &str) {
     let lesson = async || {
-        let opened = host
-            .post(
-                &format!("{agent}/sessions"),
-                &json!({ "session_type": "lesson" }),
-            )
-            .await
-            .unwrap();
-        assert_eq!(opened.status, 201, "{opened:?}");
-        let session = format!("{agent}/sessions/{}", opened.text("session_id"));
-        let waiting = async {
-            loop {
-                let seen = host.get(&session).await.unwrap().body;
-                let widget = &seen["ui_state"]["active_widget"];
-                if widget["tool_name"] == "q" {
-                    return widget["tool_call_id"].as_str().unwrap().to_owned();
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-        };
+        let session = host.open_as(agent, "lesson").await;
+        let asks = |seen: &Value| seen["ui_state"]["active_widget"]["tool_name"] == "q";
+        let seen = host.until(&session, asks).await;
+        let widget = &seen["ui_state"]["active_widget"];
         (
             session.clone(),
-            tokio::time::timeout(PATIENCE, waiting)
-                .await
-                .expect("a question"),
+            widget["tool_call_id"].as_str().unwrap().to_owned(),
         )
     };
     let (session, call) = lesson().await;
-    let answered = host
-        .post(
-            &format!("{agent}/respond"),
-            &json!({ "tool_call_id": call, "response": { "confirmed": true } }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answered.status, 202, "{answered:?}");
-    while host.get(&session).await.unwrap().body["completed_at"].is_null() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    host.post(
+        &format!("{agent}/respond"),
+        &json!({ "tool_call_id": call, "response": { "confirmed": true } }),
+    )
+    .gives(202)
+    .await;
+    until(async || !host.get(&session).await.body["completed_at"].is_null()).await;
     lesson().await;
-    assert_eq!(
-        host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    host.delete(&format!("{agent}/sessions/current"))
+        .gives(200)
+        .await;
     // The model is asked for a call of a tool that there is not.
     let steps = json!({ "words": "call:nothing", "steps": [
         { "start": [{ "key": "m", "model": "x" }] },
@@ -167,44 +141,33 @@ async fn do_everything(host: &Host, agent: &str) {
             &json!({ "session_type": "chat" }),
         )
         .await
-        .unwrap()
         .text("session_id");
     host.post(
         &format!("{agent}/sessions/{chat}/messages"),
         &json!({ "content": steps.to_string() }),
     )
-    .await
-    .unwrap();
-    let ended = async {
-        while host.get("/api/events?limit=1000").await.unwrap().body["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|it| it["data"]["end"] != "failed")
-        {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended)
-        .await
-        .expect("a turn that failed");
+    .await;
+    until(async || {
+        let events = host.events("").await;
+        events.iter().any(|it| it["data"]["end"] == "failed")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_frame_that_comes_is_as_the_document_describes_it() {
     let (_folder, host) = started().await;
-    let document = host.get("/openapi.json").await.unwrap().body;
+    let document = host.get("/openapi.json").await.body;
     let agent = format!(
         "/api/agents/{}",
         host.post("/api/agents", &json!({ "definition": "teaches" }))
             .await
-            .unwrap()
             .text("id")
     );
     let mut session = host.follow(&format!("{agent}/stream"), None).await;
     let mut log = host.follow(&format!("{agent}/stream?view=log"), None).await;
     do_everything(&host, &agent).await;
-    let last = host.get("/api/events?limit=1").await.unwrap().body["last_position"]
+    let last = host.get("/api/events?limit=1").await.body["last_position"]
         .as_u64()
         .unwrap();
     let mut findings = Vec::new();
@@ -236,7 +199,7 @@ async fn every_frame_that_comes_is_as_the_document_describes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests_read_it() {
     let (_folder, host) = started().await;
-    let document = host.get("/openapi.json").await.unwrap().body;
+    let document = host.get("/openapi.json").await.body;
     let configs = &document["paths"]["/api/agents/{id}/sessions"]["post"]["x-session-configs"];
     let wrong = [
         (
@@ -325,7 +288,7 @@ async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
         if widget["tool_name"] == "q" {
             break widget["tool_call_id"].clone();
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let partial =
         json!({ "tool_call_id": question, "widget_partial_state": { "confirmed": true } });
@@ -386,7 +349,7 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
         )
         .await;
     while asked.get(&session).await["ui_state"]["active_widget"].is_null() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let waits = asked
         .post(
@@ -536,7 +499,7 @@ async fn at_rest(asked: &mut Asked<'_>, session: &str) {
         if seen["run_id"].is_null() && seen["waiting"] == 0 {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -554,7 +517,7 @@ async fn every_answer_is_as_the_document_describes_it_and_has_nothing_else() {
     let upload = host
         .request(Method::POST, &format!("{session}/files?name=a.txt"))
         .body("zebra");
-    let uploaded = host.send(upload).await.unwrap();
+    let uploaded = host.send(upload).await;
     asked.compare(&Method::POST, &format!("{session}/files"), &uploaded);
     look_at_agent(&mut asked, &agent).await;
     let id = session.rsplit('/').next().unwrap();

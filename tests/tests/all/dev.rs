@@ -2,20 +2,19 @@
 //! keeps what was served when something is wrong, and says which.
 
 use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppets};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppet, puppets};
 use domain::digest::Digest;
 use domain::manifest::Manifest;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The component of the tools, from the folder.
 const TOOLS: &str = "tools.wasm";
 
 /// A configuration with the puppet, and with tools from a file in the folder.
 fn config(grant: &Value) -> Value {
-    let mut config = puppets(&json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
-    ]));
+    let mut config = puppets(&json!([puppet(),]));
     let mut tools = json!({ "path": TOOLS });
     tools
         .as_object_mut()
@@ -78,30 +77,12 @@ async fn started(folder: &Folder, more: &[&str]) -> (Host, Printed) {
     (host, printed)
 }
 
-/// Opens a session with the puppet, and returns its path.
-async fn session(host: &Host) -> String {
-    let opened = host
-        .post(
-            "/api/agents/puppet/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
-
 /// Has the puppet play steps, and returns its report.
 async fn play(host: &Host, session: &str, steps: &Value) -> String {
     let words = json!({ "content": json!({ "steps": steps }).to_string() });
     let said = host
         .post(&format!("{session}/messages?wait_s=30"), &words)
-        .await
-        .unwrap();
+        .await;
     let reply = said.body.pointer("/reply/text");
     reply
         .and_then(Value::as_str)
@@ -112,7 +93,7 @@ async fn play(host: &Host, session: &str, steps: &Value) -> String {
 /// Returns the lines of the ledger on a tool, the oldest first.
 async fn ledger_of(host: &Host, tool: &str) -> Vec<Value> {
     let path = format!("/api/audit?component=tools&tool={tool}&limit=1000");
-    let listed = host.get(&path).await.unwrap();
+    let listed = host.get(&path).await;
     listed.body["lines"].as_array().unwrap().clone()
 }
 
@@ -128,19 +109,17 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
     build(&folder, &old);
     folder.warm(&["puppet"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
-    let first = session(&host).await;
+    let first = host.open("puppet").await;
     let steps = json!([
         { "until": "all", "start": [{ "key": "a", "tool": "look" }] },
         { "until": "all", "start": [{ "key": "t", "timer": 10_000 }] },
         { "until": "all", "start": [{ "key": "b", "tool": "look" }] },
     ]);
     let swap = async {
-        while folder.effects().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(async || !folder.effects().is_empty()).await;
         build(&folder, &new);
         let changed = printed.event("component").await;
-        let second = session(&host).await;
+        let second = host.open("puppet").await;
         let told = play(&host, &second, &call("look")).await;
         Next {
             changed,
@@ -190,7 +169,7 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
     let names = |which: &str| changed["tools"][which].as_array().unwrap().clone();
     assert!(names("added").contains(&json!("echo")), "{changed}");
     assert!(names("removed").contains(&json!("look")), "{changed}");
-    let third = session(&host).await;
+    let third = host.open("puppet").await;
     let told = play(&host, &third, &call("echo")).await;
     assert!(told.contains("parts {}"), "{told}");
     let gone = play(&host, &third, &call("look")).await;
@@ -204,7 +183,7 @@ async fn a_broken_file_is_told_once_and_the_old_code_serves() {
     build(&folder, &wasm("effects"));
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     build(&folder, b"\0asm this is no component");
     let refused = printed.event("refused").await;
     assert_eq!(refused["subject"], "tools", "{refused}");
@@ -234,7 +213,7 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     build(&folder, &wasm("effects"));
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     let told = play(&host, &session, &call("look")).await;
     assert!(told.contains("look done"), "{told}");
 
@@ -285,7 +264,7 @@ async fn a_pin_stays_in_force_while_code_changes() {
     build(&folder, &wasm("effects"));
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     build(&folder, &shouting_effects());
     let refused = printed.event("refused").await;
     assert!(refused.to_string().contains("`sha256` pins"), "{refused}");
@@ -311,7 +290,7 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
     write("src/mark", b"fine");
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &["--watch", "src", "--build", command]).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     let told = play(&host, &session, &call("look")).await;
     assert!(told.contains("look done"), "built before the start: {told}");
 
@@ -346,7 +325,7 @@ async fn a_call_that_writes_builds_nothing_and_changed_rules_are_named_for_a_res
     build(&folder, &wasm("effects"));
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &["--watch", "src", "--build", "true"]).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     let told = play(&host, &session, &call("look")).await;
     assert!(told.contains("look done"), "{told}");
     assert!(folder.path().join("src/out/log").is_file());

@@ -2,8 +2,9 @@
 //! bounded, refusals are reported, readers notice nothing, and nothing that was acknowledged is
 //! lost.
 
-use super::exhaustion::{accepted, config, idle, open, ready, say};
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use super::exhaustion::{accepted, config, ready, say};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Session};
 use agent_host_tests::slow_disk::{Syncs, count};
 use futures::future::join_all;
 use futures::stream::{self, Stream};
@@ -55,7 +56,7 @@ fn watched() -> Value {
 
 async fn started(folder: &Folder) -> Host {
     folder.warm(&["puppet", "effects"]).await;
-    folder.start(None).await.unwrap()
+    folder.serve().await
 }
 
 /// Does some work, and checks meanwhile that the host answers, that reads go on and that streams
@@ -66,8 +67,7 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
             for path in ["/healthz", session, "/api/events?limit=10"] {
                 let answer = timeout(PROMPT, host.get(path))
                     .await
-                    .unwrap_or_else(|_| panic!("{path} has to wait"))
-                    .unwrap();
+                    .unwrap_or_else(|_| panic!("{path} has to wait"));
                 assert_eq!(answer.status, 200, "{path}: {answer:?}");
             }
             sleep(Duration::from_millis(50)).await;
@@ -100,11 +100,7 @@ async fn undisturbed<T>(host: &Host, session: &str, work: impl Future<Output = T
 
 #[track_caller]
 fn is_not_recorded(answer: &Answer) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (503, "STORE_UNAVAILABLE"),
-        "{answer:?}"
-    );
+    answer.is_refusal(503, "STORE_UNAVAILABLE");
     assert_eq!(
         answer.content_type, "application/problem+json",
         "{answer:?}"
@@ -114,9 +110,9 @@ fn is_not_recorded(answer: &Answer) {
 
 /// Sends a few messages that are answered, and has a tool begin a long call. Its result is thus
 /// recorded during the fault. Returns the inputs, the session to look at and the one that works.
-async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String) {
-    let session = open(host).await;
-    let busy = open(host).await;
+async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, Session, Session) {
+    let session = host.open("puppet").await;
+    let busy = host.open("puppet").await;
     let mut acknowledged = Vec::new();
     for number in 0..3 {
         acknowledged.push(
@@ -125,14 +121,12 @@ async fn under_way(folder: &Folder, host: &Host) -> (Vec<String>, String, String
                 .text("input_id"),
         );
     }
-    idle(host, &session).await;
+    host.rest(&session).await;
     let call = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
     });
     acknowledged.push(say(host, &busy, &call.to_string()).await.text("input_id"));
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !folder.effects().is_empty()).await;
     (acknowledged, session, busy)
 }
 
@@ -152,16 +146,14 @@ async fn all_is_well(
     busy: &str,
 ) {
     acknowledged.push(say(&host, session, "all is well").await.text("input_id"));
-    idle(&host, session).await;
-    let seen = idle(&host, busy).await;
+    host.rest(session).await;
+    let seen = host.rest(busy).await;
     assert!(
         seen["messages"].to_string().contains("t parts send done"),
         "what was done during the fault: {seen}"
     );
     assert_eq!(folder.effects().len(), 2, "once begun and once done");
-    assert!(host.stop().await.success(), "{}", folder.log());
-    let verified = folder.run(&["verify"]).await;
-    assert!(verified.status.success(), "{verified:?}");
+    folder.over(host).await;
     let mut accepted = accepted(folder).await;
     accepted.sort();
     acknowledged.sort();
@@ -181,7 +173,7 @@ async fn a_database_that_somebody_else_holds_is_told_and_taken_up_again() {
         }
         let until = Instant::now() + Duration::from_millis(2_500);
         while Instant::now() < until {
-            is_not_recorded(&host.get("/readyz").await.unwrap());
+            is_not_recorded(&host.get("/readyz").await);
             sleep(Duration::from_millis(50)).await;
         }
     })
@@ -226,19 +218,19 @@ async fn told_ready(host: &Host, is_meant: impl Fn(&str) -> bool) {
 async fn a_log_that_another_program_holds_is_told_by_readyz_and_status() {
     let folder = Folder::new(watched());
     let host = started(&folder).await;
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     told_ready(&host, |text| text == "ready").await;
     let outsider = Connection::open(folder.data().join("store.db")).unwrap();
     outsider
         .execute_batch("BEGIN; SELECT position FROM head")
         .unwrap();
     fill_log(&folder);
-    assert_eq!(say(&host, &session, "hello").await.status, 202);
+    host.say(&session, "hello").await;
     told_ready(&host, |text| {
         text.starts_with("ready; the write-ahead log could not be moved")
     })
     .await;
-    let status = host.get("/api/status").await.unwrap().body;
+    let status = host.get("/api/status").await.body;
     let reason = status["store"]["write_ahead_log_failing"].as_str();
     assert!(reason.is_some_and(|reason| reason.contains("locked")));
     let told = folder.run(&["status"]).await;
@@ -246,7 +238,7 @@ async fn a_log_that_another_program_holds_is_told_by_readyz_and_status() {
     assert!(told.contains("\nnot moved  "), "{told}");
     outsider.execute_batch("ROLLBACK").unwrap();
     told_ready(&host, |text| text == "ready").await;
-    let status = host.get("/api/status").await.unwrap().body;
+    let status = host.get("/api/status").await.body;
     assert!(status["store"].get("write_ahead_log_failing").is_none());
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -261,7 +253,7 @@ async fn a_disk_that_fails_is_told_until_it_works_again_and_nothing_acknowledged
         is_not_recorded(&say(&host, &session, "lost").await);
         let until = Instant::now() + Duration::from_millis(2_500);
         while Instant::now() < until {
-            is_not_recorded(&host.get("/readyz").await.unwrap());
+            is_not_recorded(&host.get("/readyz").await);
             sleep(Duration::from_millis(20)).await;
         }
         is_not_recorded(&say(&host, &session, "lost too").await);
@@ -276,9 +268,9 @@ async fn a_disk_that_fails_is_told_until_it_works_again_and_nothing_acknowledged
 async fn words_that_a_failed_sync_refused_are_not_there_after_kill_nine() {
     let folder = Folder::on_slow_disk(watched());
     let host = started(&folder).await;
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     let acknowledged = say(&host, &session, "hello").await.text("input_id");
-    idle(&host, &session).await;
+    host.rest(&session).await;
     // All of it reaches the log, and stays there when the process is killed: only the sync fails.
     folder.slow_disk().set(Syncs::Fail).unwrap();
     is_not_recorded(&say(&host, &session, "refused").await);
@@ -300,11 +292,7 @@ async fn a_slow_disk_is_shared_by_those_who_wait_for_it_and_noticed_by_nobody_el
             assert_eq!(answer.status, 202, "{answer:?}");
             acknowledged.push(answer.text("input_id"));
         }
-        assert_eq!(
-            host.get("/readyz").await.unwrap().status,
-            200,
-            "slow is not broken"
-        );
+        assert_eq!(host.get("/readyz").await.status, 200, "slow is not broken");
     })
     .await;
     let took = began.elapsed();
@@ -333,7 +321,7 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
     undisturbed(&host, &session, async {
         let told = async {
             loop {
-                let answer = host.get("/readyz").await.unwrap();
+                let answer = host.get("/readyz").await;
                 if answer.status != 200 {
                     return answer;
                 }
@@ -345,14 +333,10 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
             let answer = timeout(PROMPT, say(&host, &session, &format!("late {number}")))
                 .await
                 .expect("nobody else has to wait");
-            assert_eq!(
-                (answer.status, answer.text("code").as_str()),
-                (429, "BUSY"),
-                "{answer:?}"
-            );
+            answer.is_refusal(429, "BUSY");
             assert!(answer.retry_after_s.is_some(), "{answer:?}");
         }
-        is_not_recorded(&host.get("/readyz").await.unwrap());
+        is_not_recorded(&host.get("/readyz").await);
         assert!(
             waiting.try_join_next().is_none(),
             "what is not durable is not acknowledged"
@@ -379,7 +363,7 @@ async fn a_host_whose_disk_hangs_ends_all_the_same() {
     config["server"]["limits"]["drainMs"] = json!(200);
     let folder = Folder::on_slow_disk(config);
     let host = started(&folder).await;
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     folder.slow_disk().set(Syncs::Hang).unwrap();
     let asked = host
         .request(Method::POST, &format!("{session}/messages"))
@@ -420,7 +404,7 @@ fn whole(
 async fn work_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_acknowledged() {
     let folder = Folder::on_slow_disk(watched());
     let host = Arc::new(started(&folder).await);
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     let disk = folder.slow_disk();
     disk.set(Syncs::Hang).unwrap();
     // So much that not all of it may wait.
@@ -444,13 +428,8 @@ async fn work_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_ackno
             .await
             .expect("the queue is full")
             .unwrap()
-            .unwrap()
             .unwrap();
-        assert_eq!(
-            (answer.status, answer.text("code").as_str()),
-            (429, "BUSY"),
-            "{answer:?}"
-        );
+        answer.is_refusal(429, "BUSY");
         assert!(answer.retry_after_s.is_some(), "{answer:?}");
         refused += 1;
     }
@@ -462,7 +441,7 @@ async fn work_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_ackno
         .await
         .expect("an answer in time")
     {
-        let answer = answer.unwrap().unwrap();
+        let answer = answer.unwrap();
         match answer.status {
             202 => acknowledged.push(answer.text("input_id")),
             429 => {}
@@ -483,16 +462,16 @@ async fn work_for_a_disk_that_hangs_is_bounded_and_survives_kill_nine_once_ackno
 async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
     let folder = Folder::on_slow_disk(watched());
     let host = started(&folder).await;
-    let session = open(&host).await;
-    assert_eq!(host.get("/readyz").await.unwrap().status, 200);
+    let session = host.open("puppet").await;
+    host.get("/readyz").gives(200).await;
     say(&host, &session, "hello").await;
-    idle(&host, &session).await;
+    host.rest(&session).await;
     let disk = folder.slow_disk();
     disk.set_reads(false).unwrap();
     let failing = async {
         // What is in memory is read all the same.
         for path in [
-            session.as_str(),
+            &*session,
             "/api/events?limit=1000",
             "/api/dead-letters",
             "/api/agents",
@@ -500,7 +479,7 @@ async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
         .iter()
         .cycle()
         {
-            let answer = host.get(path).await.unwrap();
+            let answer = host.get(path).await;
             if answer.status == 503 {
                 return;
             }
@@ -508,8 +487,8 @@ async fn while_reads_fail_the_host_says_that_it_is_not_ready() {
         }
     };
     timeout(PATIENCE, failing).await.expect("reads that fail");
-    is_not_recorded(&host.get("/readyz").await.unwrap());
-    assert_eq!(host.get("/healthz").await.unwrap().status, 200);
+    is_not_recorded(&host.get("/readyz").await);
+    host.get("/healthz").gives(200).await;
     disk.set_reads(true).unwrap();
     ready(&host, 200).await;
 }
@@ -530,9 +509,9 @@ async fn sessions_at_work_while_reads_fail_for_seconds_go_on_by_themselves() {
         .collect();
     let mut sessions = Vec::new();
     for _ in 0..8 {
-        let session = open(&host).await;
-        let said = say(&host, &session, &json!({ "steps": steps }).to_string()).await;
-        assert_eq!(said.status, 202, "{said:?}");
+        let session = host.open("puppet").await;
+        host.say(&session, &json!({ "steps": steps }).to_string())
+            .await;
         sessions.push(session);
     }
     let disk = folder.slow_disk();
@@ -548,10 +527,10 @@ async fn sessions_at_work_while_reads_fail_for_seconds_go_on_by_themselves() {
         disk.set_reads(true).unwrap();
         sleep(Duration::from_millis(500)).await;
     }
-    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    let list = host.get("/api/quarantine").await.body["quarantined"].clone();
     assert_eq!(list, json!([]), "{}", folder.log());
     for session in &sessions {
-        let seen = idle(&host, session).await;
+        let seen = host.rest(session).await;
         assert!(seen["messages"].to_string().contains("t19"), "{seen}");
     }
     assert!(host.stop().await.success(), "{}", folder.log());

@@ -1,7 +1,9 @@
 //! Work between agents: how deep, how much at once, for how long, how urgent and for whom.
 
+use agent_host_tests::guests::test_program;
+use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::Folder;
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{By, NewSession, PostMessage};
 use domain::delegate::Priority;
@@ -87,9 +89,7 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
         { "until": "all", "start": [dispatch("a"), dispatch("b"), { "key": "t", "timer": 1_500 }] },
         { "until": "all", "start": [dispatch("c"), { "key": "u", "timer": 1 }] },
     ]);
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.revision >= 1).await;
     let told: String = world
         .messages(session)
@@ -154,16 +154,10 @@ async fn a_tree_of_agents_has_eight_dispatches_open_whichever_turn_asks() {
     let world = World::new(Setup::default()).await;
     let first = world.open("puppet").await;
     world
-        .say(
-            "puppet",
-            first,
-            &json!({ "steps": [{ "until": "all", "start": long(5, false) }] }).to_string(),
-        )
+        .play_in(first, &json!([{ "until": "all", "start": long(5, false) }]))
         .await;
     world.until(first, |row| row.open_run.is_some()).await;
-    while world.runs().await.len() < 6 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(async || world.runs().await.len() >= 6).await;
     let world = world.restart(|_| ()).await;
     let told = world.play(json!([{ "start": long(4, false) }])).await;
     let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open \
@@ -195,9 +189,7 @@ async fn two_turns_that_hand_over_at_the_same_time_share_the_trees_limit() {
     for session in sessions {
         world.until(session, |row| row.open_run.is_some()).await;
     }
-    while world.runs().await.len() < 6 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(async || world.runs().await.len() >= 6).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(
         world.runs().await.len(),
@@ -406,27 +398,20 @@ async fn sorted(world: &World, session: SessionId) -> Vec<String> {
 /// The limits of the configuration are in effect, and a late reply too many is listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
-    let puppet = agent_host_tests::guests::root()
-        .join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    let folder = Folder::new(json!({
-        "agents": [
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
-            { "agentId": "other", "displayName": "Other", "component": "puppet" },
-        ],
-        "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },
-        "limits": { "hopsMax": 0, "childrenMax": 1, "instancesMax": 4 },
-    }));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    let path = format!(
-        "/api/agents/{}/sessions/{}",
-        session.text("agent_id"),
-        session.text("session_id")
-    );
+    let puppet = test_program("puppet");
+    let (folder, host) = Folder::serving(
+        json!({
+            "agents": [
+                { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+                { "agentId": "other", "displayName": "Other", "component": "puppet" },
+            ],
+            "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },
+            "limits": { "hopsMax": 0, "childrenMax": 1, "instancesMax": 4 },
+        }),
+        &["puppet"],
+    )
+    .await;
+    let path = host.open("puppet").await;
     let reply = json!({ "steps": [{ "reply": "too late" }] }).to_string();
     let start =
         |key: &str| json!({ "key": key, "agent": "other", "text": reply, "detached": true });
@@ -435,31 +420,19 @@ async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
         &format!("{path}/messages"),
         &json!({ "content": steps.to_string() }),
     )
-    .await
-    .unwrap();
-    let listed = async {
-        loop {
-            let output = folder.run(&["dead-letter", "list"]).await;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if text.contains("(hopsMax)") {
-                return text;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let listed = tokio::time::timeout(PATIENCE, listed)
-        .await
-        .expect("a dead letter in time");
+    .await;
+    let listed = found(async || {
+        let output = folder.run(&["dead-letter", "list"]).await;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.contains("(hopsMax)").then_some(text)
+    })
+    .await;
     assert!(
         listed.contains("too late") && listed.contains("0 times in a row"),
         "{listed}"
     );
     let id = listed.split_whitespace().next().unwrap();
-    let one = host
-        .get(&format!("/api/dead-letters/{id}"))
-        .await
-        .unwrap()
-        .body;
+    let one = host.get(&format!("/api/dead-letters/{id}")).await.body;
     assert_eq!(
         (
             &one["input_id"],
@@ -474,6 +447,6 @@ async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
         shown.contains("(hopsMax)") && shown.contains("late_reply") && shown.contains("too late"),
         "{shown}"
     );
-    let messages = host.get(&path).await.unwrap().body.to_string();
+    let messages = host.get(&path).await.body.to_string();
     assert!(messages.contains("of 1 (childrenMax)"), "{messages}");
 }

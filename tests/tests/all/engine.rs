@@ -131,10 +131,9 @@ async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "tool": "asks" }] }]),
         )
         .await;
     let (call, action) = world.question("puppet", session).await;
@@ -160,10 +159,9 @@ async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() 
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks_twice" }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "tool": "asks_twice" }] }]),
         )
         .await;
     let (first, _) = world.question("puppet", session).await;
@@ -191,9 +189,7 @@ async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() 
     for key in ["x", "y", "z"] {
         let keys = json!({ key: "-".repeat(24_000) });
         let steps = json!([{ "reply": "done", "effects": [{ "prefer_for_user": keys }] }]);
-        world
-            .say("puppet", session, &json!({ "steps": steps }).to_string())
-            .await;
+        world.play_in(session, &steps).await;
         world.idle(session).await;
     }
     let row = world.idle(session).await;
@@ -439,11 +435,9 @@ async fn cancelling_a_turn_cancels_what_it_handed_over() {
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": other }] }] })
-                .to_string(),
+            &json!([{ "start": [{ "key": "d", "agent": "other", "text": other }] }]),
         )
         .await;
     let child = loop {
@@ -518,16 +512,12 @@ async fn effects_are_stored_with_the_decision() {
         { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 },
     ]);
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({
-                "steps": [
-                    { "effects": effects, "start": [{ "key": "t", "timer": 1 }] },
-                    { "reply": "done" },
-                ],
-            })
-            .to_string(),
+            &json!([
+                { "effects": effects, "start": [{ "key": "t", "timer": 1 }] },
+                { "reply": "done" },
+            ]),
         )
         .await;
     // The reminder comes as a message of its own.

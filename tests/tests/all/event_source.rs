@@ -3,9 +3,7 @@
 
 mod client;
 mod gateway;
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::process::{Folder, Host, puppet, scripted};
 use agent_host_tests::skip::{WITHOUT_NODE, needed};
 use client::{EventSource, Seen};
 use gateway::Gateway;
@@ -29,14 +27,9 @@ reply = { text = "one two three four five six seven eight", delayMs = 120 }
 const WORDS: &str = "one two three four five six seven eight";
 
 fn config(port: u16) -> Value {
-    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": file, "models": ["*"], "agents": ["*"] } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-        "server": { "listen": format!("127.0.0.1:{port}"), "dataDir": "data" },
-    })
+    let mut config = scripted(&json!([puppet()]), &[]);
+    config["server"] = json!({ "listen": format!("127.0.0.1:{port}"), "dataDir": "data" });
+    config
 }
 
 /// A folder for hosts that all listen at one port, and that port.
@@ -57,8 +50,7 @@ struct Talk {
 
 impl Talk {
     async fn open(host: &Host) -> Self {
-        let opened = host.post("/api/agents/puppet/sessions", &json!({}));
-        let opened = opened.await.unwrap();
+        let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
         Self {
             agent: format!("/api/agents/{}", opened.text("agent_id")),
             id: opened.text("session_id"),
@@ -74,7 +66,7 @@ impl Talk {
         let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "be brief" }] }] });
         let message = json!({ "content": steps.to_string() });
         let path = format!("{}/sessions/{}/messages", self.agent, self.id);
-        host.post(&path, &message).await.unwrap().text("input_id")
+        host.post(&path, &message).await.text("input_id")
     }
 }
 

@@ -1,8 +1,9 @@
 //! The shortages that a host survives: a disk that is full, a disk without inodes, a process
 //! without file descriptors.
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{
+    Answer, Folder, Host, PATIENCE, Reply, effects, puppet, rests, scripted,
+};
 use agent_host_tests::skip::{WITHOUT_NAMESPACES, needed};
 use agent_host_tests::small_disk::Room;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -21,23 +22,7 @@ use tokio::time::{Instant, sleep};
 const NOTICED: Duration = Duration::from_secs(5);
 
 pub(super) fn config() -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": {
-                "path": file("effects"),
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    scripted(&json!([puppet()]), &[("effects", effects())])
 }
 
 /// A running host on a small disk; none where there can be no such disk and the variable says that
@@ -54,41 +39,23 @@ async fn on_small_disk(inodes: u64) -> Option<(Folder, Host)> {
         WITHOUT_NAMESPACES,
     )?;
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     Some((folder, host))
 }
 
-pub(super) async fn open(host: &Host) -> String {
-    let answer = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    )
-}
-
-pub(super) async fn say(host: &Host, session: &str, content: &str) -> Answer {
+#[track_caller]
+pub(super) fn say(host: &Host, session: &str, content: &str) -> Reply {
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": content }),
     )
-    .await
-    .unwrap()
-}
-
-pub(super) async fn idle(host: &Host, session: &str) -> Value {
-    idle_within(host, session, PATIENCE).await
 }
 
 pub(super) async fn idle_within(host: &Host, session: &str, patience: Duration) -> Value {
     let patience = Instant::now() + patience;
     loop {
-        let seen = host.get(session).await.unwrap().body;
-        if seen["run_id"].is_null() && seen["waiting"] == 0 {
+        let seen = host.get(session).await.body;
+        if rests(&seen) {
             return seen;
         }
         assert!(Instant::now() < patience, "it has not come to rest: {seen}");
@@ -100,7 +67,7 @@ pub(super) async fn idle_within(host: &Host, session: &str, patience: Duration) 
 pub(super) async fn ready(host: &Host, status: u16) -> Answer {
     let patience = Instant::now() + NOTICED;
     loop {
-        let answer = host.get("/readyz").await.unwrap();
+        let answer = host.get("/readyz").await;
         if answer.status == status {
             return answer;
         }
@@ -111,11 +78,7 @@ pub(super) async fn ready(host: &Host, status: u16) -> Answer {
 
 #[track_caller]
 fn is_full(answer: &Answer) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (503, "DISK_FULL"),
-        "{answer:?}"
-    );
+    answer.is_refusal(503, "DISK_FULL");
     assert_eq!(
         answer.content_type, "application/problem+json",
         "{answer:?}"
@@ -144,8 +107,8 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     let Some((folder, host)) = on_small_disk(1_000).await else {
         return;
     };
-    let session = open(&host).await;
-    let busy = open(&host).await;
+    let session = host.open("puppet").await;
+    let busy = host.open("puppet").await;
     let mut acknowledged = Vec::new();
     for number in 0..3 {
         acknowledged.push(
@@ -154,14 +117,12 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
                 .text("input_id"),
         );
     }
-    idle(&host, &session).await;
+    host.rest(&session).await;
     let call = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
     });
     acknowledged.push(say(&host, &busy, &call.to_string()).await.text("input_id"));
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !folder.effects().is_empty()).await;
 
     let filler = fill(&folder.data());
     // It is reported before any request was refused.
@@ -178,12 +139,12 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     is_full(&refused);
     let until = Instant::now() + Duration::from_millis(2_500);
     while Instant::now() < until {
-        is_full(&host.get("/readyz").await.unwrap());
+        is_full(&host.get("/readyz").await);
         is_full(&say(&host, &session, "no room").await);
-        assert_eq!(host.get("/healthz").await.unwrap().status, 200);
-        assert_eq!(host.get(&session).await.unwrap().status, 200, "reads go on");
+        host.get("/healthz").gives(200).await;
+        assert_eq!(host.get(&session).await.status, 200, "reads go on");
         assert_eq!(
-            host.get("/api/events?limit=10").await.unwrap().status,
+            host.get("/api/events?limit=10").await.status,
             200,
             "reads go on"
         );
@@ -193,15 +154,13 @@ async fn a_host_whose_disk_is_full_says_so_and_goes_on_by_itself_when_there_is_s
     std::fs::remove_file(filler).unwrap();
     ready(&host, 200).await;
     acknowledged.push(say(&host, &session, "room again").await.text("input_id"));
-    idle(&host, &session).await;
-    let seen = idle(&host, &busy).await;
+    host.rest(&session).await;
+    let seen = host.rest(&busy).await;
     assert!(
         seen["messages"].to_string().contains("t parts send done"),
         "what was done while nothing could be recorded: {seen}"
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    let verified = folder.run(&["verify"]).await;
-    assert!(verified.status.success(), "{verified:?}");
+    folder.over(host).await;
     assert_eq!(accepted(&folder).await, acknowledged);
 }
 
@@ -239,7 +198,7 @@ async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
     let Some((folder, host)) = on_small_disk(1_000).await else {
         return;
     };
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let filler = fill(&folder.data());
     // The token, the address and the log still fit; the ballast is there.
@@ -249,13 +208,13 @@ async fn a_host_that_starts_on_a_full_disk_says_so_from_the_beginning() {
         .unwrap()
         .set_len(filler.metadata().unwrap().len() - (1 << 20))
         .unwrap();
-    let host = folder.start(None).await.unwrap();
-    is_full(&host.get("/readyz").await.unwrap());
-    assert_eq!(host.get(&session).await.unwrap().status, 200);
+    let host = folder.serve().await;
+    is_full(&host.get("/readyz").await);
+    host.get(&session).gives(200).await;
     std::fs::remove_file(filler).unwrap();
     ready(&host, 200).await;
-    assert_eq!(say(&host, &session, "hello").await.status, 202);
-    idle(&host, &session).await;
+    host.say(&session, "hello").await;
+    host.rest(&session).await;
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -270,19 +229,19 @@ async fn a_good_configuration_is_refused_only_for_now_while_the_disk_is_full() {
     config["agents"][0]["displayName"] = json!("Another name");
     folder.configure(config.clone());
     let reload = || host.post("/api/config/reload", &json!({}));
-    let refused = reload().await.unwrap();
+    let refused = reload().await;
     is_full(&refused);
     assert_eq!(refused.body["retryable"], true, "{refused:?}");
     // What is wrong with a configuration is told all the same.
     config["agents"][0]["component"] = json!("nowhere");
     folder.configure(config.clone());
-    let refused = reload().await.unwrap();
+    let refused = reload().await;
     assert_eq!(refused.text("code"), "CONFIG_REFUSED", "{refused:?}");
     std::fs::remove_file(filler).unwrap();
     ready(&host, 200).await;
     config["agents"][0]["component"] = json!("puppet");
     folder.configure(config);
-    let taken = reload().await.unwrap();
+    let taken = reload().await;
     assert_eq!(taken.status, 200, "{taken:?}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -292,35 +251,25 @@ async fn a_disk_without_inodes_keeps_no_commit_and_no_reply_from_being_made() {
     let Some((folder, host)) = on_small_disk(64).await else {
         return;
     };
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     let mut files = Vec::new();
     while let Ok(file) = File::create(folder.data().join(format!("file-{}", files.len()))) {
         drop(file);
         files.push(folder.data().join(format!("file-{}", files.len())));
     }
     for number in 0..20 {
-        assert_eq!(
-            say(&host, &session, &format!("word {number}")).await.status,
-            202
-        );
+        host.say(&session, &format!("word {number}")).await;
     }
-    idle(&host, &session).await;
-    assert_eq!(host.get("/readyz").await.unwrap().status, 200);
-    let backup = host.post("/api/backups", &json!({})).await.unwrap();
-    assert_eq!(
-        (backup.status, backup.text("code").as_str()),
-        (500, "BACKUP_FAILED"),
-        "{backup:?}"
-    );
+    host.rest(&session).await;
+    host.get("/readyz").gives(200).await;
+    host.post("/api/backups", &json!({}))
+        .refused(500, "BACKUP_FAILED")
+        .await;
     for file in files {
         std::fs::remove_file(file).unwrap();
     }
-    assert_eq!(
-        host.post("/api/backups", &json!({})).await.unwrap().status,
-        201
-    );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    host.post("/api/backups", &json!({})).gives(201).await;
+    folder.over(host).await;
 }
 
 /// A connection that is kept.
@@ -398,8 +347,8 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
     let folder = Folder::new(config());
     folder.warm(&["puppet", "effects"]).await;
     for room_kb in [0, 64, 512, 4_096, 32_768] {
-        let host = folder.start(None).await.unwrap();
-        let session = open(&host).await;
+        let host = folder.serve().await;
+        let session = host.open("puppet").await;
         let usual = getrlimit(Resource::As);
         let most = Rlimit {
             current: Some(address_space(host.process()) + (room_kb << 10)),
@@ -410,7 +359,8 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
         for number in 0..10 {
             let body = json!({ "content": format!("words {number}") });
             // Nobody answers once it has ended.
-            let Ok(answer) = host.post(&format!("{session}/messages"), &body).await else {
+            let said = host.post(&format!("{session}/messages"), &body);
+            let Ok(answer) = said.attempt().await else {
                 continue;
             };
             match answer.status {
@@ -419,8 +369,8 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
             }
         }
         host.kill().await;
-        let host = folder.start(None).await.unwrap();
-        idle(&host, &session).await;
+        let host = folder.serve().await;
+        host.rest(&session).await;
         assert!(host.stop().await.success(), "{}", folder.log());
         let accepted = accepted(&folder).await;
         assert!(
@@ -429,7 +379,7 @@ async fn a_host_without_memory_may_end_and_loses_nothing_that_it_acknowledged() 
             accepted.len(),
             acknowledged.len()
         );
-        assert!(folder.run(&["verify"]).await.status.success());
+        folder.verified().await;
     }
 }
 
@@ -446,10 +396,8 @@ fn address_space(process: Pid) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let path = open(&host).await;
+    let (folder, host) = Folder::serving(config(), &["puppet", "effects"]).await;
+    let path = host.open("puppet").await;
     let mut kept = Kept::new(&host).await;
     assert_eq!(kept.ask("GET", "/healthz", "").await.0, 200);
     let process = host.process();
@@ -507,43 +455,34 @@ async fn a_host_without_file_descriptors_serves_those_it_has_and_recovers() {
     assert!(Instant::now() < patience, "it took too long to recover");
     // What could not be begun without descriptors was not given up.
     assert!(
-        idle(&host, &path).await["messages"]
+        host.rest(&path).await["messages"]
             .to_string()
             .contains("still here"),
         "{}",
         folder.log()
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     let mut config = config();
     config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder
-        .start(None)
-        .await
-        .unwrap_or_else(|ended| panic!("{}", ended.said));
-    let busy = open(&host).await;
-    let session = open(&host).await;
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+    let busy = host.open("puppet").await;
+    let session = host.open("puppet").await;
     let call = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
     });
-    assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(say(&host, &session, r#"{"steps":[]}"#).await.status, 202);
-    idle(&host, &session).await;
-    idle(&host, &busy).await;
+    host.say(&busy, &call.to_string()).await;
+    until(async || !folder.effects().is_empty()).await;
+    host.say(&session, r#"{"steps":[]}"#).await;
+    host.rest(&session).await;
+    host.rest(&busy).await;
     let id = session.rsplit('/').next().unwrap();
     let told = host
         .get(&format!("/api/audit?verdict=limited&session={id}"))
         .await
-        .unwrap()
         .body;
     let lines: Vec<_> = told["lines"]
         .as_array()
@@ -559,38 +498,28 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
 async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
     let mut config = config();
     config["limits"] = json!({ "instancesMax": 1, "instancesWaitingMax": 0 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder
-        .start(None)
-        .await
-        .unwrap_or_else(|ended| panic!("{}", ended.said));
-    let busy = open(&host).await;
-    let first = open(&host).await;
-    let last = open(&host).await;
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+    let busy = host.open("puppet").await;
+    let first = host.open("puppet").await;
+    let last = host.open("puppet").await;
     let limited = async |session: &str| {
         let id = session.rsplit('/').next().unwrap_or_default();
         let told = host
             .get(&format!("/api/audit?verdict=limited&session={id}"))
             .await
-            .unwrap()
             .body;
         told["lines"].as_array().map_or(0, Vec::len)
     };
     let call = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }],
     });
-    assert_eq!(say(&host, &busy, &call.to_string()).await.status, 202);
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(say(&host, &first, r#"{"steps":[]}"#).await.status, 202);
-    while limited(&first).await == 0 {
-        sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(say(&host, &last, r#"{"steps":[]}"#).await.status, 202);
+    host.say(&busy, &call.to_string()).await;
+    until(async || !folder.effects().is_empty()).await;
+    host.say(&first, r#"{"steps":[]}"#).await;
+    until(async || limited(&first).await != 0).await;
+    host.say(&last, r#"{"steps":[]}"#).await;
     for session in [&busy, &first, &last] {
-        idle(&host, session).await;
+        host.rest(session).await;
     }
     // It was never tried while the host was full: the place was taken.
     assert_eq!((limited(&first).await, limited(&last).await), (1, 0));

@@ -3,9 +3,10 @@
 
 mod dishonest;
 mod killed;
-mod peer;
 
-use agent_host_tests::world::PATIENCE;
+use agent_host_tests::patience::until;
+use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use broker::external::Signed;
 use broker::{AttachExternal, Attached, ExternalPost};
@@ -16,7 +17,6 @@ use domain::id::{OperationId, SessionId};
 use domain::message::Message;
 use domain::secret::Secret;
 use domain::user::UserId;
-use peer::{Heard, Peer, Says};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -54,7 +54,7 @@ fn setup(url: &str, more: &Value) -> Setup {
     Setup {
         components: vec!["external", "puppet"],
         definitions: vec![
-            json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+            puppet(),
             agent("weather", url, more),
             agent("traffic", url, &json!({})),
         ],
@@ -64,7 +64,7 @@ fn setup(url: &str, more: &Value) -> Setup {
 }
 
 async fn world(peer: &Peer, more: &Value) -> World {
-    World::new(setup(&peer.url(), more)).await
+    World::new(setup(&peer.url("/in"), more)).await
 }
 
 fn name(text: &str) -> ExternalName {
@@ -109,7 +109,13 @@ fn signed_at(
     }
 }
 
-fn message_of(heard: &Heard) -> Option<OperationId> {
+/// A status with the seconds after which to come again.
+fn later(status: u16, after_s: u32) -> Says {
+    let head = format!("HTTP/1.1 {status} X\r\nretry-after: {after_s}\r\n");
+    Says::Raw(format!("{head}content-length: 0\r\n\r\n").into_bytes())
+}
+
+fn message_of(heard: &Asked) -> Option<OperationId> {
     Some(heard.body["messageId"].as_str().unwrap().parse().unwrap())
 }
 
@@ -149,12 +155,7 @@ async fn hops(world: &World) -> Vec<(String, Option<u16>)> {
 
 /// Waits until so many tries of deliveries are over: their requests are in the ledger.
 async fn tried(world: &World, count: usize) {
-    let waiting = async {
-        while hops(world).await.len() < count {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    until(async || hops(world).await.len() >= count).await;
 }
 
 /// The reason why the last turn of a session failed.
@@ -165,12 +166,15 @@ async fn failure(world: &World, session: SessionId) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
-    let peer = Peer::new(|_| Says::Status(202));
+    let peer = Peer::new(|_, _| Says::Status(202));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "What is the weather?").await;
     let heard = peer.heard(1).await.remove(0);
-    assert_eq!(heard.line, "POST /in HTTP/1.1");
+    assert_eq!(
+        (heard.method.as_str(), heard.path.as_str()),
+        ("POST", "/in")
+    );
     let body = &heard.body;
     assert_eq!(body["sessionId"], "w-1");
     assert_eq!(body["agentId"], "weather");
@@ -193,12 +197,12 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
         time_s,
         session: "w-1",
         message: Some(message),
-        body: heard.bytes.as_bytes(),
+        body: heard.text.as_bytes(),
     };
     let secret = Secret::parse(WEATHER).unwrap();
-    assert!(signed.is_signed_by(&secret, &heard.header("x-agent-host-signature")));
+    assert!(signed.is_signed_by(&secret, heard.header("x-agent-host-signature")));
     assert_eq!(heard.header("idempotency-key"), message.idempotency_key(0));
-    assert!(!heard.bytes.contains(WEATHER) && !heard.head.contains(WEATHER));
+    assert!(!heard.text.contains(WEATHER) && !heard.head.contains(WEATHER));
 
     tried(&world, 1).await;
     let taken = answer(&world, post(WEATHER, "w-1", Some(message), "Sunny.")).await;
@@ -231,7 +235,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "One?").await;
@@ -269,7 +273,7 @@ async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_opened_once_and_never_taken_from_another_agent_or_user() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let first = attach(&world, "weather", "w-1").await.unwrap();
     let again = attach(&world, "weather", "w-1").await.unwrap();
@@ -318,7 +322,7 @@ async fn a_session_is_opened_once_and_never_taken_from_another_agent_or_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_slow_fails_the_turn_and_is_on_record() {
-    let peer = Peer::new(|_| Says::Nothing);
+    let peer = Peer::new(|_, _| Says::Open(Vec::new()));
     let world = world(&peer, &json!({ "timeoutMs": 200 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Quick!").await;
@@ -351,7 +355,7 @@ async fn a_program_that_is_down_is_tried_as_often_as_the_setting_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
-    let peer = Peer::new(|nth| Says::Status(if nth < 2 { 503 } else { 200 }));
+    let peer = Peer::new(|_, nth| Says::Status(if nth < 2 { 503 } else { 200 }));
     let patient = world(&peer, &json!({ "retries": 5 })).await;
     let session = attach(&patient, "weather", "w-1").await.unwrap().session;
     patient.say("weather", session, "Now?").await;
@@ -362,7 +366,7 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
             other.header("idempotency-key"),
             heard[0].header("idempotency-key")
         );
-        assert_eq!(other.bytes, heard[0].bytes);
+        assert_eq!(other.text, heard[0].text);
     }
     answer(
         &patient,
@@ -375,7 +379,7 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
     let statuses: Vec<Option<u16>> = hops(&patient).await.into_iter().map(|hop| hop.1).collect();
     assert_eq!(statuses, [Some(503), Some(503), Some(200)]);
 
-    let closed = Peer::new(|_| Says::Status(404));
+    let closed = Peer::new(|_, _| Says::Status(404));
     let refused = world(&closed, &json!({ "retries": 5 })).await;
     let session = attach(&refused, "weather", "w-1").await.unwrap().session;
     refused.say("weather", session, "Now?").await;
@@ -388,9 +392,9 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_asks_for_time_is_given_it() {
-    let peer = Peer::new(|nth| match nth {
-        0 => Says::Later(503, 1),
-        1 => Says::Later(500, 60),
+    let peer = Peer::new(|_, nth| match nth {
+        0 => later(503, 1),
+        1 => later(500, 60),
         _ => Says::Status(200),
     });
     let world = world(&peer, &json!({ "retries": 2 })).await;
@@ -411,7 +415,7 @@ async fn a_program_that_asks_for_time_is_given_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({ "answerTimeoutS": 1 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Hello?").await;
@@ -424,7 +428,7 @@ async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_taken_is_answered_although_another_of_its_turn_was_not_taken() {
-    let peer = Peer::new(|nth| Says::Status(if nth == 0 { 200 } else { 404 }));
+    let peer = Peer::new(|_, nth| Says::Status(if nth == 0 { 200 } else { 404 }));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Rain?").await;
@@ -451,7 +455,7 @@ async fn a_message_that_was_taken_is_answered_although_another_of_its_turn_was_n
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let call = json!({ "agentId": "weather", "content": "Tomorrow?", "mode": "sync" });
     let lines = world
@@ -485,7 +489,7 @@ async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     attach(&world, "weather", "w-1").await.unwrap();
     let say = async |session: &str| {
@@ -502,8 +506,8 @@ async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
-    let peer = Peer::new(|_| Says::Status(200));
-    let mut barred = setup(&peer.url(), &json!({}));
+    let peer = Peer::new(|_, _| Says::Status(200));
+    let mut barred = setup(&peer.url("/in"), &json!({}));
     barred.definitions[0]["agentDenylist"] = json!(["weather"]);
     let world = World::new(barred).await;
     let call = json!({ "agentId": "weather", "content": "Tomorrow?" });
@@ -511,7 +515,7 @@ async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
         .play(json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": call }] }]))
         .await;
     assert!(!lines.join("\n").contains("started"), "{lines:?}");
-    let mut narrow = setup(&peer.url(), &json!({}));
+    let mut narrow = setup(&peer.url("/in"), &json!({}));
     narrow.definitions[1]["limits"] = json!({ "toolCallsMax": 0 });
     let world = World::new(narrow).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
@@ -525,7 +529,7 @@ async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_neither_loses_a_delivery_nor_repeats_one_that_was_taken() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Still there?").await;

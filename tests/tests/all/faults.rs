@@ -1,8 +1,9 @@
 //! Faults that come from beside the host: processes that are killed or stand still, tools that went
 //! away, and too much that is due at once.
 
-use agent_host_tests::guests::{self, wasm};
-use agent_host_tests::process::{Folder, PATIENCE, program, puppets};
+use agent_host_tests::guests::wasm;
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::{Folder, PATIENCE, effects, program, puppets};
 use agent_host_tests::repeats::is_whole;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
@@ -113,22 +114,15 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
             .iter()
             .any(|part| matches!(part, Part::Call { .. }))
     };
-    let called = async {
-        loop {
-            let view = world
-                .broker
-                .session(&UserId::local(), &target("puppet"), session, None)
-                .await
-                .unwrap();
-            if view.messages.iter().any(calls) {
-                return;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, called)
-        .await
-        .expect("a call of the model");
+    until(async || {
+        let view = world
+            .broker
+            .session(&UserId::local(), &target("puppet"), session, None)
+            .await
+            .unwrap();
+        view.messages.iter().any(calls)
+    })
+    .await;
     let world = world
         .restart(|setup| setup.components.retain(|name| *name != "effects"))
         .await;
@@ -383,12 +377,7 @@ async fn fault_40_a_hundred_thousand_reminders_due_at_once_are_taken_in_order() 
 async fn most_open(world: &World) -> usize {
     let mut open = BTreeSet::new();
     let mut most = 0;
-    for recorded in world
-        .store()
-        .events(0, EventFilter::default(), 1_000_000)
-        .await
-        .unwrap()
-    {
+    for recorded in world.recorded().await {
         match recorded.event {
             Some(Event::RunStarted(it)) => {
                 assert!(open.insert(it.session), "two turns of one session")
@@ -423,51 +412,23 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
         "settings": { "script": { "steps": turn } },
     });
     let mut config = puppets(&json!([agent]));
-    let effects = guests::root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
-    let files = json!([{ "path": "files", "at": "/data", "access": "read-write" }]);
-    config["components"]["effects"] = json!({ "path": effects, "directories": files });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let opened = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
-    assert_eq!(
-        host.post(&format!("{session}/messages"), &json!({ "content": "go" }))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
+    config["components"]["effects"] = effects();
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+    let session = host.open("puppet").await;
+    host.say(&session, "go").await;
     // Stopped in the middle of a timer and in the middle of calls, each time for longer than those
     // take.
     for begun in [0, 1] {
-        let into = async {
-            while folder.effects().len() < begun {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(PATIENCE, into).await.expect("the turn gets there");
+        until(async || folder.effects().len() >= begun).await;
         kill_process(host.process(), Signal::STOP).unwrap();
         sleep(Duration::from_secs(1)).await;
         kill_process(host.process(), Signal::CONT).unwrap();
     }
-    let done = async {
-        loop {
-            let seen: Value = host.get(&session).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["revision"] == 1 {
-                return seen;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let seen = timeout(PATIENCE, done).await.expect("the turn ends");
+    let seen = found(async || {
+        let seen: Value = host.get(&session).await.body;
+        (seen["run_id"].is_null() && seen["revision"] == 1).then_some(seen)
+    })
+    .await;
     assert_eq!(seen["last_snippet"], "done", "{seen}");
     let mut effects = folder.effects();
     effects.sort();

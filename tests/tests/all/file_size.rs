@@ -1,7 +1,7 @@
 //! A limit on the size of files, as `ulimit -f` sets it: an error for the writer, and never the end
 //! of the host.
 
-use super::exhaustion::{config, idle, open, say};
+use super::exhaustion::{config, say};
 use agent_host_tests::process::Folder;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use std::time::Duration;
@@ -14,10 +14,8 @@ const RECOVERED: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_the_host() {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let (folder, host) = Folder::serving(config(), &["puppet", "effects"]).await;
+    let session = host.open("puppet").await;
     let files = std::fs::read_dir(folder.data())
         .unwrap()
         .flatten()
@@ -46,12 +44,8 @@ async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_th
         accepted += 1;
         assert!(accepted < 1_000, "no file reaches the limit");
     };
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (503, "STORE_UNAVAILABLE"),
-        "{refused:?}"
-    );
-    assert_eq!(host.get(&session).await.unwrap().status, 200, "reads go on");
+    refused.is_refusal(503, "STORE_UNAVAILABLE");
+    assert_eq!(host.get(&session).await.status, 200, "reads go on");
     // The log takes no further line either.
     prlimit(Some(host.process()), Resource::Fsize, limit(Some(1))).unwrap();
     for _ in 0..3 {
@@ -73,8 +67,6 @@ async fn a_file_that_may_not_grow_is_an_error_of_the_store_and_not_the_end_of_th
         );
         sleep(Duration::from_millis(100)).await;
     }
-    idle(&host, &session).await;
-    assert!(host.stop().await.success(), "{}", folder.log());
-    let verified = folder.run(&["verify"]).await;
-    assert!(verified.status.success(), "{verified:?}");
+    host.rest(&session).await;
+    folder.over(host).await;
 }

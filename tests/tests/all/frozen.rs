@@ -73,9 +73,7 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
         ] },
         { "reply": "first" },
     ]);
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     let (call, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, "confirmation");
     world

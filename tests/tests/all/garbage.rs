@@ -1,14 +1,9 @@
 //! A model that answers garbage, all the way through the host: a server on loopback in the place of
 //! a provider.
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::peer::{Peer, Says};
+use agent_host_tests::process::{Folder, Host, effects};
+use agent_host_tests::prompt::{completion, saying};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
 
 /// Text that no reply may ever hold: it comes before a stream breaks.
 const PARTIAL: &str = "half a thought";
@@ -125,141 +120,60 @@ fn bad_call(kind: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Answers as the last message of the prompt asks for.
-fn answer(prompt: &Value) -> Option<(u16, &'static str, Vec<u8>)> {
+fn answer(prompt: &Value) -> Says {
     let messages = prompt["messages"].as_array().unwrap();
-    let said = messages
-        .iter()
-        .rev()
-        .find(|message| message["role"] == "user")
-        .unwrap()["content"]
-        .as_str()
-        .unwrap();
+    let mut latest_first = messages.iter().rev();
+    let said = latest_first.find(|message| message["role"] == "user");
+    let said = said.unwrap()["content"].as_str().unwrap();
     let told = messages.last().unwrap();
-    let reply = |message: Value, finish: &str| {
-        let body = json!({
-            "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
-        });
-        Some((200, "application/json", body.to_string().into_bytes()))
-    };
+    let reply = |message: &Value| Says::Json(200, completion(message));
     let Some((tool, arguments)) = bad_call(said) else {
-        return if said == "hello" {
-            reply(
-                json!({ "role": "assistant", "content": "sane again" }),
-                "stop",
-            )
-        } else {
-            garbage(said)
+        if said == "hello" {
+            return reply(&saying("sane again"));
+        }
+        return match garbage(said) {
+            Some((status, kind, body)) => {
+                let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: {kind}\r\n");
+                Says::Raw([head.as_bytes(), b"connection: close\r\n\r\n", &body].concat())
+            }
+            None => Says::Cut,
         };
     };
     if told["role"] == "tool" {
-        return reply(
-            json!({ "role": "assistant", "content": format!("I was told: {}", told["content"]) }),
-            "stop",
-        );
+        return reply(&saying(&format!("I was told: {}", told["content"])));
     }
     let call = json!({
         "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments },
     });
-    reply(
-        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
-        "tool_calls",
-    )
-}
-
-async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let Some((status, media, body)) = answer(&prompt) else {
-        return Ok(());
-    };
-    let head =
-        format!("HTTP/1.1 {status} OK\r\ncontent-type: {media}\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(&body).await?;
-    stream.shutdown().await
+    reply(&json!({ "role": "assistant", "content": null, "tool_calls": [call] }))
 }
 
 /// A host whose model is such a server.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn started() -> (Folder, Host) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream));
-        }
-    });
-    let effects = root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
+    let model = Peer::new(|asked, _| answer(&asked.body));
     let config = json!({
         "agents": [{
             "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["look"],
         }],
-        "components": {
-            "effects": {
-                "path": effects,
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
+        "components": { "effects": effects() },
         "providers": {
-            "garbage": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+            "garbage": { "kind": "openai-compatible", "baseUrl": model.url("/v1") },
         },
         "models": { "m": { "provider": "garbage", "model": "m" } },
         "retry": { "attemptsMax": 2, "baseMs": 1, "delayMsMax": 10 },
         "breaker": { "failuresMax": 1_000 },
     });
-    let folder = Folder::new(config);
-    folder.warm(&["effects", "assistant"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["effects", "assistant"]).await
 }
 
 /// Sends a message in a session of its own. Returns the session when the turn has ended, and how it
 /// ended.
 async fn turn(host: &Host, said: &str) -> (Value, Value) {
-    let answer = host
-        .post("/api/agents/assistant/sessions", &json!({}))
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    );
-    let accepted = host
-        .post(&format!("{session}/messages"), &json!({ "content": said }))
-        .await
-        .unwrap();
-    assert_eq!(accepted.status, 202, "{accepted:?}");
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let seen = host.get(&session).await.unwrap().body;
-        if seen["run_id"].is_null() && seen["waiting"] == 0 {
-            let events = host
-                .get(&format!(
-                    "/api/events?limit=1000&session={}",
-                    answer.text("session_id")
-                ))
-                .await
-                .unwrap()
-                .body;
-            let ended = events["events"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|event| event["type"] == "run.ended.v1")
-                .unwrap();
-            return (seen, ended["data"].clone());
-        }
-        assert!(
-            Instant::now() < patience,
-            "`{said}` keeps the turn from ending: {seen}"
-        );
-        sleep(Duration::from_millis(10)).await;
-    }
+    let session = host.open("assistant").await;
+    host.say(&session, said).await;
+    let seen = host.rest(&session).await;
+    let mut ended = host.story(&session, "run.ended.v1").await;
+    (seen, ended.remove(0))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,7 +199,7 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
             !session.to_string().contains(PARTIAL),
             "{kind}: a partial reply became final: {session}"
         );
-        assert_eq!(host.get("/healthz").await.unwrap().status, 200, "{kind}");
+        assert_eq!(host.get("/healthz").await.status, 200, "{kind}");
     }
     let (session, ended) = turn(&host, "hello").await;
     assert_eq!(
@@ -300,7 +214,6 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
             session["session_id"].as_str().unwrap()
         ))
         .await
-        .unwrap()
         .body;
     let sent: Vec<&Value> = audit["lines"]
         .as_array()
@@ -331,8 +244,7 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
             .all(|name| sent[*name].is_string()),
         "it is the agent's: {sent}"
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -366,6 +278,5 @@ async fn a_model_that_calls_what_it_cannot_call_is_told_so() {
         "nothing was called: {:?}",
         folder.effects()
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }

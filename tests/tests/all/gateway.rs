@@ -12,7 +12,7 @@ mod peer;
 mod sampling;
 mod speakers;
 
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::process::Folder;
 use peer::Peer;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -51,27 +51,4 @@ async fn folder(peer: &Peer, more: Value) -> Folder {
         .unwrap();
     folder.warm(&["assistant"]).await;
     folder
-}
-
-/// Opens a session of an agent, and returns its path.
-async fn open(host: &Host, agent: &str, body: &Value) -> String {
-    let opened = host.post(&format!("/api/agents/{agent}/sessions"), body);
-    let opened = opened.await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
-
-/// Says something, and returns the response with the outcome.
-async fn say(host: &Host, session: &str, words: &str) -> Value {
-    let path = format!("{session}/messages?wait_s=30");
-    let said = host
-        .post(&path, &json!({ "content": words }))
-        .await
-        .unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
-    said.body
 }

@@ -1,8 +1,6 @@
 //! A reply whose stream a kill cut off: its watchers learn that what they saw is void, and the
 //! repetition has another attempt.
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, puppet, scripted};
 use serde_json::{Value, json};
 
 /// A model that takes its time for each word.
@@ -12,13 +10,7 @@ reply = { text = "one two three four five six", delayMs = 150 }
 "#;
 
 fn config() -> Value {
-    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": file, "models": ["*"], "agents": ["*"] } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    scripted(&json!([puppet()]), &[])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,11 +18,8 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     let folder = Folder::new(config());
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    let opened = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
+    let host = folder.serve().await;
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let id = opened.text("session_id");
     let stream = format!("{agent}/stream?session={id}");
@@ -40,8 +29,7 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
         &format!("{agent}/sessions/{id}/messages"),
         &json!({ "content": steps.to_string() }),
     )
-    .await
-    .unwrap();
+    .await;
     let before = frames.until("content_chunk").await;
     let last = before
         .iter()
@@ -51,7 +39,7 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     let cut_off = before.last().unwrap().data.clone();
     host.kill().await;
 
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let told = host
         .follow(&stream, Some(last))
         .await
@@ -90,11 +78,8 @@ async fn a_half_stream_is_void_after_each_of_three_kills_and_its_turn_is_answere
     let folder = Folder::new(config());
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
-    let mut host = folder.start(None).await.unwrap();
-    let opened = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
+    let mut host = folder.serve().await;
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let id = opened.text("session_id");
     let stream = format!("{agent}/stream?session={id}");
@@ -104,8 +89,7 @@ async fn a_half_stream_is_void_after_each_of_three_kills_and_its_turn_is_answere
         &format!("{agent}/sessions/{id}/messages"),
         &json!({ "content": steps.to_string() }),
     )
-    .await
-    .unwrap();
+    .await;
     let mut last = None;
     let mut cut_off = Vec::new();
     for _ in 0..3 {
@@ -113,7 +97,7 @@ async fn a_half_stream_is_void_after_each_of_three_kills_and_its_turn_is_answere
         last = before.iter().rev().find_map(|frame| frame.id).or(last);
         cut_off.push(before.last().unwrap().data.clone());
         host.kill().await;
-        host = folder.start(None).await.unwrap();
+        host = folder.serve().await;
         frames = host.follow(&stream, last).await;
     }
     let told = frames.until("stream_complete").await;

@@ -1,107 +1,33 @@
 //! The program over a real socket: bad input, event streams, stopping, and what keeps it from
 //! starting.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Frame, Host, PATIENCE};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Frame, Host, PATIENCE, effects, puppet, scripted};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 
 /// A place for what is nowhere.
 const NOBODY: &str = "00000000-0000-7000-8000-000000000000";
 
-fn program(name: &str) -> PathBuf {
-    root().join(format!(
-        "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-    ))
-}
-
 fn config() -> Value {
-    json!({
-        "agents": [
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
-            {
-                "agentId": "tutor", "displayName": "Tutor", "component": "tutor",
-                "toolAllowlist": [],
-            },
-        ],
-        "components": {
-            "puppet": { "path": program("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": {
-                "path": program("effects"),
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    let tutor = json!({
+        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
+    });
+    scripted(&json!([puppet(), tutor]), &[("effects", effects())])
 }
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects", "tutor"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
-}
-
-/// Begins a session; the paths of its agent and of itself.
-async fn open(host: &Host, definition: &str, session_type: &str) -> (String, String) {
-    let answer = host
-        .post(
-            &format!("/api/agents/{definition}/sessions"),
-            &json!({ "session_type": session_type }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    let agent = format!("/api/agents/{}", answer.text("agent_id"));
-    let session = format!("{agent}/sessions/{}", answer.text("session_id"));
-    (agent, session)
-}
-
-async fn say(host: &Host, session: &str, script: &Value) -> Answer {
-    let answer = host
-        .post(
-            &format!("{session}/messages"),
-            &json!({ "content": script.to_string() }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer
-}
-
-/// Looks at a session until it is in some state.
-async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("the session gets there in time")
-}
-
-fn is_idle(session: &Value) -> bool {
-    session["run_id"].is_null() && session["waiting"] == 0
+    Folder::serving(config(), &["puppet", "effects", "tutor"]).await
 }
 
 #[track_caller]
 fn is_problem(answer: &Answer, status: u16, code: &str, field: Option<&str>) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (status, code),
-        "{answer:?}"
-    );
+    answer.is_refusal(status, code);
     assert_eq!(
         answer.content_type, "application/problem+json",
         "{answer:?}"
@@ -116,7 +42,8 @@ fn is_problem(answer: &Answer, status: u16, code: &str, field: Option<&str>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
     let (folder, host) = started().await;
-    let (agent, session) = open(&host, "puppet", "chat").await;
+    let session = host.open("puppet").await;
+    let agent = session.agent();
     let messages = format!("{session}/messages");
     let none = "";
     let json = "application/json";
@@ -268,7 +195,7 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
             None,
         ),
         (
-            &session,
+            &session.to_string(),
             json,
             "{}".to_owned(),
             405,
@@ -281,19 +208,18 @@ async fn bad_input_is_answered_with_a_problem_and_the_host_lives_on() {
         if !content_type.is_empty() {
             request = request.header("content-type", content_type);
         }
-        is_problem(&host.send(request).await.unwrap(), status, code, field);
+        is_problem(&host.send(request).await, status, code, field);
     }
-    let unknown = host.get(&format!("{agent}/stream?after=x")).await.unwrap();
+    let unknown = host.get(&format!("{agent}/stream?after=x")).await;
     is_problem(&unknown, 400, "INVALID_LAST_EVENT_ID", Some("query:after"));
     for token in ["", "wrong", &host.token[1..]] {
         let answer = host
             .send(host.bare(Method::GET, "/api/agents").bearer_auth(token))
-            .await
-            .unwrap();
+            .await;
         is_problem(&answer, 401, "UNAUTHORIZED", Some("header:Authorization"));
     }
-    say(&host, &session, &json!({ "steps": [{ "reply": "alive" }] })).await;
-    let seen = until(&host, &session, is_idle).await;
+    host.play(&session, &json!([{ "reply": "alive" }])).await;
+    let seen = host.rest(&session).await;
     assert_eq!(
         seen["messages"].as_array().unwrap().len(),
         2,
@@ -321,7 +247,7 @@ async fn raw(host: &Host, request: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_of_ten_megabytes_is_refused() {
     let (_folder, host) = started().await;
-    let (_, session) = open(&host, "puppet", "chat").await;
+    let session = host.open("puppet").await;
     let body = json!({ "content": "x".repeat(10 << 20) }).to_string();
     let token = &host.token;
     let answer = raw(
@@ -343,29 +269,26 @@ async fn a_prompt_of_ten_megabytes_is_refused() {
         .request(Method::POST, &format!("{session}/messages"))
         .header("content-type", "application/json")
         .body(body);
-    assert_eq!(host.send(request).await.unwrap().status, 413);
-    assert_eq!(host.get("/readyz").await.unwrap().status, 200);
+    host.send(request).gives(413).await;
+    host.get("/readyz").gives(200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_one_request_also_after_a_crash() {
     let (folder, host) = started().await;
-    let (_, session) = open(&host, "puppet", "chat").await;
-    let post = async |host: &Host, text: &str| {
+    let session = host.open("puppet").await;
+    let post = |host: &Host, text: &str| {
         let request = host
             .request(Method::POST, &format!("{session}/messages"))
             .header("idempotency-key", "k")
             .json(&json!({ "content": text }));
-        host.send(request).await.unwrap()
+        host.send(request)
     };
     let first = post(&host, "{\"steps\":[]}").await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let again = post(&host, "{\"steps\":[]}").await;
-    assert_eq!(
-        (again.status, again.text("input_id")),
-        (202, first.text("input_id"))
-    );
+    again.has(202, &json!({ "input_id": first.text("input_id") }));
     assert_eq!(
         (&first.body["replayed"], &again.body["replayed"]),
         (&json!(false), &json!(true))
@@ -388,14 +311,12 @@ fn committed(frames: &[Frame]) -> Vec<(u64, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     let (folder, host) = started().await;
-    let (agent, session) = open(&host, "puppet", "chat").await;
-    let stream = format!(
-        "{agent}/stream?view=log&session={}",
-        session.rsplit('/').next().unwrap()
-    );
+    let session = host.open("puppet").await;
+    let agent = session.agent();
+    let stream = format!("{agent}/stream?view=log&session={}", session.id());
     let mut frames = host.follow(&stream, None).await;
     let ask = json!({ "steps": [{ "start": [{ "key": "m", "model": "be kind" }] }] });
-    say(&host, &session, &ask).await;
+    host.say(&session, &ask.to_string()).await;
     let first = frames.until("session.turn.committed.v1").await;
     let deltas: Vec<&Frame> = first
         .iter()
@@ -422,17 +343,16 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
     let last = committed(&first).last().unwrap().0;
     drop(frames);
 
-    say(&host, &session, &ask).await;
-    until(&host, &session, is_idle).await;
+    host.say(&session, &ask.to_string()).await;
+    host.rest(&session).await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let mut frames = host.follow(&stream, Some(last)).await;
     let missed = committed(&frames.until("session.turn.committed.v1").await);
-    let id = session.rsplit('/').next().unwrap();
+    let id = session.id();
     let list = host
         .get(&format!("/api/events?after={last}&limit=1000&session={id}"))
         .await
-        .unwrap()
         .body;
     let stored: Vec<(u64, String)> = list["events"]
         .as_array()
@@ -452,8 +372,7 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
                 host.request(Method::GET, &stream)
                     .header("last-event-id", id),
             )
-            .await
-            .unwrap();
+            .await;
         is_problem(
             &answer,
             400,
@@ -466,19 +385,15 @@ async fn a_stream_that_broke_goes_on_with_exactly_what_was_missed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() {
     let (folder, host) = started().await;
-    let (agent, session) = open(&host, "puppet", "chat").await;
+    let session = host.open("puppet").await;
+    let agent = session.agent();
     let mut frames = host.follow(&format!("{agent}/stream?view=log"), None).await;
-    say(
-        &host,
+    host.play(
         &session,
-        &json!({
-            "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 400 } }] }],
-        }),
+        &json!([{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 400 } }] }]),
     )
     .await;
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !folder.effects().is_empty()).await;
     let status = host.stop().await;
     assert!(status.success(), "{status}: {}", folder.log());
     assert_eq!(
@@ -492,8 +407,8 @@ async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() 
         !folder.data().join("address").exists(),
         "nobody listens there any more"
     );
-    let host = folder.start(None).await.unwrap();
-    let seen = until(&host, &session, is_idle).await;
+    let host = folder.serve().await;
+    let seen = host.rest(&session).await;
     assert!(
         seen["messages"].to_string().contains("t parts send done"),
         "{seen}"
@@ -506,26 +421,17 @@ async fn a_host_that_is_hung_up_on_serves_on_and_logs_that() {
     for _ in 0..2 {
         host.signal(rustix::process::Signal::HUP);
     }
-    let logged = async {
-        while !folder
+    until(async || {
+        folder
             .log()
             .contains("SIGHUP: the configuration is read again")
-        {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, logged)
-        .await
-        .unwrap_or_else(|_| panic!("{}", folder.log()));
-    let (_, session) = open(&host, "puppet", "chat").await;
-    say(
-        &host,
-        &session,
-        &json!({ "steps": [{ "reply": "still here" }] }),
-    )
+    })
     .await;
+    let session = host.open("puppet").await;
+    host.play(&session, &json!([{ "reply": "still here" }]))
+        .await;
     assert!(
-        until(&host, &session, is_idle).await["messages"]
+        host.rest(&session).await["messages"]
             .to_string()
             .contains("still here")
     );
@@ -535,22 +441,15 @@ async fn a_host_that_is_hung_up_on_serves_on_and_logs_that() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
     let (folder, host) = started().await;
-    let (_, session) = open(&host, "puppet", "chat").await;
-    say(
-        &host,
+    let session = host.open("puppet").await;
+    host.play(
         &session,
-        &json!({
-            "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 8_000 } }] }],
-        }),
+        &json!([{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 8_000 } }] }]),
     )
     .await;
-    while folder.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !folder.effects().is_empty()).await;
     host.tell_to_stop();
-    while !folder.log().contains("stopping") {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || folder.log().contains("stopping")).await;
     let status = tokio::time::timeout(Duration::from_secs(4), host.stop())
         .await
         .expect("it does not wait for the call");
@@ -561,47 +460,37 @@ async fn a_second_signal_ends_the_host_without_waiting_for_a_call() {
         "the call did not come to its end: {:?}",
         folder.effects()
     );
-    let host = folder.start(None).await.unwrap();
-    let seen = until(&host, &session, is_idle).await;
+    let host = folder.serve().await;
+    let seen = host.rest(&session).await;
     assert!(seen["messages"].to_string().contains("t unknown"), "{seen}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
     let (folder, host) = started().await;
-    let (agent, session) = open(&host, "tutor", "learning").await;
+    let session = host.open_as("tutor", "learning").await;
+    let agent = session.agent();
     let asks = |seen: &Value| seen["pending_action"].is_object();
-    let asked = until(&host, &session, asks).await["pending_action"].clone();
+    let asked = host.question(&session).await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    let again = until(&host, &session, asks).await["pending_action"].clone();
+    let host = folder.serve().await;
+    let again = host.question(&session).await;
     assert_eq!(again, asked, "the same question under the same id");
     let wrong = json!({ "tool_call_id": "ab".repeat(32), "response": {} });
     is_problem(
-        &host
-            .post(&format!("{agent}/respond"), &wrong)
-            .await
-            .unwrap(),
+        &host.post(&format!("{agent}/respond"), &wrong).await,
         409,
         "INVALID_TOOL_CALL_ID",
         Some("/tool_call_id"),
     );
-    let answer =
-        |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
-    assert_eq!(
-        host.post(&format!("{agent}/respond"), &answer(&asked))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
-    let next = |seen: &Value| {
-        asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"]
-    };
-    until(&host, &session, |seen| {
-        next(seen) || seen["status"] == "completed"
-    })
-    .await;
+    let answer = |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
+    host.post(&format!("{agent}/respond"), &answer(&asked))
+        .gives(202)
+        .await;
+    let next =
+        |seen: &Value| asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"];
+    host.until(&session, |seen| next(seen) || seen["status"] == "completed")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -620,7 +509,7 @@ async fn a_second_start_compiles_nothing() {
     };
     let before = cache();
     assert!(before.len() >= 4, "three components and a key: {before:?}");
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(host.stop().await.success());
     assert_eq!(cache(), before, "what is compiled is written");
 }
@@ -632,7 +521,7 @@ async fn refusal(change: impl FnOnce(&mut Value)) -> String {
     let folder = Folder::new(config);
     std::fs::write(
         folder.path().join("broken.wasm"),
-        &std::fs::read(program("effects")).unwrap()[..5_000],
+        &std::fs::read(test_program("effects")).unwrap()[..5_000],
     )
     .unwrap();
     let ended = folder
@@ -657,10 +546,10 @@ async fn a_host_refuses_to_start_with_what_it_cannot_run_and_names_it() {
         (PathBuf::from("script.toml"), "not a WebAssembly component"),
         (PathBuf::from("nowhere.wasm"), "nowhere.wasm"),
         (
-            program("unknown_import"),
+            test_program("unknown_import"),
             "imports what this host does not have",
         ),
-        (program("trap_in_describe"), "trapped in `describe`"),
+        (test_program("trap_in_describe"), "trapped in `describe`"),
     ] {
         let said = refusal(with(file.clone())).await;
         assert!(

@@ -1,7 +1,7 @@
 //! Keys and tokens through the real program: its commands, its configuration, its log, and over a
 //! restart.
 
-use agent_host_tests::process::{Answer, Folder, Host};
+use agent_host_tests::process::{Folder, Host, Reply};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::Output;
@@ -18,16 +18,15 @@ fn text(value: &Value, name: &str) -> String {
         .to_owned()
 }
 
-async fn me(host: &Host, credential: &str) -> Answer {
+#[track_caller]
+fn me(host: &Host, credential: &str) -> Reply {
     host.send(host.bare(Method::GET, "/api/me").bearer_auth(credential))
-        .await
-        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_restart() {
     let folder = Folder::new(json!({}));
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let arguments = [
         "key",
         "create",
@@ -97,7 +96,7 @@ async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_rest
     );
 
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(me(&host, &key).await.status, 200, "it outlasts a restart");
     let revoked = folder
         .run(&["key", "revoke", &id, "--reason", "laptop was lost"])
@@ -107,15 +106,11 @@ async fn keys_are_made_used_and_revoked_from_the_command_line_and_outlast_a_rest
             .contains(&format!("{id}  alice  read,keys  revoked")),
         "{revoked:?}"
     );
-    let answer = me(&host, &key).await;
-    assert_eq!(
-        (answer.status, answer.text("code")),
-        (401, "UNAUTHORIZED".into())
-    );
+    me(&host, &key).refused(401, "UNAUTHORIZED").await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(me(&host, &key).await.status, 401, "so does its revocation");
-    assert_eq!(me(&host, &local).await.status, 200);
+    me(&host, &local).gives(200).await;
     let refused = folder.run_with(&["key", "list"], &variables).await;
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(
@@ -146,7 +141,7 @@ async fn a_trusted_issuer_is_asked_and_503_is_told_while_it_does_not_answer() {
         }],
     });
     let folder = Folder::new(json!({ "server": server }));
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     // {"alg":"RS256","kid":"a"},
     // {"iss":"https://id.example","aud":"agent-host","sub":"alice","exp":9999999999}, and no
     // signature.
@@ -154,17 +149,13 @@ async fn a_trusted_issuer_is_asked_and_503_is_told_while_it_does_not_answer() {
                  .eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUiLCJhdWQiOiJhZ2VudC1ob3N0Iiwic3ViIjoi\
                  YWxpY2UiLCJleHAiOjk5OTk5OTk5OTl9.AAAA";
     let answer = me(&host, token).await;
-    assert_eq!(
-        (answer.status, answer.text("code")),
-        (503, "IDENTITY_UNAVAILABLE".into()),
-        "{answer:?}"
-    );
+    answer.is_refusal(503, "IDENTITY_UNAVAILABLE");
     assert!(
         answer.retry_after_s.is_some_and(|seconds| seconds >= 1),
         "{answer:?}"
     );
     assert_eq!(
-        host.get("/api/me").await.unwrap().text("user_id"),
+        host.get("/api/me").await.text("user_id"),
         "local",
         "the host's own token needs nobody"
     );

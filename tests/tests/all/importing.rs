@@ -1,12 +1,10 @@
 //! Sessions of the old system, imported over HTTP and by the command: once, whole or not at all,
 //! and with what was still open in them.
 
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, is_asking, puppets};
 use domain::time::Timestamp;
-use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime};
-use tokio::time::sleep;
+use std::time::SystemTime;
 
 const FORMAT: &str = "agent-host.sessions/1";
 const HOUR_MS: u64 = 3_600_000;
@@ -18,10 +16,7 @@ async fn leading(steps: Value, limits: Value) -> (Folder, Host) {
         "settings": { "script": { "steps": steps } },
         "sessions": { "lesson": limits },
     });
-    let folder = Folder::new(puppets(&json!([agent])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(puppets(&json!([agent])), &["puppet"]).await
 }
 
 fn asks() -> Value {
@@ -63,10 +58,8 @@ fn document(sessions: &[Value]) -> Value {
 
 /// Checks that no user has an agent, and nothing was recorded but the users' keys.
 async fn nothing_was_imported(host: &Host) {
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let kinds: Vec<&str> = events["events"]
-        .as_array()
-        .unwrap()
+    let events = host.events("").await;
+    let kinds: Vec<&str> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
@@ -103,11 +96,7 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
         );
     }
     let alice = host.user("alice", &["read", "write"]).await;
-    let agents = alice
-        .ask(Method::GET, "/api/agents", None)
-        .await
-        .unwrap()
-        .body;
+    let agents = alice.get("/api/agents").await.body;
     let agent = agents["agents"][0].clone();
     assert_eq!(
         agents["agents"].as_array().unwrap().len(),
@@ -132,16 +121,12 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
     );
     let sessions = format!("/api/agents/{}/sessions", agent["id"].as_str().unwrap());
     let path = format!("{sessions}/{}", id(1));
-    let seen = alice.ask(Method::GET, &path, None).await.unwrap().body;
+    let seen = alice.get(&path).await.body;
     assert_eq!(
         (&seen["status"], &seen["completed_at"]),
         (&json!("completed"), &json!("2025-12-01T11:00:00.000Z"))
     );
-    let items = alice
-        .ask(Method::GET, &format!("{path}/items"), None)
-        .await
-        .unwrap()
-        .body;
+    let items = alice.get(&format!("{path}/items")).await.body;
     assert_eq!(
         (
             &items["items"][0]["user_response"],
@@ -149,30 +134,14 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
         ),
         (&json!({ "n": 1 }), &json!(true))
     );
-    let current = until(&alice, &format!("{sessions}/{}", id(3)), |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    let current = alice
+        .until(&format!("{sessions}/{}", id(3)), is_asking)
+        .await;
     assert_eq!(current["config"]["lesson"]["title"], "Sums");
     assert!(
         current["expires_at"].is_string(),
         "the host's limit counts from now: {current}"
     );
-}
-
-async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = line.ask(Method::GET, path, None).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("{path} does not come to that"))
 }
 
 /// A session that goes on keeps its time, and its agent is handed the questions that were not
@@ -204,14 +173,13 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     overdue["config"] = json!({ "time_limit_seconds": 60 });
     let imported = host
         .post("/api/import", &document(&[overdue, goes_on]))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(
         imported.body,
         json!({ "ended": 1, "active": 1, "known": 0, "agents": 1 })
     );
 
-    let agent = host.get("/api/agents").await.unwrap().body["agents"][0].clone();
+    let agent = host.get("/api/agents").await.body["agents"][0].clone();
     assert_eq!(agent["current_session_id"], id(1));
     let past = &agent["session_history"][0];
     assert_eq!(
@@ -223,10 +191,12 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
         agent["id"].as_str().unwrap(),
         id(1)
     );
-    let seen = until(&host.line(), &path, |seen| {
-        seen["messages"].to_string().contains("pending_action")
-    })
-    .await;
+    let seen = host
+        .line()
+        .until(&path, |seen| {
+            seen["messages"].to_string().contains("pending_action")
+        })
+        .await;
     let expires: Timestamp = seen["expires_at"].as_str().unwrap().parse().unwrap();
     let left_s = expires.since_ms(ago(0)) / 1_000;
     assert!(
@@ -265,7 +235,7 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     assert_eq!(unanswered, ["two"]);
 
     // And on record, in both formats.
-    let items = host.get(&format!("{path}/items")).await.unwrap().body["items"].clone();
+    let items = host.get(&format!("{path}/items")).await.body["items"].clone();
     assert_eq!(items.as_array().unwrap().len(), 2, "{items}");
     let open = &items[1];
     assert_eq!(
@@ -282,12 +252,7 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
             && open["response_time_ms"].is_null(),
         "{open}"
     );
-    let in_old_format = host
-        .get(&format!("/api/session/{}", id(1)))
-        .await
-        .unwrap()
-        .body["items"]
-        .clone();
+    let in_old_format = host.get(&format!("/api/session/{}", id(1))).await.body["items"].clone();
     assert_eq!(
         in_old_format[0]["user_response"]["response"],
         json!({ "n": 1 })
@@ -351,12 +316,8 @@ async fn a_document_with_a_fault_anywhere_in_it_imports_nothing_and_says_where_i
         ),
         ("/issuer", json!("https://nobody.example"), "/issuer"),
     ] {
-        let refused = host.post("/api/import", &with(at, value)).await.unwrap();
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (422, field),
-            "{refused:?}"
-        );
+        let refused = host.post("/api/import", &with(at, value)).await;
+        refused.has(422, &json!({ "field": field }));
         assert!(
             ["INVALID", "INVALID_FIELD"].contains(&refused.text("code").as_str()),
             "{refused:?}"
@@ -413,23 +374,16 @@ async fn an_id_that_another_users_session_has_is_refused_and_imports_nothing() {
     let (_folder, host) = leading(asks(), json!({})).await;
     let first = host
         .post("/api/import", &document(&[old(1, "alice", "completed")]))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(first.body["ended"], 1, "{first:?}");
-    let position =
-        async || host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
-    let before = position().await;
+    let before = host.position().await;
     for check in [true, false] {
         let mut both = document(&[old(2, "bob", "completed"), old(1, "bob", "completed")]);
         both["check"] = json!(check);
-        let refused = host.post("/api/import", &both).await.unwrap();
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (422, "/sessions"),
-            "{refused:?}"
-        );
+        let refused = host.post("/api/import", &both).await;
+        refused.has(422, &json!({ "field": "/sessions" }));
     }
-    assert_eq!(position().await, before);
+    assert_eq!(host.position().await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -439,12 +393,8 @@ async fn the_old_api_shows_a_session_of_many_items_whole() {
     long["items"] = (0..450)
         .map(|n| json!({ "agent_prompt": "?", "user_response": { "n": n } }))
         .collect();
-    let imported = host.post("/api/import", &document(&[long])).await.unwrap();
+    let imported = host.post("/api/import", &document(&[long])).await;
     assert_eq!(imported.body["ended"], 1, "{imported:?}");
-    let seen = host
-        .get(&format!("/api/session/{}", id(1)))
-        .await
-        .unwrap()
-        .body;
+    let seen = host.get(&format!("/api/session/{}", id(1))).await.body;
     assert_eq!(seen["items"].as_array().unwrap().len(), 450);
 }

@@ -2,9 +2,9 @@
 //! up with it.
 
 use super::exhaustion::idle_within;
-use super::poison::{events, quarantined};
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE, PERFORMING_DIES_ON};
+use super::poison::quarantined;
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::{Folder, Host, PATIENCE, PERFORMING_DIES_ON, puppet, scripted};
 use agent_host_tests::repeats::is_whole;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,20 +24,10 @@ const CALLS: usize = 5;
 const LIVES: Duration = Duration::from_secs(6);
 
 async fn folder() -> Folder {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
-    let folder = Folder::new(json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "toil": { "path": file("toil"), "limits": { "cpuMsMax": 100 } },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml", "concurrentMax": 64 } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
+    let toil = json!({ "path": test_program("toil"), "limits": { "cpuMsMax": 100 } });
+    let mut config = scripted(&json!([puppet()]), &[("toil", toil)]);
+    config["providers"]["scripted"]["concurrentMax"] = json!(64);
+    let folder = Folder::new(config);
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet", "toil"]).await;
     folder
@@ -67,8 +57,7 @@ fn calls(tool: &str, arguments: &Value) -> String {
 
 /// Opens a chat and says something in it. A host that dies over that has taken it.
 async fn chat(host: &Host, words: &str) -> String {
-    let opened = host.post("/api/agents/puppet/sessions", &json!({}));
-    let opened = opened.await.unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let agent = opened.text("agent_id");
     let session = format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"));
     let path = format!("{session}/messages");
@@ -80,7 +69,7 @@ async fn chat(host: &Host, words: &str) -> String {
 async fn answered(host: &Host, session: &str) -> String {
     let patience = Instant::now() + ALL_ANSWERED;
     loop {
-        let seen = host.get(session).await.unwrap().body;
+        let seen = host.get(session).await.body;
         if seen["quarantined"].is_null() {
             return idle_within(host, session, ALL_ANSWERED).await["messages"].to_string();
         }
@@ -90,7 +79,7 @@ async fn answered(host: &Host, session: &str) -> String {
 }
 
 async fn dead_letters(host: &Host) -> Value {
-    host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone()
+    host.get("/api/dead-letters").await.body["dead_letters"].clone()
 }
 
 /// Kills from outside blame no turn that waits for its model, however many there are in a row.
@@ -98,7 +87,7 @@ async fn dead_letters(host: &Host) -> Value {
 async fn chats_with_slow_models_are_all_answered_however_often_the_host_is_killed() {
     let (chats, kills) = if is_whole() { (50, 10) } else { (20, 4) };
     let folder = folder().await;
-    let mut host = folder.start(None).await.unwrap();
+    let mut host = folder.serve().await;
     let mut sessions = Vec::new();
     for _ in 0..chats {
         sessions.push(chat(&host, &waits()).await);
@@ -106,7 +95,7 @@ async fn chats_with_slow_models_are_all_answered_however_often_the_host_is_kille
     for _ in 0..kills {
         sleep(Duration::from_millis(fastrand::u64(1_000..3_500))).await;
         host.kill().await;
-        host = folder.start(None).await.unwrap();
+        host = folder.serve().await;
     }
     for session in &sessions {
         let seen = answered(&host, session).await;
@@ -157,12 +146,11 @@ async fn only_the_turn_that_ends_the_process_each_time_is_given_up() {
         let is_answered = seen.contains("hello from the model") || seen.contains("t4 failed");
         assert!(is_answered, "{seen}");
     }
-    let ended = events(&host, &guilty, "run.ended.v1").await;
+    let ended = host.story(&guilty, "run.ended.v1").await;
     assert_eq!(ended[0]["code"], "host-failed", "{ended:?}");
     let dead = dead_letters(&host).await;
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 /// A suspect waits where its user and the operator see it, and goes on by itself.
@@ -175,7 +163,7 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     host.died(PATIENCE).await.expect("an end over its call");
     host = folder.start_in(&[], deadly).await.unwrap();
     host.died(PATIENCE).await.expect("another end");
-    host = folder.start(None).await.unwrap();
+    host = folder.serve().await;
     let why = quarantined(&host, &session).await;
     assert_eq!(why["why"], "suspected", "{why}");
     let said = why["reason"].as_str().unwrap();
@@ -183,7 +171,7 @@ async fn a_suspect_waits_in_quarantine_and_goes_on_by_itself_while_others_are_se
     let other = chat(&host, &calls("idle", &json!({}))).await;
     assert!(answered(&host, &other).await.contains("t parts"));
     assert!(answered(&host, &session).await.contains("t parts"));
-    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    let list = host.get("/api/quarantine").await.body["quarantined"].clone();
     assert_eq!(list, json!([]));
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -200,7 +188,7 @@ async fn a_start_that_is_killed_before_it_notes_whom_it_suspects_forgets_no_susp
     host.died(PATIENCE).await.expect("another end");
     let killed = folder.start(Some("broker.suspicions.before:1")).await;
     assert!(killed.is_err(), "it dies as it starts");
-    host = folder.start(None).await.unwrap();
+    host = folder.serve().await;
     let why = quarantined(&host, &session).await;
     assert_eq!(why["why"], "suspected", "{why}");
     assert!(answered(&host, &session).await.contains("t parts"));

@@ -3,7 +3,8 @@
 
 mod crash;
 
-use agent_host_tests::guests::root;
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::puppet;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -15,7 +16,6 @@ use domain::message::Part;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::EventFilter;
 
 fn bucket(scope: BucketScope) -> BucketGrant {
     BucketGrant {
@@ -38,17 +38,12 @@ fn setup(key_value: Vec<BucketGrant>) -> Setup {
 
 /// A host whose puppet has a tool that keeps notes in this scope.
 pub(super) fn shelved(scope: &str) -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
     json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "agents": [puppet()],
         "components": {
-            "puppet": { "path": file("puppet") },
+            "puppet": { "path": test_program("puppet") },
             "shelf": {
-                "path": file("shelf"),
+                "path": test_program("shelf"),
                 "keyValue": [{ "bucket": "notes", "scope": scope, "access": "read-write" }],
             },
         },
@@ -104,11 +99,7 @@ async fn keep(world: &World, operations: Value) -> String {
 
 /// The decisions on record about buckets, of all calls.
 async fn decisions(world: &World) -> Vec<BoundaryDecision> {
-    let rows = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
+    let rows = world.recorded().await;
     let decided = rows.into_iter().filter_map(|row| {
         if let Event::BoundaryDecided(it) = row.event? {
             Some(it.decisions)

@@ -3,9 +3,9 @@
 //! not needed here: the program `reach`, which imports and calls all of WASI, is given the versions
 //! and the shape of what they build.
 
-use super::exhaustion::{idle, open, say};
-use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::Folder;
+use super::exhaustion::say;
+use agent_host_tests::guests::wasm;
+use agent_host_tests::process::{Folder, puppet, scripted};
 use agent_host_tests::world::runtime;
 use futures::future::join_all;
 use serde_json::json;
@@ -193,23 +193,13 @@ fn encoded(mut number: usize) -> Vec<u8> {
 
 /// Calls tools at the same time on a host with its default limits; what each of them said.
 async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    let folder = Folder::new(json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] },
-            "interpreter": { "path": "interpreter.wasm" },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
+    let interpreter = json!({ "path": "interpreter.wasm" });
+    let config = scripted(&json!([puppet()]), &[("interpreter", interpreter)]);
+    let folder = Folder::new(config);
     std::fs::write(folder.path().join("interpreter.wasm"), component).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder
-        .start(None)
-        .await
-        .unwrap_or_else(|ended| panic!("{}", ended.said));
-    let loaded = host.get("/api/components").await.unwrap().body.to_string();
+    let host = folder.serve().await;
+    let loaded = host.get("/api/components").await.body.to_string();
     for interface in WASI {
         assert!(
             loaded.contains(&format!("wasi:{interface}@0.2.")),
@@ -217,10 +207,10 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
         );
     }
     let said = join_all(tools.iter().map(async |tool| {
-        let session = open(&host).await;
+        let session = host.open("puppet").await;
         let call = json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": {} }] }] });
         say(&host, &session, &call.to_string()).await;
-        let seen = idle(&host, &session).await;
+        let seen = host.rest(&session).await;
         seen["messages"][1]["text"]
             .as_str()
             .unwrap_or_default()

@@ -10,7 +10,6 @@ use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::EventFilter;
 use uuid::Uuid;
 
 fn setup() -> Setup {
@@ -45,9 +44,8 @@ async fn say(world: &World, session: SessionId, steps: &Value) {
 
 /// The kinds of what was kept, in order.
 async fn kept(world: &World) -> Vec<&'static str> {
-    let events = world.store().events(0, EventFilter::default(), 100_000);
-    let events = events.await.unwrap().into_iter();
-    let kinds = events.filter_map(|recorded| match recorded.event? {
+    let events = world.events().await.into_iter();
+    let kinds = events.filter_map(|event| match event {
         Event::TriggerDefined(_) => Some("trigger"),
         Event::TriggerRemoved(_) => Some("removed"),
         Event::NoteRemembered(_) => Some("note"),

@@ -55,11 +55,7 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
             &json!({ "path": "a.txt", "content": "x" }),
         ))
         .await;
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let is_of_an_operation = |event: &Option<Event>| match event {
         Some(Event::BoundaryDecided(it)) => it.operation.is_some(),
         _ => false,
@@ -266,11 +262,7 @@ async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itse
         .play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]))
         .await;
     // The user speaks to the agent that was made for the work.
-    let rows = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let rows = world.recorded().await;
     let spawned = rows.iter().find_map(|recorded| match &recorded.event {
         Some(Event::AgentCreated(created)) if created.parent.is_some() => Some(created.agent),
         _ => None,

@@ -2,10 +2,8 @@
 //! look at it.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// The example's configuration, on a port and with data of the test's own.
 fn example() -> Value {
@@ -18,50 +16,13 @@ fn example() -> Value {
 }
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(example());
-    folder
-        .warm(&["assistant", "reading-list", "web", "lists"])
-        .await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(example(), &["assistant", "reading-list", "web", "lists"]).await
 }
 
-/// Says something to an agent in a session of its own, and waits for the answer: what the tool gave
+/// Says something to an agent in a session of its own, and returns the answer: what the tool gave
 /// back, which the script repeats.
 async fn say(host: &Host, agent: &str, words: &str) -> String {
-    let answer = host
-        .post(
-            &format!("/api/agents/{agent}/sessions"),
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    );
-    let answer = host
-        .post(&format!("{session}/messages"), &json!({ "content": words }))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
-    let waiting = async {
-        loop {
-            let seen = host.get(&session).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["waiting"] == 0 {
-                return seen["messages"].as_array().unwrap().last().unwrap()["text"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("an answer in time")
+    host.reply(&host.open(agent).await, words).await
 }
 
 /// The same where the answer is a tool's result.
@@ -124,11 +85,7 @@ async fn the_designs_agents_share_a_list_that_one_of_them_may_only_read() {
         ["The Design", "A book"]
     );
     // Each of the design's two denials works, not only one of them for both.
-    let audit = host
-        .get("/api/audit?verdict=refused&limit=1000")
-        .await
-        .unwrap()
-        .body;
+    let audit = host.get("/api/audit?verdict=refused&limit=1000").await.body;
     let refused = |rule: &str, tool: &str, capability: &str| {
         let is = |line: &Value| {
             line["rule"] == rule
@@ -154,7 +111,7 @@ async fn the_designs_agents_share_a_list_that_one_of_them_may_only_read() {
     assert!(serde_json::from_str::<Value>(&say(&host, "todo", "list").await).is_err());
     assert!(host.stop().await.success(), "{}", folder.log());
 
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(result(&host, "general", "read 1").await["status"], "read");
     assert_eq!(
         result(&host, "general", "delete 1").await,

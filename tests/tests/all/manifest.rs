@@ -9,7 +9,6 @@ use domain::event::Event;
 use domain::manifest::{BadManifest, MANIFEST_BYTES_MAX, SECTION};
 use serde_json::{Value, json};
 use std::process::{Output, Stdio};
-use store::EventFilter;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -242,11 +241,7 @@ async fn the_ledger_has_the_version_of_a_component_beside_its_digest() {
     .await;
     let call = json!([{ "start": [{ "key": "t", "tool": "look", "args": {} }] }]);
     world.play(call).await;
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let mut admitted = Vec::new();
     let mut decided = Vec::new();
     for recorded in events {

@@ -2,12 +2,11 @@
 //! and notes that stand in the prompts of later ones.
 
 mod forgetting;
-mod peer;
 mod tools;
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE};
-use peer::Peer;
-use reqwest::Method;
+use agent_host_tests::peer::{Peer, Says};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
+use agent_host_tests::prompt::{counted, filled, last_words, saying};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -34,7 +33,7 @@ fn config(peer: &Peer, idle_s: u64) -> Value {
                 "toolAllowlist": ["memory_search", "memory_save"], "agentAllowlist": [],
             },
         ],
-        "providers": { "peer": { "kind": "openai-compatible", "baseUrl": peer.base() } },
+        "providers": { "peer": { "kind": "openai-compatible", "baseUrl": peer.url("/v1") } },
         "models": {
             "chat": { "provider": "peer", "model": "chat", "contextWindow": WINDOW },
             "memory": { "provider": "peer", "model": "memory", "contextWindow": 64_000 },
@@ -43,6 +42,34 @@ fn config(peer: &Peer, idle_s: u64) -> Value {
         "roles": { "memory": "memory" },
         "retry": { "attemptsMax": 1 },
     })
+}
+
+/// A model's provider that replies to people, and keeps every line that says `FACT:` as a memory
+/// agent's model. `fill:3600` in what was said last says how many tokens it took.
+fn model() -> Peer {
+    Peer::new(|asked, _| {
+        let last = last_words(&asked.body);
+        let reads = last.contains("Read this part of a conversation");
+        let text = match asked.body["model"].as_str() {
+            Some("memory") if reads => {
+                let facts = last.lines().filter_map(|line| line.split("FACT: ").nth(1));
+                let notes: Vec<Value> = facts.map(|fact| json!({ "text": fact.trim() })).collect();
+                json!({ "notes": notes }).to_string()
+            }
+            Some("memory") => "a summary".to_owned(),
+            _ => "I see.".to_owned(),
+        };
+        Says::Json(
+            200,
+            counted(&asked.body, &saying(&text), filled(&asked.body)),
+        )
+    })
+}
+
+/// Returns the requests to a model so far, each as one text.
+fn asked(peer: &Peer, model: &str) -> Vec<String> {
+    let asked = peer.prompts(model).into_iter();
+    asked.map(|asked| asked["messages"].to_string()).collect()
 }
 
 struct Stage {
@@ -59,7 +86,7 @@ async fn stage(idle_s: u64) -> Stage {
 }
 
 async fn stage_that_dies(idle_s: u64, at: Option<&str>) -> Stage {
-    let peer = Peer::start().await;
+    let peer = model();
     let config = config(&peer, idle_s);
     stage_of(peer, config, at).await
 }
@@ -73,8 +100,7 @@ async fn stage_of(peer: Peer, config: Value, at: Option<&str>) -> Stage {
         .unwrap_or_else(|ended| panic!("{}", ended.said));
     let alice = host.user("alice", &["read", "write"]).await;
     let made = json!({ "definition": "assistant" });
-    let made = ask(&alice, Method::POST, "/api/agents", &made).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = alice.post("/api/agents", &made).gives(201).await;
     Stage {
         agent: format!("/api/agents/{}", made.text("id")),
         folder,
@@ -84,83 +110,56 @@ async fn stage_of(peer: Peer, config: Value, at: Option<&str>) -> Stage {
     }
 }
 
-async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
-    line.ask(method, path, Some(body)).await.unwrap()
-}
-
 async fn get(line: &Line, path: &str) -> Value {
-    line.ask(Method::GET, path, None).await.unwrap().body
+    line.get(path).await.body
 }
 
 impl Stage {
     /// Opens a chat of a user's; its path.
     async fn open(&self, line: &Line) -> String {
         let path = format!("{}/sessions", self.agent);
-        let opened = ask(line, Method::POST, &path, &json!({})).await;
-        assert_eq!(opened.status, 201, "{opened:?}");
+        let opened = line.post(&path, &json!({})).gives(201).await;
         format!("{path}/{}", opened.text("session_id"))
     }
 
     /// Says something in a chat, and waits until it has so many turns.
     async fn say(&self, line: &Line, session: &str, words: &str, turns: u64) {
         let path = format!("{session}/messages");
-        let said = ask(line, Method::POST, &path, &json!({ "content": words })).await;
-        assert_eq!(said.status, 202, "{said:?}");
-        self.until(line, session, |seen| {
+        line.post(&path, &json!({ "content": words }))
+            .gives(202)
+            .await;
+        line.until(session, |seen| {
             seen["revision"].as_u64() == Some(turns) && seen["run_id"].is_null()
         })
         .await;
     }
 
-    async fn until(&self, line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let looking = async {
-            loop {
-                let seen = get(line, path).await;
-                if is(&seen) {
-                    return seen;
-                }
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, looking)
-            .await
-            .unwrap_or_else(|_| panic!("it does not come to that: {}", self.folder.log()))
-    }
-
     /// Waits until the user sees so many notes of the agent; their texts, the latest first.
     async fn notes(&self, line: &Line, count: usize) -> Vec<Value> {
         let path = format!("{}/memory", self.agent);
-        let listed = self
-            .until(line, &path, |seen| {
+        let listed = line
+            .until(&path, |seen| {
                 seen["notes"].as_array().map(Vec::len) == Some(count)
             })
             .await;
         listed["notes"].as_array().unwrap().clone()
     }
 
-    /// The events of one kind, as the operator sees them.
+    /// The data of the events of one kind, as the operator sees them.
     async fn events(&self, kind: &str) -> Vec<Value> {
-        let events = self.host.get("/api/events?limit=1000").await.unwrap().body;
-        let events = events["events"].as_array().unwrap().iter();
-        events
-            .filter(|event| event["type"] == kind)
-            .map(|event| event["data"].clone())
-            .collect()
+        self.host.data_of(kind).await
     }
 
     async fn assign(&self, user: &str, role: &str) -> Line {
         let line = self.host.user(user, &["read", "write"]).await;
         let path = format!("{}/assign", self.agent);
         let assigned = json!({ "user_id": user, "role": role });
-        let assigned = ask(&self.alice, Method::POST, &path, &assigned).await;
-        assert_eq!(assigned.status, 201, "{assigned:?}");
+        self.alice.post(&path, &assigned).gives(201).await;
         line
     }
 
     async fn over(self) {
-        assert!(self.host.stop().await.success(), "{}", self.folder.log());
-        let verified = self.folder.run(&["verify"]).await;
-        assert!(verified.status.success(), "{verified:?}");
+        self.folder.over(self.host).await;
     }
 }
 
@@ -187,7 +186,7 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
         notes[0]["turn_id"].is_string() && notes[0]["written_by"] != agent_id,
         "{notes:?}"
     );
-    let read = &stage.peer.asked("memory")[0];
+    let read = &asked(&stage.peer, "memory")[0];
     assert!(
         read.contains("> User: FACT: Alice drinks") && read.contains("nothing in it is an instr"),
         "{read}"
@@ -195,7 +194,7 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
 
     let second = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &second, QUESTION, 1).await;
-    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let prompt = asked(&stage.peer, "chat").pop().unwrap();
     let hint = prompt.find(NOTE).unwrap_or_else(|| panic!("{prompt}"));
     let words = prompt.find(QUESTION).unwrap();
     assert!(
@@ -212,7 +211,7 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
     assert_eq!(hints, [&notes[0]["note_id"]], "{begun:?}");
     let theirs = stage.open(&bob).await;
     stage.say(&bob, &theirs, QUESTION, 1).await;
-    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let prompt = asked(&stage.peer, "chat").pop().unwrap();
     assert!(
         prompt.contains(QUESTION) && !prompt.contains("Assam"),
         "{prompt}"
@@ -240,14 +239,14 @@ async fn no_hint_crosses_between_a_mentee_and_the_mentor_whoever_speaks() {
     stage.say(&stage.alice, &own, QUESTION, 1).await;
     let theirs = stage.open(&bob).await;
     stage.say(&stage.alice, &theirs, QUESTION, 1).await;
-    for prompt in stage.peer.asked("chat").iter().rev().take(2) {
+    for prompt in asked(&stage.peer, "chat").iter().rev().take(2) {
         assert!(
             prompt.contains(QUESTION) && !prompt.contains("Assam") && !prompt.contains("Oolong"),
             "{prompt}"
         );
     }
     stage.say(&bob, &theirs, QUESTION, 2).await;
-    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let prompt = asked(&stage.peer, "chat").pop().unwrap();
     assert!(
         prompt.contains("Assam") && !prompt.contains("Oolong"),
         "{prompt}"
@@ -283,27 +282,22 @@ async fn a_note_that_is_forgotten_is_no_hint_any_more_and_its_event_is_erased() 
     let notes = stage.notes(&stage.alice, 1).await;
     let second = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &second, QUESTION, 1).await;
-    assert!(stage.peer.asked("chat").pop().unwrap().contains(NOTE));
+    assert!(asked(&stage.peer, "chat").pop().unwrap().contains(NOTE));
     let id = notes[0]["note_id"].as_str().unwrap();
     let path = format!("{}/memory/{id}", stage.agent);
-    let forgotten = stage.alice.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(
-        (forgotten.status, &forgotten.body["forgotten"]),
-        (200, &json!(true)),
-        "{forgotten:?}"
-    );
-    let again = stage.alice.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(
-        (again.status, again.text("code").as_str()),
-        (404, "NOTE_NOT_FOUND"),
-        "{again:?}"
-    );
+    let forgotten = stage.alice.delete(&path).await;
+    forgotten.has(200, &json!({ "forgotten": true }));
+    stage
+        .alice
+        .delete(&path)
+        .refused(404, "NOTE_NOT_FOUND")
+        .await;
     stage.notes(&stage.alice, 0).await;
     let found = get(&stage.alice, &format!("{}/memory?q=tea", stage.agent)).await;
     assert_eq!(found["notes"], json!([]));
     let third = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &third, QUESTION, 1).await;
-    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let prompt = asked(&stage.peer, "chat").pop().unwrap();
     assert!(!prompt.contains("Assam"), "{prompt}");
     let kept = stage.events("agent.note.remembered.v1").await;
     assert!(
@@ -325,7 +319,7 @@ async fn the_newest_hint_stands_first_also_where_an_older_one_fits_better() {
     stage.notes(&stage.alice, 2).await;
     let second = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &second, QUESTION, 1).await;
-    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let prompt = asked(&stage.peer, "chat").pop().unwrap();
     let place = |word: &str| prompt.find(word).unwrap_or_else(|| panic!("{prompt}"));
     assert!(place("Darjeeling") < place("Assam"), "{prompt}");
     stage.over().await;
@@ -337,20 +331,13 @@ async fn a_chat_is_read_once_wherever_the_host_dies() {
         let mut stage = stage_that_dies(1, Some(point)).await;
         let session = stage.open(&stage.alice).await;
         let path = format!("{session}/messages");
-        let said = ask(
-            &stage.alice,
-            Method::POST,
-            &path,
-            &json!({ "content": FACT }),
-        )
-        .await;
-        assert_eq!(said.status, 202, "{said:?}");
+        stage
+            .alice
+            .post(&path, &json!({ "content": FACT }))
+            .gives(202)
+            .await;
         assert!(stage.host.died(PATIENCE).await.is_some(), "{point}");
-        stage.host = stage
-            .folder
-            .start(None)
-            .await
-            .unwrap_or_else(|ended| panic!("{}", ended.said));
+        stage.host = stage.folder.serve().await;
         stage.alice = stage.host.user("alice", &["read", "write"]).await;
         let notes = stage.notes(&stage.alice, 1).await;
         assert_eq!(notes[0]["text"], NOTE, "{point}");
@@ -372,14 +359,13 @@ async fn only_what_is_new_is_read_the_next_time_and_on_demand_at_once() {
     let session = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &session, FACT, 1).await;
     let path = format!("{session}/memory");
-    let read = ask(&stage.alice, Method::POST, &path, &json!({})).await;
-    assert_eq!(read.status, 202, "{read:?}");
+    stage.alice.post(&path, &json!({})).gives(202).await;
     stage.notes(&stage.alice, 1).await;
     let more = "FACT: Alice rides a red bicycle.";
     stage.say(&stage.alice, &session, more, 2).await;
-    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    stage.alice.post(&path, &json!({})).await;
     stage.notes(&stage.alice, 2).await;
-    let read = stage.peer.asked("memory");
+    let read = asked(&stage.peer, "memory");
     assert_eq!(read.len(), 2, "{read:?}");
     assert!(
         read[1].contains("red bicycle") && !read[1].contains("Assam"),
@@ -387,19 +373,20 @@ async fn only_what_is_new_is_read_the_next_time_and_on_demand_at_once() {
         read[1]
     );
     // There is nothing new to read.
-    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    stage.alice.post(&path, &json!({})).await;
     stage
-        .until(&stage.alice, &session, |seen| seen["run_id"].is_null())
+        .alice
+        .until(&session, |seen| seen["run_id"].is_null())
         .await;
     sleep(Duration::from_millis(300)).await;
-    assert_eq!(stage.peer.asked("memory").len(), 2);
+    assert_eq!(asked(&stage.peer, "memory").len(), 2);
     assert_eq!(stage.events("session.memory.read.v1").await.len(), 2);
     stage.over().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_chat_is_read_from_its_beginning_in_pieces() {
-    let peer = Peer::start().await;
+    let peer = model();
     let mut config = config(&peer, 3_600);
     config["models"]["chat"]["contextWindow"] = json!(200_000);
     let stage = stage_of(peer, config, None).await;
@@ -415,8 +402,7 @@ async fn a_long_chat_is_read_from_its_beginning_in_pieces() {
     let last = "FACT: Alice rides a red bicycle.";
     stage.say(&stage.alice, &session, last, 15).await;
     let path = format!("{session}/memory");
-    let read = ask(&stage.alice, Method::POST, &path, &json!({})).await;
-    assert_eq!(read.status, 202, "{read:?}");
+    stage.alice.post(&path, &json!({})).gives(202).await;
     let notes = stage.notes(&stage.alice, 2).await;
     assert_eq!(
         (&notes[0]["text"], &notes[1]["text"]),
@@ -448,10 +434,10 @@ async fn a_thread_is_handed_over_before_it_is_compacted() {
     }
     let path = format!("{session}/messages");
     let full = json!({ "content": "It is full. fill:3600" });
-    let said = ask(&stage.alice, Method::POST, &path, &full).await;
-    assert_eq!(said.status, 202, "{said:?}");
+    stage.alice.post(&path, &full).gives(202).await;
     stage
-        .until(&stage.alice, &session, |seen| {
+        .alice
+        .until(&session, |seen| {
             seen["revision"].as_u64() == Some(5) && seen["run_id"].is_null()
         })
         .await;
@@ -474,14 +460,9 @@ async fn a_thread_is_handed_over_once_before_compaction_wherever_the_host_dies()
         }
         let path = format!("{session}/messages");
         let full = json!({ "content": "It is full. fill:3600" });
-        let said = ask(&stage.alice, Method::POST, &path, &full).await;
-        assert_eq!(said.status, 202, "{said:?}");
+        stage.alice.post(&path, &full).gives(202).await;
         assert!(stage.host.died(PATIENCE).await.is_some(), "{point}");
-        stage.host = stage
-            .folder
-            .start(None)
-            .await
-            .unwrap_or_else(|ended| panic!("{}", ended.said));
+        stage.host = stage.folder.serve().await;
         stage.alice = stage.host.user("alice", &["read", "write"]).await;
         // A thread is compacted when its session is looked at, and before the next words.
         stage.say(&stage.alice, &session, "Go on.", 6).await;
@@ -501,17 +482,16 @@ async fn a_chat_that_begins_anew_is_read_from_its_new_beginning() {
     let session = stage.open(&stage.alice).await;
     let path = format!("{session}/memory");
     stage.say(&stage.alice, &session, FACT, 1).await;
-    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    stage.alice.post(&path, &json!({})).await;
     stage.notes(&stage.alice, 1).await;
     let clear = format!("{session}/clear");
-    let cleared = ask(&stage.alice, Method::POST, &clear, &Value::Null).await;
-    assert_eq!(cleared.status, 200, "{cleared:?}");
+    stage.alice.post(&clear, &Value::Null).gives(200).await;
     let anew = "FACT: Alice rides a red bicycle.";
     stage.say(&stage.alice, &session, anew, 3).await;
-    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    stage.alice.post(&path, &json!({})).await;
     let notes = stage.notes(&stage.alice, 2).await;
     assert_eq!(notes[0]["text"], "Alice rides a red bicycle.");
-    let read = stage.peer.asked("memory");
+    let read = asked(&stage.peer, "memory");
     assert_eq!(read.len(), 2, "{read:?}");
     assert!(
         read[1].contains("red bicycle") && !read[1].contains("> User: FACT: Alice drinks"),
@@ -533,16 +513,12 @@ async fn purging_a_chat_purges_its_notes_and_what_the_memory_agent_was_told() {
         read[0]["reader_session_id"].as_str().unwrap()
     );
     stage
-        .until(&stage.alice, &reader, |seen| {
+        .alice
+        .until(&reader, |seen| {
             seen["run_id"].is_null() && seen["revision"].as_u64() == Some(1)
         })
         .await;
-    let deleted = stage
-        .alice
-        .ask(Method::DELETE, &session, None)
-        .await
-        .unwrap();
-    assert_eq!(deleted.status, 200, "{deleted:?}");
+    stage.alice.delete(&session).gives(200).await;
     let id = session.rsplit('/').next().unwrap();
     let agent = stage.agent.rsplit('/').next().unwrap();
     let purged = stage
@@ -551,7 +527,7 @@ async fn purging_a_chat_purges_its_notes_and_what_the_memory_agent_was_told() {
         .await;
     assert!(purged.status.success(), "{purged:?}");
     stage.notes(&stage.alice, 0).await;
-    let events = stage.host.get("/api/events?limit=1000").await.unwrap().body;
+    let events = stage.host.get("/api/events?limit=1000").await.body;
     assert!(!events.to_string().contains("Assam"), "{events}");
     stage.over().await;
 }

@@ -1,6 +1,7 @@
 //! Restrictions that travel: a persona's permissions, and the mark of what comes from outside, go
 //! with all work that comes of a turn.
 
+use agent_host_tests::process::puppet;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -11,7 +12,7 @@ use domain::message::Part;
 use domain::queue::QueueOverride;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::{EventFilter, SessionStatus};
+use store::SessionStatus;
 
 /// Sends a message to a persona's main session, and waits until nothing is left to do.
 async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
@@ -30,18 +31,6 @@ async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
     };
     world.quiet().await;
     accepted.session
-}
-
-async fn events(world: &World) -> Vec<Event> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    events
-        .into_iter()
-        .filter_map(|recorded| recorded.event)
-        .collect()
 }
 
 /// Returns the refusals: the caller, and the rule.
@@ -83,11 +72,7 @@ fn readers() -> Setup {
         personas,
         ..Setup::default()
     };
-    setup.definitions = vec![
-        json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
-        reader("middle"),
-        reader("last"),
-    ];
+    setup.definitions = vec![puppet(), reader("middle"), reader("last")];
     setup
 }
 
@@ -130,10 +115,10 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
             .count()
     };
     assert!(
-        read(&events(&world).await) > 0,
+        read(&world.events().await) > 0,
         "whom no persona narrows reads"
     );
-    let before = events(&world).await.len();
+    let before = world.events().await.len();
 
     say_to(&world, "narrow", chain()).await;
     let narrow: Vec<_> = world.starts().await.split_off(free.len());
@@ -161,14 +146,15 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
         "in its late reply or its reminder: {refused:?}"
     );
     assert_eq!(
-        read(&events(&world).await[before..]),
+        read(&world.events().await[before..]),
         0,
         "nobody has read it for the persona"
     );
 
     // Who was made for the work is narrowed for as long as it lives, in turns as well that the user
     // begins with it.
-    let made = events(&world)
+    let made = world
+        .events()
         .await
         .into_iter()
         .rev()
@@ -198,7 +184,8 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
 
 /// The notes that were kept, each with whether it is marked.
 async fn notes(world: &World) -> Vec<(String, bool)> {
-    let notes = events(world)
+    let notes = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -212,7 +199,8 @@ async fn notes(world: &World) -> Vec<(String, bool)> {
 
 /// Returns for each turn that was committed whether its thread is marked.
 async fn turns(world: &World) -> Vec<bool> {
-    let turns = events(world)
+    let turns = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -283,7 +271,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     world.play(json!([look, hands_over])).await;
     world.quiet().await;
     let mut marks = Vec::new();
-    for event in events(&world).await {
+    for event in world.events().await {
         if let Event::InputAccepted(accepted) = event {
             let marked = accepted.message.is_some_and(|message| message.untrusted);
             match accepted.source {
@@ -317,9 +305,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let say = async |steps: Value| {
-        world
-            .say("puppet", session, &json!({ "steps": steps }).to_string())
-            .await;
+        world.play_in(session, &steps).await;
         world.idle(session).await;
     };
     let remember = |note: &str| {
@@ -331,13 +317,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     say(remember("second")).await;
     assert_eq!(notes(&world).await, [("second".to_owned(), true)]);
     let world = world.restart(|_| {}).await;
-    world
-        .say(
-            "puppet",
-            session,
-            &json!({ "steps": remember("third") }).to_string(),
-        )
-        .await;
+    world.play_in(session, &remember("third")).await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
     world
@@ -345,13 +325,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
         .clear(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
-    world
-        .say(
-            "puppet",
-            session,
-            &json!({ "steps": remember("fourth") }).to_string(),
-        )
-        .await;
+    world.play_in(session, &remember("fourth")).await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[2..], [("fourth".to_owned(), false)]);
 }
@@ -369,9 +343,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     let lesson = async |steps: Value| {
         let session = world.open_as("puppet", Some("lesson")).await;
         world.idle(session).await;
-        world
-            .say("puppet", session, &json!({ "steps": steps }).to_string())
-            .await;
+        world.play_in(session, &steps).await;
         let row = world.idle(session).await;
         assert_eq!(row.status, SessionStatus::Completed);
     };
@@ -408,7 +380,8 @@ async fn a_preference_that_words_from_outside_ask_for_is_not_kept() {
     });
     world.play(json!([prefer])).await;
     world.play(json!([look, prefer])).await;
-    let marks: Vec<bool> = events(&world)
+    let marks: Vec<bool> = world
+        .events()
         .await
         .iter()
         .filter_map(|event| match event {

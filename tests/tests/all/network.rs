@@ -1,11 +1,12 @@
 //! Tools on the network: what is granted is sent and on record, and nothing else leaves the host.
 
+use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use domain::egress::{
     AddressRange, EgressGrant, HOP_KINDS_MAX, HOPS_RECORDED_MAX, Hop, HostPattern, PathPattern,
     Scheme,
 };
-use domain::event::{BoundaryVerdict, Event};
+use domain::event::BoundaryVerdict;
 use domain::grant::GuestLimits;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -97,8 +98,7 @@ fn head(stream: &mut TcpStream) -> String {
 }
 
 fn setup(network: Vec<EgressGrant>) -> Setup {
-    let definitions =
-        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    let definitions = vec![puppet()];
     Setup {
         components: vec!["puppet", "reach"],
         definitions,
@@ -119,18 +119,8 @@ async fn fetch(world: &World, method: &str, url: &str) -> String {
 
 /// The hops on record, of all calls.
 async fn hops(world: &World) -> Vec<Hop> {
-    let rows = world
-        .store()
-        .events(0, store::EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    let mut hops = Vec::new();
-    for row in rows {
-        if let Some(Event::BoundaryDecided(decided)) = row.event {
-            hops.extend(decided.egress.hops);
-        }
-    }
-    hops
+    let ledger = world.ledger().await.into_iter();
+    ledger.flat_map(|decided| decided.egress.hops).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 //! nothing is fetched for them.
 
 use agent_host_tests::guests::root;
+use agent_host_tests::patience::until;
 use agent_host_tests::process::{PATIENCE, program};
 use agent_host_tests::skip::{WITHOUT_C, WITHOUT_JAVASCRIPT, WITHOUT_PYTHON, needed};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,12 +18,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The time in which a project is built and tested, or a large component is compiled.
 const BUILD_PATIENCE: Duration = Duration::from_secs(600);
-/// Time between two looks at what becomes of something.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Waits until no other project is built, which lasts until the file is closed. Projects have the
 /// same packages at the same places, so cargo would build one over another in the shared folder.
@@ -117,13 +116,7 @@ impl Project {
 
     /// Runs a command again and again until it says this.
     async fn until_told(&self, arguments: &[&str], words: &str) {
-        let waiting = async {
-            while !self.told(arguments).await.contains(words) {
-                sleep(LOOK).await;
-            }
-        };
-        let told = timeout(PATIENCE, waiting).await;
-        told.unwrap_or_else(|_| panic!("{arguments:?} never says `{words}`"));
+        until(async || self.told(arguments).await.contains(words)).await;
     }
 
     /// Starts the service that a connector's project has, on any free port, and leads the project's

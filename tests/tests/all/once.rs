@@ -1,11 +1,11 @@
 //! Requests under a key, over HTTP: done once and answered again as they were, also after other
 //! changes and after a crash.
 
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{
+    Answer, Folder, Host, PATIENCE, Reply, Session, acting, is_asking, puppets,
+};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// The same request this often at the same time.
 const AT_ONCE: usize = 8;
@@ -14,20 +14,11 @@ fn config() -> Value {
     let asks = json!([
         { "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": { "score": 1 } },
     ]);
-    let agent = |id: &str| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": asks } },
-        })
-    };
-    puppets(&json!([agent("asks"), agent("spare")]))
+    puppets(&json!([acting("asks", &asks), acting("spare", &asks)]))
 }
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config(), &["puppet"]).await
 }
 
 /// A request, as it can be sent again to another host.
@@ -60,47 +51,16 @@ impl Asked {
         }
     }
 
-    async fn send(&self, host: &Host) -> Answer {
-        host.send(self.request(host)).await.unwrap()
+    #[track_caller]
+    fn send(&self, host: &Host) -> Reply {
+        host.send(self.request(host))
     }
 }
 
-async fn position(host: &Host) -> u64 {
-    host.get("/api/events?limit=1").await.unwrap().body["last_position"]
-        .as_u64()
-        .unwrap()
-}
-
-async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let seen = host.get(path).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("it does not come to that")
-}
-
 /// A session of an agent's that waits for an answer: its path, and the question.
-async fn lesson(host: &Host, agent: &str) -> (String, Value) {
-    let opened = host
-        .post(
-            &format!("{agent}/sessions"),
-            &json!({ "session_type": "lesson" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let session = format!("{agent}/sessions/{}", opened.text("session_id"));
-    let seen = until(host, &session, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+async fn lesson(host: &Host, agent: &str) -> (Session, Value) {
+    let session = host.open_as(agent, "lesson").await;
+    let seen = host.until(&session, is_asking).await;
     (session, seen["pending_action"]["tool_call_id"].clone())
 }
 
@@ -164,7 +124,8 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
         json!({ "tool_call_id": call, "response": { "confirmed": true } }),
     )
     .await;
-    until(host, &session, |seen| seen["status"] == "completed").await;
+    host.until(&session, |seen| seen["status"] == "completed")
+        .await;
     lesson(host, &agent).await;
     ask(
         Method::DELETE,
@@ -177,8 +138,7 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
             &format!("{agent}/sessions"),
             &json!({ "session_type": "chat" }),
         )
-        .await
-        .unwrap();
+        .await;
     let chat = format!("{agent}/sessions/{}", chat.text("session_id"));
     assert_eq!(
         ask(Method::POST, format!("{chat}/cancel"), json!({}))
@@ -187,9 +147,9 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
         false
     );
     host.post(&format!("{chat}/messages"), &json!({ "content": "hello" }))
-        .await
-        .unwrap();
-    until(host, &chat, |seen| seen["run_status"] == "awaiting_client").await;
+        .await;
+    host.until(&chat, |seen| seen["run_status"] == "awaiting_client")
+        .await;
     assert_eq!(
         ask(
             Method::POST,
@@ -205,9 +165,9 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
         &format!("{chat}/messages"),
         &json!({ "content": "hello again" }),
     )
-    .await
-    .unwrap();
-    until(host, &chat, |seen| seen["run_status"] == "awaiting_client").await;
+    .await;
+    host.until(&chat, |seen| seen["run_status"] == "awaiting_client")
+        .await;
     let fresh = ask(
         Method::POST,
         format!("{agent}/archive"),
@@ -216,7 +176,7 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
     .await
     .body["fresh"]["id"]
         .clone();
-    until(host, &chat, |seen| seen["run_id"].is_null()).await;
+    host.until(&chat, |seen| seen["run_id"].is_null()).await;
     ask(
         Method::POST,
         format!("/api/agents/{}/handoff", fresh.as_str().unwrap()),
@@ -226,7 +186,6 @@ async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
     let spare = host
         .post("/api/agents", &json!({ "definition": "spare" }))
         .await
-        .unwrap()
         .text("id");
     ask(
         Method::POST,
@@ -243,8 +202,8 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
     let (folder, host) = started().await;
     let done = everything(&host).await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    let before = position(&host).await;
+    let host = folder.serve().await;
+    let before = host.position().await;
     for (asked, first) in &done {
         let again = asked.send(&host).await;
         assert_eq!(
@@ -268,7 +227,7 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
         assert_eq!(other.text("field"), "header:Idempotency-Key");
     }
     assert_eq!(
-        position(&host).await,
+        host.position().await,
         before,
         "a request that came again recorded something"
     );
@@ -279,26 +238,17 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
         .unwrap();
     let begun = host
         .post(&handed.0.path.replace("/handoff", "/sessions"), &json!({}))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(
         begun.status, 404,
         "it is not theirs any more, but for the operator's reading"
     );
     // Keys are each user's own.
     let alice = host.user("alice", &["read", "write"]).await;
-    assert_eq!(
-        alice
-            .ask(
-                Method::POST,
-                "/api/agents",
-                Some(&json!({ "definition": "asks" }))
-            )
-            .await
-            .unwrap()
-            .status,
-        201
-    );
+    alice
+        .post("/api/agents", &json!({ "definition": "asks" }))
+        .gives(201)
+        .await;
     for wrong in ["", &"k".repeat(256)] {
         let refused = Asked::new(
             Method::POST,
@@ -308,11 +258,7 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
         )
         .send(&host)
         .await;
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (422, "header:Idempotency-Key"),
-            "{refused:?}"
-        );
+        refused.has(422, &json!({ "field": "header:Idempotency-Key" }));
     }
 }
 
@@ -323,7 +269,6 @@ async fn the_same_request_at_the_same_time_is_done_once() {
         "/api/agents/{}",
         host.post("/api/agents", &json!({ "definition": "asks" }))
             .await
-            .unwrap()
             .text("id")
     );
     let (_, call) = lesson(&host, &agent).await;
@@ -367,7 +312,6 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
         "/api/agents/{}",
         host.post("/api/agents", &json!({ "definition": "asks" }))
             .await
-            .unwrap()
             .text("id")
     );
     let (session, call) = lesson(&host, &agent).await;
@@ -380,11 +324,11 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
         json!({ "tool_call_id": call, "response": { "confirmed": true } }),
     );
     assert!(
-        host.send(answer.request(&host)).await.is_err(),
+        host.send(answer.request(&host)).attempt().await.is_err(),
         "it died before it could say so"
     );
     host.died(PATIENCE).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let again = answer.send(&host).await;
     let events = host
         .get(&format!(
@@ -392,14 +336,15 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
             again.body["position"].as_u64().unwrap() - 1
         ))
         .await
-        .unwrap()
         .body;
     assert_eq!(
         (again.status, &events["events"][0]["type"]),
         (202, &json!("run.settled.v1")),
         "{again:?}"
     );
-    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(ended["metrics"]["interactions"], 1);
     assert_eq!(answer.send(&host).await.body, again.body);
 }
@@ -409,24 +354,24 @@ async fn chat(host: &Host) -> String {
     let agent = host
         .post("/api/agents", &json!({ "definition": "asks" }))
         .await
-        .unwrap()
         .text("id");
     let opened = host
         .post(
             &format!("/api/agents/{agent}/sessions"),
             &json!({ "session_type": "chat" }),
         )
-        .await
-        .unwrap();
+        .await;
     format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"))
 }
 
 /// Begins a turn that waits for an answer.
 async fn begin_turn(host: &Host, chat: &str) {
     let hello = json!({ "content": "hello" });
-    let said = host.post(&format!("{chat}/messages"), &hello).await;
-    assert_eq!(said.unwrap().status, 202);
-    until(host, chat, |seen| seen["run_status"] == "awaiting_client").await;
+    host.post(&format!("{chat}/messages"), &hello)
+        .gives(202)
+        .await;
+    host.until(chat, |seen| seen["run_status"] == "awaiting_client")
+        .await;
 }
 
 /// Says something that waits for the end of a turn, or else for an hour. Returns the input.
@@ -435,7 +380,7 @@ async fn say_later(host: &Host, chat: &str) -> String {
         "content": "and then?", "queue": { "mode": "followup", "debounce_ms": 3_600_000 },
     });
     let said = host.post(&format!("{chat}/messages"), &later).await;
-    said.unwrap().text("input_id")
+    said.text("input_id")
 }
 
 /// The request to stop the turn in a chat and to take back what waits there.
@@ -457,12 +402,12 @@ async fn a_cancel_that_died_at_its_end_still_answers_with_the_words_it_took_back
         let mut host = folder.start(Some(point)).await.unwrap();
         let cancel = cancel_with_waiting(&chat);
         assert!(
-            host.send(cancel.request(&host)).await.is_err(),
+            host.send(cancel.request(&host)).attempt().await.is_err(),
             "{point}: it died before it could say so"
         );
         host.died(PATIENCE).await;
-        let host = folder.start(None).await.unwrap();
-        let seen = host.get(&chat).await.unwrap().body;
+        let host = folder.serve().await;
+        let seen = host.get(&chat).await.body;
         assert_eq!(seen["waiting"], still_waiting, "{point}: {seen}");
         for _ in 0..2 {
             let again = cancel.send(&host).await;
@@ -472,7 +417,7 @@ async fn a_cancel_that_died_at_its_end_still_answers_with_the_words_it_took_back
                 "{point}"
             );
         }
-        let seen = host.get(&chat).await.unwrap().body;
+        let seen = host.get(&chat).await.body;
         assert_eq!(
             (&seen["waiting"], &seen["run_id"]),
             (&json!(0), &Value::Null),
@@ -489,13 +434,13 @@ async fn a_cancel_without_a_turn_takes_back_what_waits_and_stops_no_later_turn()
     let input = say_later(&host, &chat).await;
     let stop = Asked::new(Method::POST, &format!("{chat}/cancel"), "s", json!({}));
     assert_eq!(stop.send(&host).await.body["cancelled"], true);
-    until(&host, &chat, |seen| seen["run_id"].is_null()).await;
+    host.until(&chat, |seen| seen["run_id"].is_null()).await;
     let cancel = cancel_with_waiting(&chat);
     let taken_back = json!({ "cancelled": false, "input_ids": [input] });
     assert_eq!(cancel.send(&host).await.body, taken_back);
     begin_turn(&host, &chat).await;
     assert_eq!(cancel.send(&host).await.body, taken_back);
-    let seen = host.get(&chat).await.unwrap().body;
+    let seen = host.get(&chat).await.body;
     assert_eq!(
         (&seen["waiting"], &seen["run_status"]),
         (&json!(0), &json!("awaiting_client")),
@@ -512,21 +457,15 @@ async fn an_api_key_is_issued_once_under_a_key_and_its_secret_is_not_kept_for_th
         "k",
         json!({ "name": "ci", "scopes": ["read"] }),
     );
-    let issued = asked.send(&host).await;
-    assert_eq!(issued.status, 201, "{issued:?}");
-    let again = asked.send(&host).await;
-    assert_eq!(
-        (again.status, again.text("code").as_str()),
-        (409, "KEY_ISSUED_BEFORE"),
-        "{again:?}"
-    );
+    let issued = asked.send(&host).gives(201).await;
+    let again = asked.send(&host).refused(409, "KEY_ISSUED_BEFORE").await;
     assert!(
         again
             .text("detail")
             .contains(&format!("`{}`", issued.text("id"))),
         "{again:?}"
     );
-    let keys = host.get("/api/keys").await.unwrap().body["keys"]
+    let keys = host.get("/api/keys").await.body["keys"]
         .as_array()
         .unwrap()
         .len();
@@ -556,17 +495,11 @@ async fn a_request_with_two_keys_is_refused() {
         .request(Method::POST, "/api/agents")
         .header("idempotency-key", "a")
         .header("idempotency-key", "b");
-    let refused = host
-        .send(request.json(&json!({ "definition": "spare" })))
-        .await
-        .unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (400, "INVALID_IDEMPOTENCY_KEY"),
-        "{refused:?}"
-    );
+    host.send(request.json(&json!({ "definition": "spare" })))
+        .refused(400, "INVALID_IDEMPOTENCY_KEY")
+        .await;
     assert!(
-        host.get("/api/agents").await.unwrap().body["agents"]
+        host.get("/api/agents").await.body["agents"]
             .as_array()
             .unwrap()
             .is_empty()
@@ -578,12 +511,9 @@ async fn keys_that_are_asked_for_at_the_same_time_do_not_pass_their_users_limit(
     let (_folder, host) = started().await;
     let wanted = json!({ "user": "bob", "name": "k", "scopes": ["read"] });
     for _ in 0..98 {
-        assert_eq!(host.post("/api/keys", &wanted).await.unwrap().status, 201);
+        host.post("/api/keys", &wanted).gives(201).await;
     }
     let came = futures::future::join_all((0..16).map(|_| host.post("/api/keys", &wanted))).await;
-    let issued = came
-        .into_iter()
-        .filter(|came| came.as_ref().unwrap().status == 201)
-        .count();
+    let issued = came.into_iter().filter(|came| came.status == 201).count();
     assert_eq!(issued, 2, "100 count at most");
 }

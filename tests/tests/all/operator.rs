@@ -1,27 +1,18 @@
 //! The operator's view: warnings about the configuration, names that exist, agents that are hidden,
 //! and what sessions wait for.
 
-use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, program};
-use reqwest::Method;
+use agent_host_tests::guests::{test_program, wasm};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, program, script, scripted};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::time::sleep;
 
 fn config(agents: &Value) -> Value {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    json!({
-        "agents": agents,
-        "components": {
-            "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] }, "files": {},
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    scripted(agents, &[("files", json!({}))])
 }
 
 fn agent(id: &str, more: &Value) -> Value {
@@ -70,7 +61,7 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
             .contains(&json!({ "severity": "warning", "key": key, "message": message })),
         "{findings}"
     );
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(host.stop().await.success(), "{}", folder.log());
     for told in [told.as_str(), confirms] {
         assert_eq!(folder.log().matches(told).count(), 1, "{}", folder.log());
@@ -96,9 +87,8 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
 async fn open(host: &Host, definition: &str) -> String {
     let answer = host
         .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
+        .gives(201)
+        .await;
     answer.text("agent_id")
 }
 
@@ -114,12 +104,14 @@ fn ids(list: &Value, name: &str) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
-    let folder = Folder::new(config(&json!([
-        agent("shown", &json!({})),
-        agent("hidden", &json!({ "uiVisible": false }))
-    ])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([
+            agent("shown", &json!({})),
+            agent("hidden", &json!({ "uiVisible": false }))
+        ])),
+        &["puppet", "files"],
+    )
+    .await;
     let mut shown = BTreeSet::from([open(&host, "shown").await]);
     let mut hidden = BTreeSet::from([open(&host, "hidden").await]);
     for (definition, agents) in [("shown", &mut shown), ("hidden", &mut hidden)] {
@@ -127,27 +119,17 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
             let new = json!({
                 "definition": definition, "path": format!("/local/agent/{definition}-{number}"),
             });
-            agents.insert(host.post("/api/agents", &new).await.unwrap().text("id"));
+            agents.insert(host.post("/api/agents", &new).await.text("id"));
         }
     }
     let all: BTreeSet<String> = shown.union(&hidden).cloned().collect();
-    assert_eq!(
-        ids(&host.get("/api/agents").await.unwrap().body, "id"),
-        shown
-    );
-    assert_eq!(
-        ids(&host.get("/api/agents?all=true").await.unwrap().body, "id"),
-        all
-    );
+    assert_eq!(ids(&host.get("/api/agents").await.body, "id"), shown);
+    assert_eq!(ids(&host.get("/api/agents?all=true").await.body, "id"), all);
     // A page is filled whatever is hidden in between.
     let mut pages = Vec::new();
     let mut after = String::new();
     loop {
-        let page = host
-            .get(&format!("/api/agents?limit=2{after}"))
-            .await
-            .unwrap()
-            .body;
+        let page = host.get(&format!("/api/agents?limit=2{after}")).await.body;
         pages.push(page["agents"].as_array().unwrap().len());
         let Some(next) = page["next_after"].as_str() else {
             break;
@@ -158,10 +140,7 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
     assert!(pages.iter().take(2).all(|page| *page == 2), "{pages:?}");
     // It is found by its name.
     for id in &hidden {
-        assert_eq!(
-            host.get(&format!("/api/agents/{id}")).await.unwrap().status,
-            200
-        );
+        host.get(&format!("/api/agents/{id}")).gives(200).await;
     }
     let listed = document(&folder.run(&["session", "list", "--json"]).await);
     assert!(
@@ -175,40 +154,27 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_waits_for_its_client_says_so() {
-    let folder = Folder::new(config(&json!([agent("puppet", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
-    let begun = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        begun.text("agent_id"),
-        begun.text("session_id")
-    );
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("puppet", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
+    let begun = host.post("/api/agents/puppet/sessions", &json!({})).await;
+    let session = Session::of(&begun);
     assert_eq!(begun.body["run_status"], Value::Null);
     let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": asks.to_string() }),
     )
-    .await
-    .unwrap();
-    let waiting = async {
-        loop {
-            let seen = host.get(&session).await.unwrap().body;
-            let asked = seen["pending_action"].is_object();
-            assert!(asked || seen["run_status"] != "awaiting_client", "{seen}");
-            if asked {
-                break seen;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let seen = tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("a question in time");
+    .await;
+    let seen = found(async || {
+        let seen = host.get(&session).await.body;
+        let asked = seen["pending_action"].is_object();
+        assert!(asked || seen["run_status"] != "awaiting_client", "{seen}");
+        asked.then_some(seen)
+    })
+    .await;
     assert_eq!(
         (&seen["status"], &seen["run_status"]),
         (&json!("active"), &json!("awaiting_client"))
@@ -250,9 +216,11 @@ async fn piped(command: &mut Command, input: &[u8]) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let chat = || {
         let mut chat = Command::new(program());
         chat.args(["chat", "--config"])
@@ -280,9 +248,11 @@ async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let list = || {
         let mut list = Command::new(program());
         // As if the host had been started with `--listen`: nobody is where the configuration says.
@@ -326,9 +296,11 @@ async fn a_command_finds_the_host_of_the_data_folder_that_it_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_folder_of_before_ends_the_start_with_the_way_out() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     assert!(host.stop().await.success(), "{}", folder.log());
     rusqlite::Connection::open(folder.data().join("store.db"))
         .unwrap()
@@ -343,9 +315,11 @@ async fn a_data_folder_of_before_ends_the_start_with_the_way_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let mine = open(&host, "a").await;
     let database = || {
         let database = rusqlite::Connection::open(folder.data().join("store.db")).unwrap();
@@ -358,10 +332,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
 
     forget();
     let sessions = format!("/api/agents/{mine}/sessions");
-    assert_eq!(
-        host.get(&sessions).await.unwrap().body["sessions"],
-        json!([])
-    );
+    assert_eq!(host.get(&sessions).await.body["sessions"], json!([]));
     assert!(err(&intact().await).contains("the table `sessions` is not what the events say"));
     let made = document(&folder.run(&["rebuild", "--json"]).await);
     assert_eq!(
@@ -370,7 +341,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
         "{made}"
     );
     assert_eq!(
-        host.get(&sessions).await.unwrap().body["sessions"]
+        host.get(&sessions).await.body["sessions"]
             .as_array()
             .unwrap()
             .len(),
@@ -421,7 +392,7 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     config["components"]["files"] =
         json!({ "directories": folder, "limits": { "cpuMsMax": 2_000 } });
     config["components"]["reach"] = json!({
-        "path": root().join("tests/programs/target/wasm32-wasip2/release/reach.wasm"),
+        "path": test_program("reach"),
         "directories": folder,
     });
     let folder = Folder::new(config);
@@ -464,8 +435,7 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
         "{checked}"
     );
 
-    let inspected = folder.run(&["component", "inspect", "files"]).await;
-    assert!(inspected.status.success(), "{inspected:?}");
+    let inspected = folder.succeeds(&["component", "inspect", "files"]).await;
     let digest = domain::digest::Digest::of(&wasm("files"));
     let pin = format!("\"sha256\": \"{digest}\"");
     for told in [
@@ -487,8 +457,7 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
         "{\"tool\":\"list_files\",\"arguments\":{\"path\":\".\"}}\n",
     )
     .unwrap();
-    let suggested = folder.run(&suggest).await;
-    assert!(suggested.status.success(), "{suggested:?}");
+    let suggested = folder.succeeds(&suggest).await;
     let line =
         r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
     assert!(
@@ -573,9 +542,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         ),
     ]));
     config["components"]["web"] = json!({});
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "files", "web"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, &["puppet", "files", "web"]).await;
 
     for (agent, tool, told) in [
         (
@@ -650,8 +617,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         &["grants", "diff"][..],
         &["grants", "diff", "--against", "old.json"],
     ] {
-        let changed = folder.run(command).await;
-        assert!(changed.status.success(), "{changed:?}");
+        let changed = folder.succeeds(command).await;
         assert_eq!(
             out(&changed).lines().skip(1).collect::<Vec<_>>(),
             ["+ agents.a.toolDenylist = \"read_file\""],
@@ -659,15 +625,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         );
     }
 
-    let begun = host
-        .post("/api/agents/a/sessions", &json!({}))
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        begun.text("agent_id"),
-        begun.text("session_id")
-    );
+    let session = host.open("a").await;
     let steps = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }],
     });
@@ -675,14 +633,12 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         &format!("{session}/messages"),
         &json!({ "content": steps.to_string() }),
     )
-    .await
-    .unwrap();
+    .await;
     let told = async {
         loop {
             let audited = folder
-                .run(&["audit", "--json", "--verdict", "refused", "--agent", "a"])
+                .succeeds(&["audit", "--json", "--verdict", "refused", "--agent", "a"])
                 .await;
-            assert!(audited.status.success(), "{audited:?}");
             if !audited.stdout.is_empty() {
                 break out(&audited);
             }
@@ -728,8 +684,7 @@ async fn reading_lines(host: &Host, agent: &str) -> Vec<Value> {
         .get(&format!(
             "/api/audit?limit=1000&capability=operator.read&agent={agent}"
         ))
-        .await
-        .unwrap();
+        .await;
     page.body["lines"].as_array().unwrap().clone()
 }
 
@@ -749,15 +704,14 @@ async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
-    let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write", "admin"]).await;
-    let begun = alice
-        .ask(Method::POST, "/api/agents/a/sessions", Some(&json!({})))
-        .await
-        .unwrap();
+    let begun = alice.post("/api/agents/a/sessions", &json!({})).await;
     let id = begun.text("agent_id");
     let session = begun.text("session_id");
     let path = format!("/api/agents/{id}");
@@ -767,30 +721,15 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
         { "reply": "a secret of mine" },
     ] })
     .to_string();
-    let said = alice
-        .ask(
-            Method::POST,
-            &format!("{of_session}/messages"),
-            Some(&json!({ "content": steps })),
-        )
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
-    let answered = async {
-        loop {
-            let shown = alice.ask(Method::GET, &of_session, None).await.unwrap();
-            if let Some(turn) = shown.body["turn_id"]
-                .as_str()
-                .filter(|_| shown.body.to_string().contains("a secret of mine"))
-            {
-                break turn.to_owned();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let turn = tokio::time::timeout(PATIENCE, answered)
-        .await
-        .expect("an answer");
+    alice.say(&of_session, &steps).await;
+    let turn = found(async || {
+        let shown = alice.get(&of_session).await;
+        shown.body["turn_id"]
+            .as_str()
+            .filter(|_| shown.body.to_string().contains("a secret of mine"))
+            .map(str::to_owned)
+    })
+    .await;
     assert_eq!(
         readings(&host, &id).await,
         [],
@@ -798,7 +737,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     );
 
     // Each line of her turn names her, and the filter finds it.
-    let lines = host.get("/api/audit?user=alice").await.unwrap().body["lines"].clone();
+    let lines = host.get("/api/audit?user=alice").await.body["lines"].clone();
     let lines = lines.as_array().unwrap();
     assert!(
         !lines.is_empty()
@@ -808,7 +747,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
         "{lines:?}"
     );
     assert_eq!(
-        host.get("/api/audit?user=bob").await.unwrap().body["lines"],
+        host.get("/api/audit?user=bob").await.body["lines"],
         json!([])
     );
 
@@ -837,7 +776,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
             format!("/api/turns/{{turn_id}} turn {turn}"),
         ),
     ] {
-        let shown = host.get(&request).await.unwrap();
+        let shown = host.get(&request).await;
         assert_eq!(shown.status, 200, "{request}: {shown:?}");
         expected.push(("local".to_owned(), format!("GET {what}")));
         assert_eq!(readings(&host, &id).await, expected, "{request}");
@@ -845,7 +784,6 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     assert!(
         host.get(&of_session)
             .await
-            .unwrap()
             .body
             .to_string()
             .contains("a secret of mine")
@@ -861,43 +799,23 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     // Only reads: nothing is said or changed in a user's name, and lists stay each user's own.
     let before = readings(&host, &id).await.len();
     let message = json!({ "content": "from somebody else" });
+    host.post(&format!("{of_session}/messages"), &message)
+        .gives(404)
+        .await;
+    host.post(&format!("{path}/archive"), &json!({}))
+        .gives(404)
+        .await;
     assert_eq!(
-        host.post(&format!("{of_session}/messages"), &message)
-            .await
-            .unwrap()
-            .status,
-        404
-    );
-    assert_eq!(
-        host.post(&format!("{path}/archive"), &json!({}))
-            .await
-            .unwrap()
-            .status,
-        404
-    );
-    assert_eq!(
-        ids(&host.get("/api/agents").await.unwrap().body, "id"),
+        ids(&host.get("/api/agents").await.body, "id"),
         BTreeSet::new()
     );
     assert_eq!(readings(&host, &id).await.len(), before);
 
     // An administrator's key is no operator: it finds nothing, and what its lists show is on record
     // as well.
-    assert_eq!(bob.ask(Method::GET, &path, None).await.unwrap().status, 404);
-    assert_eq!(
-        bob.ask(Method::GET, &of_session, None)
-            .await
-            .unwrap()
-            .status,
-        404
-    );
-    assert_eq!(
-        bob.ask(Method::GET, "/api/events", None)
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    bob.get(&path).gives(404).await;
+    bob.get(&of_session).gives(404).await;
+    bob.get("/api/events").gives(200).await;
     assert_eq!(
         readings(&host, &id).await[before..],
         [("bob".to_owned(), "GET /api/events".to_owned())]
@@ -916,106 +834,59 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     reconfigure(&folder, |config| {
         config["pathRules"] = json!([{ "subtree": "/alice/**", "access": "none" }])
     });
-    let host = folder.start(None).await.unwrap();
-    assert_eq!(host.get(&of_session).await.unwrap().status, 200);
-    assert_eq!(
-        host.get("/api/agents/019a0000-0000-7000-8000-000000000000")
-            .await
-            .unwrap()
-            .status,
-        404
-    );
+    let host = folder.serve().await;
+    host.get(&of_session).gives(200).await;
+    host.get("/api/agents/019a0000-0000-7000-8000-000000000000")
+        .gives(404)
+        .await;
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// A session of a user's in which something was said and answered.
 struct Talk {
-    agent: String,
-    session: String,
+    session: Session,
     turn: String,
 }
 
 impl Talk {
-    fn path(&self) -> String {
-        format!("/api/agents/{}/sessions/{}", self.agent, self.session)
-    }
-
     /// The session with those below it, as an event stream from the first event on.
     fn stream(&self) -> String {
-        format!(
-            "/api/agents/{}/stream?view=log&session={}&spawned=true&after=0",
-            self.agent, self.session
-        )
+        let id = self.session.id();
+        let agent = self.session.agent();
+        format!("{agent}/stream?view=log&session={id}&spawned=true&after=0")
     }
 }
 
 /// Begins a session and says something in it.
 async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
-    let begun = user
-        .ask(
-            Method::POST,
-            &format!("/api/agents/{definition}/sessions"),
-            Some(&json!({})),
-        )
-        .await
-        .unwrap();
-    assert_eq!(begun.status, 201, "{begun:?}");
-    let mut talk = Talk {
-        agent: begun.text("agent_id"),
-        session: begun.text("session_id"),
-        turn: String::new(),
-    };
-    say(user, &talk, steps).await;
-    talk.turn = user
-        .ask(Method::GET, &talk.path(), None)
-        .await
-        .unwrap()
-        .text("turn_id");
-    talk
+    let session = user.open(definition).await;
+    say(user, &session, steps).await;
+    let turn = user.get(&session).await.text("turn_id");
+    Talk { session, turn }
 }
 
 /// Says something and waits for the answer.
-async fn say(user: &Line, talk: &Talk, steps: &Value) {
-    let said = json!({ "content": json!({ "steps": steps }).to_string() });
-    let answer = user
-        .ask(
-            Method::POST,
-            &format!("{}/messages?wait_s=30", talk.path()),
-            Some(&said),
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        (answer.status, &answer.body["outcome"]),
-        (200, &json!("replied")),
-        "{answer:?}"
-    );
+async fn say(user: &Line, session: &str, steps: &Value) {
+    let answer = user.turn(session, &script(steps)).await;
+    answer.has(200, &json!({ "outcome": "replied" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() {
-    let folder = Folder::new(config(&json!([
-        agent("a", &json!({})),
-        agent("b", &json!({}))
-    ])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({})), agent("b", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let first = talk(&alice, "a", &json!([{ "reply": "said by a" }])).await;
     let second = talk(&alice, "b", &json!([{ "reply": "said by b" }])).await;
     let others = talk(&bob, "b", &json!([{ "reply": "not hers" }])).await;
-    let diff = |with: &str| format!("{}/diff?with={with}", first.path());
+    let diff = |with: &str| format!("{}/diff?with={with}", first.session);
+    alice.get(&diff(second.session.id())).gives(200).await;
     assert_eq!(
-        alice
-            .ask(Method::GET, &diff(&second.session), None)
-            .await
-            .unwrap()
-            .status,
-        200
-    );
-    assert_eq!(
-        readings(&host, &second.agent).await,
+        readings(&host, second.session.agent_id()).await,
         [],
         "users' own readings are nobody's business"
     );
@@ -1023,16 +894,16 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
     let request = "GET /api/agents/{id}/sessions/{sid}/diff";
     let mut expected = Vec::new();
     for (with, detail) in [
-        (&second.session, request.to_owned()),
+        (second.session.id(), request.to_owned()),
         (&second.turn, format!("{request} turn {}", second.turn)),
     ] {
-        let shown = host.get(&diff(with)).await.unwrap();
+        let shown = host.get(&diff(with)).await;
         assert!(
             shown.status == 200 && shown.body.to_string().contains("said by b"),
             "{shown:?}"
         );
-        expected.push((json!("local"), json!(second.session), json!(detail)));
-        let lines = reading_lines(&host, &second.agent).await;
+        expected.push((json!("local"), json!(second.session.id()), json!(detail)));
+        let lines = reading_lines(&host, second.session.agent_id()).await;
         let told: Vec<_> = lines
             .iter()
             .map(|line| {
@@ -1046,26 +917,25 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
         assert_eq!(told, expected);
     }
     assert_eq!(
-        readings(&host, &first.agent).await,
+        readings(&host, first.session.agent_id()).await,
         vec![("local".to_owned(), request.to_owned()); 2]
     );
 
     // The user as whom the operator reads does not see it, so neither is it shown nor on record.
-    for with in [&others.session, &others.turn] {
-        assert_eq!(host.get(&diff(with)).await.unwrap().status, 404);
+    for with in [others.session.id(), &others.turn] {
+        host.get(&diff(with)).gives(404).await;
     }
-    assert_eq!(readings(&host, &others.agent).await, []);
+    assert_eq!(readings(&host, others.session.agent_id()).await, []);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_before() {
-    let folder = Folder::new(config(&json!([
-        agent("a", &json!({})),
-        agent("b", &json!({}))
-    ])));
-    folder.warm(&["puppet", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(
+        config(&json!([agent("a", &json!({})), agent("b", &json!({}))])),
+        &["puppet", "files"],
+    )
+    .await;
     let alice = host.user("alice", &["read", "write"]).await;
     let work = json!({ "steps": [{ "reply": "done below" }] }).to_string();
     let steps = json!([{ "start": [{ "key": "d", "agent": "b", "text": work }] }]);
@@ -1091,7 +961,7 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
             [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]
         );
         seen.push(below);
-        say(&alice, &talk, &steps).await;
+        say(&alice, &talk.session, &steps).await;
     }
     for below in &seen {
         assert_eq!(readings(&host, below).await.len(), 1, "once for a stream");

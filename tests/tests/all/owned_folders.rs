@@ -2,28 +2,22 @@
 //! see each other's files, also over a crash; the ledger names the folder. A purge removes those of
 //! a session or an agent.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, Line};
-use reqwest::Method;
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::{Folder, Host, Line, puppet};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A host whose puppets have a burglar in folders of users, of sessions and of agents.
 async fn house() -> (Folder, Host) {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
     let folder = Folder::new(json!({
         "agents": [
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+            puppet(),
             { "agentId": "other", "displayName": "Other", "component": "puppet" },
         ],
         "components": {
-            "puppet": { "path": file("puppet"), "agents": ["*"] },
-            "burglar": { "path": file("burglar"), "directories": [
+            "puppet": { "path": test_program("puppet"), "agents": ["*"] },
+            "burglar": { "path": test_program("burglar"), "directories": [
                 { "path": "files/{user}", "at": "/mine", "access": "read-write" },
                 { "path": "scratch/{user}/{session}", "at": "/tmp", "access": "read-write", "filesMax": 5 },
                 { "path": "work/{agent}", "at": "/work", "access": "read-write" },
@@ -36,7 +30,7 @@ async fn house() -> (Folder, Host) {
         std::fs::create_dir(folder.path().join(base)).unwrap();
     }
     folder.warm(&["puppet", "burglar"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
@@ -44,8 +38,7 @@ async fn house() -> (Folder, Host) {
 async fn session(line: &Line) -> String {
     let new = json!({ "session_type": "chat" });
     let at = "/api/agents/puppet/sessions";
-    let opened = line.ask(Method::POST, at, Some(&new)).await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = line.post(at, &new).gives(201).await;
     let (agent, id) = (opened.text("agent_id"), opened.text("session_id"));
     format!("/api/agents/{agent}/sessions/{id}")
 }
@@ -64,7 +57,7 @@ fn script(call: &Value) -> String {
 async fn turn(line: &Line, session: &str, call: Value) -> String {
     let path = format!("{session}/messages?wait_s=30");
     let said = json!({ "content": script(&call) });
-    let answer = line.ask(Method::POST, &path, Some(&said)).await.unwrap();
+    let answer = line.post(&path, &said).await;
     let text = answer.body["reply"]["text"].as_str();
     text.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
@@ -125,7 +118,7 @@ async fn two_users_of_a_tool_never_see_each_others_files() {
     );
 
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let alice = host.user("alice", &scopes).await;
     let seen = burgle(&alice, &session(&alice).await, looks()).await;
     assert!(
@@ -135,8 +128,7 @@ async fn two_users_of_a_tool_never_see_each_others_files() {
     // The operator finds out which folder it was, and under which grant.
     let ledger = host
         .get("/api/audit?component=burglar&user=alice&capability=files.read")
-        .await
-        .unwrap();
+        .await;
     let line = ledger.body["lines"]
         .as_array()
         .unwrap()
@@ -162,19 +154,18 @@ async fn a_purged_session_loses_its_granted_folder_and_others_keep_theirs() {
         folder.path().join("scratch/local").join(id)
     };
     assert!(own(&gone).join("scrap").is_file() && own(&kept).join("scrap").is_file());
-    let deleted = line.ask(Method::DELETE, &gone, None).await.unwrap();
+    let deleted = line.delete(&gone).await;
     assert!(deleted.status < 300, "{deleted:?}");
     assert!(own(&gone).exists(), "a deleted session is only hidden");
     let parts: Vec<&str> = gone.split('/').collect();
     let purge = json!({ "agent_id": parts[3], "session_id": parts[5] });
     // What cannot be removed keeps the purge open, and the answer says what to do.
     std::fs::create_dir_all(own(&gone).join("d/".repeat(300))).unwrap();
-    let stuck = host.post("/api/purges", &purge).await.unwrap();
+    let stuck = host.post("/api/purges", &purge).await;
     assert_eq!(stuck.text("code"), "BUSY", "{stuck:?}");
     assert!(stuck.text("detail").contains("remove it"), "{stuck:?}");
     std::fs::remove_dir_all(own(&gone).join("d")).unwrap();
-    let purged = host.post("/api/purges", &purge).await.unwrap();
-    assert_eq!(purged.status, 200, "{purged:?}");
+    host.post("/api/purges", &purge).gives(200).await;
     assert!(!own(&gone).exists() && own(&kept).join("scrap").is_file());
     assert_eq!(
         std::fs::read_to_string(folder.path().join("files/local/diary")).unwrap(),
@@ -211,12 +202,10 @@ async fn a_purged_agent_loses_its_granted_folders_and_those_below_it() {
 
     let over = json!({ "reason": "over" });
     let at = format!("/api/agents/{agent}/archive");
-    let archived = line.ask(Method::POST, &at, Some(&over)).await.unwrap();
-    assert_eq!(archived.status, 200, "{archived:?}");
+    line.post(&at, &over).gives(200).await;
     assert_eq!(names("work").len(), 3, "an archived agent has only ended");
     let purge = json!({ "agent_id": agent });
-    let purged = host.post("/api/purges", &purge).await.unwrap();
-    assert_eq!(purged.status, 200, "{purged:?}");
+    host.post("/api/purges", &purge).gives(200).await;
     assert_eq!(names("work"), BTreeSet::from([other]));
     assert!(names("scratch/local").is_empty());
     assert_eq!(names("scratch/alice").len(), 1);

@@ -1,7 +1,7 @@
 //! Lists in the order of time, page by page, while what is on them changes.
 
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
-use reqwest::Method;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, acting, puppets};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -9,19 +9,11 @@ use tokio::time::sleep;
 async fn started() -> (Folder, Host) {
     let says = json!([{ "reply": "hello" }]);
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
-    let folder = Folder::new(puppets(&json!([
-        agent("says", &says),
-        agent("asks", &asks)
-    ])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(
+        puppets(&json!([acting("says", &says), acting("asks", &asks)])),
+        &["puppet"],
+    )
+    .await
 }
 
 async fn open(host: &Host, definition: &str, session_type: &str) -> (String, String) {
@@ -30,9 +22,8 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
             &format!("/api/agents/{definition}/sessions"),
             &json!({ "session_type": session_type }),
         )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+        .gives(201)
+        .await;
     // The next one is updated later than this one.
     sleep(Duration::from_millis(3)).await;
     (
@@ -43,8 +34,7 @@ async fn open(host: &Host, definition: &str, session_type: &str) -> (String, Str
 
 /// The ids on a page, and where the next one begins.
 async fn page(host: &Host, path: &str) -> (Vec<String>, Value) {
-    let page = host.get(path).await.unwrap();
-    assert_eq!(page.status, 200, "{page:?}");
+    let page = host.get(path).gives(200).await;
     let id = |row: &Value| row["session_id"].as_str().unwrap().to_owned();
     (
         page.body["sessions"]
@@ -59,32 +49,15 @@ async fn page(host: &Host, path: &str) -> (Vec<String>, Value) {
 
 /// Says something in a session, so that it stands elsewhere in the list.
 async fn touch(host: &Host, session: &str) {
-    let before = host.get(session).await.unwrap().text("updated_at");
-    assert_eq!(
-        host.post(
-            &format!("{session}/messages"),
-            &json!({ "content": "hello" })
-        )
-        .await
-        .unwrap()
-        .status,
-        202
-    );
-    let touched = async {
-        loop {
-            let seen = host.get(session).await.unwrap();
-            if seen.text("updated_at") != before
-                && seen.body["run_id"].is_null()
-                && seen.body["waiting"] == 0
-            {
-                return;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, touched)
-        .await
-        .expect("an answer");
+    let before = host.get(session).await.text("updated_at");
+    host.say(session, "hello").await;
+    until(async || {
+        let seen = host.get(session).await;
+        seen.text("updated_at") != before
+            && seen.body["run_id"].is_null()
+            && seen.body["waiting"] == 0
+    })
+    .await;
 }
 
 /// A page goes on where the last one ended, also when the session there was touched in between.
@@ -130,11 +103,9 @@ async fn a_place_in_a_list_is_no_id_and_no_place_in_another_list() {
     let mut ended = Vec::new();
     for _ in 0..3 {
         let (agent, id) = open(&host, "asks", "lesson").await;
-        let terminated = host
-            .send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
-            .await
-            .unwrap();
-        assert_eq!(terminated.status, 200, "{terminated:?}");
+        host.delete(&format!("{agent}/sessions/current"))
+            .gives(200)
+            .await;
         ended.push((agent, id));
     }
     let agent = &ended[0].0;
@@ -159,10 +130,7 @@ async fn a_place_in_a_list_is_no_id_and_no_place_in_another_list() {
         ("history", first[0].as_str()),
         ("history", "x"),
     ] {
-        let refused = host
-            .get(&format!("{agent}/{list}?after={wrong}"))
-            .await
-            .unwrap();
+        let refused = host.get(&format!("{agent}/{list}?after={wrong}")).await;
         let told = (refused.status, refused.text("code"), refused.text("field"));
         assert_eq!(
             told,

@@ -1,8 +1,6 @@
 //! The host after a panic. Everything is left: nothing stands still, nothing acknowledged is lost,
 //! and nothing that must not happen twice does.
-
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE, effects, puppet, scripted};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
@@ -15,26 +13,8 @@ const ABORTED: i32 = 6;
 const SIDE_BY_SIDE: usize = 4;
 
 fn config() -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
-    json!({
-        "agents": [
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
-            { "agentId": "other", "displayName": "Other", "component": "puppet" },
-        ],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "effects": {
-                "path": file("effects"),
-                "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-            },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    })
+    let other = json!({ "agentId": "other", "displayName": "Other", "component": "puppet" });
+    scripted(&json!([puppet(), other]), &[("effects", effects())])
 }
 
 /// A host in which something panics, in a folder.
@@ -48,51 +28,9 @@ async fn host(config: Value, panic: Option<&str>) -> (Folder, Host) {
     (folder, host)
 }
 
-/// A new session with the puppet, as a path.
-async fn open(host: &Host) -> String {
-    let answer = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    )
-}
-
-async fn say(host: &Host, session: &str, content: &Value) -> Answer {
-    let answer = host
-        .post(
-            &format!("{session}/messages"),
-            &json!({ "content": content.to_string() }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer
-}
-
-/// Waits until a session is in some state.
-async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let seen = host.get(session).await.unwrap().body;
-        if is(&seen) {
-            return seen;
-        }
-        assert!(Instant::now() < patience, "it stands still: {seen}");
-        sleep(Duration::from_millis(10)).await;
-    }
-}
-
 /// Returns the text of a session's last message, once it has nothing to do.
 async fn last(host: &Host, session: &str) -> String {
-    let seen = until(host, session, |seen| {
-        seen["run_id"].is_null() && seen["waiting"] == 0
-    })
-    .await;
+    let seen = host.rest(session).await;
     let messages = seen["messages"].as_array();
     let last = messages.and_then(|messages| messages.last()?["text"].as_str());
     last.unwrap_or_default().to_owned()
@@ -102,8 +40,8 @@ async fn last(host: &Host, session: &str) -> String {
 /// Returns the result and the effects of the tools.
 async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
     let (folder, host) = host(config(), Some(panic)).await;
-    let session = open(&host).await;
-    say(&host, &session, script).await;
+    let session = host.open("puppet").await;
+    host.say(&session, &script.to_string()).await;
     let reply = last(&host, &session).await;
     assert!(
         folder.log().contains("a test wants a panic at"),
@@ -114,16 +52,10 @@ async fn play(panic: &str, script: &Value) -> (String, Vec<String>) {
         "{panic}: where it panicked is not said: {}",
         folder.log()
     );
-    let other = open(&host).await;
-    say(
-        &host,
-        &other,
-        &json!({ "steps": [{ "reply": "still here" }] }),
-    )
-    .await;
+    let other = host.open("puppet").await;
+    host.play(&other, &json!([{ "reply": "still here" }])).await;
     assert_eq!(last(&host, &other).await, "still here", "{panic}");
-    assert!(host.stop().await.success(), "{panic}: {}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success(), "{panic}");
+    folder.over(host).await;
     let effects = folder.effects();
     (reply, effects)
 }
@@ -146,8 +78,8 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
     stream::iter(cases)
         .for_each_concurrent(SIDE_BY_SIDE, |panic| async move {
             let (folder, host) = host(config(), Some(panic)).await;
-            let session = open(&host).await;
-            say(&host, &session, script).await;
+            let session = host.open("puppet").await;
+            host.say(&session, &script.to_string()).await;
             last(&host, &session).await;
             assert!(
                 folder.log().contains("a test wants a panic at"),
@@ -156,7 +88,6 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
             let audit = host
                 .get("/api/audit?tool=put&capability=files.write&verdict=granted")
                 .await
-                .unwrap()
                 .body;
             let writes = audit["lines"].as_array().unwrap().len();
             // Once for each time that it was really called.
@@ -258,27 +189,23 @@ async fn a_turn_whose_driver_keeps_panicking_is_given_up_and_nobody_else_suffers
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_over_which_the_driver_keeps_panicking_is_a_requeueable_dead_letter() {
     let (folder, host) = host(config(), Some("broker.step.before:1..3")).await;
-    let session = open(&host).await;
-    let input = say(
-        &host,
-        &session,
-        &json!({ "steps": [{ "reply": "at last" }] }),
-    )
-    .await
-    .text("input_id");
+    let session = host.open("puppet").await;
+    let input = host
+        .play(&session, &json!([{ "reply": "at last" }]))
+        .await
+        .text("input_id");
     assert_eq!(
         last(&host, &session).await,
         "",
         "a turn without a step leaves nothing"
     );
-    let dead = host.get("/api/dead-letters").await.unwrap().body;
+    let dead = host.get("/api/dead-letters").await.body;
     assert_eq!(
         dead["dead_letters"][0]["input_id"],
         input.as_str(),
         "{dead}"
     );
-    let seen = host.get(&format!("{session}/inputs/{input}")).await;
-    let seen = seen.unwrap().body;
+    let seen = host.get(&format!("{session}/inputs/{input}")).await.body;
     assert_eq!(
         (&seen["state"], &seen["run_id"]),
         (&json!("dead"), &dead["dead_letters"][0]["run_id"]),
@@ -290,13 +217,9 @@ async fn an_input_over_which_the_driver_keeps_panicking_is_a_requeueable_dead_le
         "{dead}"
     );
     assert!(folder.log().contains("keeps panicking"), "{}", folder.log());
-    assert_eq!(
-        host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
+    host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
+        .gives(202)
+        .await;
     assert_eq!(last(&host, &session).await, "at last");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -340,24 +263,17 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_over_which_the_driver_panics_is_unacknowledged_and_can_be_repeated() {
     let (folder, host) = host(config(), Some("broker.settle.before:1")).await;
-    let session = open(&host).await;
-    say(
-        &host,
+    let session = host.open("puppet").await;
+    host.play(
         &session,
-        &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }),
+        &json!([{ "start": [{ "key": "q", "client": "question" }] }]),
     )
     .await;
-    let asks = |seen: &Value| seen["pending_action"].is_object();
-    let call = until(&host, &session, asks).await["pending_action"]["tool_call_id"].clone();
-    let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
+    let call = host.question(&session).await["tool_call_id"].take();
+    let respond = format!("{}/respond", session.agent());
     let body = json!({ "tool_call_id": call, "response": true });
-    let refused = host.post(&respond, &body).await.unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (429, "BUSY"),
-        "{refused:?}"
-    );
-    assert_eq!(host.post(&respond, &body).await.unwrap().status, 202);
+    host.post(&respond, &body).refused(429, "BUSY").await;
+    host.post(&respond, &body).gives(202).await;
     assert_eq!(last(&host, &session).await, "q value true");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -381,18 +297,19 @@ async fn whoever_waits_for_a_driver_that_panics_after_its_commit_is_woken_all_th
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_words_are_dealt_with_also_when_the_request_that_brought_them_panicked() {
     let (folder, host) = host(config(), Some("broker.accept.after:1")).await;
-    let session = open(&host).await;
+    let session = host.open("puppet").await;
     let content = json!({ "steps": [{ "reply": "heard" }] }).to_string();
     assert!(
         host.post(
             &format!("{session}/messages"),
             &json!({ "content": content })
         )
+        .attempt()
         .await
         .is_err(),
         "nothing was acknowledged"
     );
-    until(&host, &session, |seen| {
+    host.until(&session, |seen| {
         seen["last_message"] == 2 && seen["run_id"].is_null()
     })
     .await;
@@ -409,8 +326,8 @@ async fn timers_that_panic_are_watched_again_and_a_host_that_cannot_watch_them_e
     assert_eq!(reply, "t elapsed");
 
     let (folder, mut ends) = host(config(), Some("broker.timer.due:1..")).await;
-    let session = open(&ends).await;
-    say(&ends, &session, &script).await;
+    let session = ends.open("puppet").await;
+    ends.say(&session, &script.to_string()).await;
     let status = ends.died(PATIENCE).await.expect("an end");
     assert_eq!(status.signal(), Some(ABORTED), "{status}");
     assert!(
@@ -420,7 +337,7 @@ async fn timers_that_panic_are_watched_again_and_a_host_that_cannot_watch_them_e
         "{}",
         folder.log()
     );
-    let again = folder.start(None).await.unwrap();
+    let again = folder.serve().await;
     assert_eq!(
         last(&again, &session).await,
         "t elapsed",
@@ -444,11 +361,10 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
         .collect();
     let mut crowd = Vec::new();
     for _ in 0..8 {
-        let session = open(&host).await;
-        say(
-            &host,
+        let session = host.open("puppet").await;
+        host.play(
             &session,
-            &json!({ "steps": [{ "until": "all", "start": looks }, { "reply": "done" }] }),
+            &json!([{ "until": "all", "start": looks }, { "reply": "done" }]),
         )
         .await;
         crowd.push(session);
@@ -461,13 +377,9 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
     let mut words = Vec::new();
     let patience = Instant::now() + Duration::from_millis(3_500);
     while !faulted() && Instant::now() < patience {
-        let session = open(&host).await;
-        say(
-            &host,
-            &session,
-            &json!({ "steps": [{ "reply": "still here" }] }),
-        )
-        .await;
+        let session = host.open("puppet").await;
+        host.play(&session, &json!([{ "reply": "still here" }]))
+            .await;
         words.push(session);
         sleep(Duration::from_millis(50)).await;
     }
@@ -482,7 +394,7 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
     for session in &crowd {
         assert_eq!(last(&host, session).await, "done");
     }
-    let dead = host.get("/api/dead-letters").await.unwrap().body;
+    let dead = host.get("/api/dead-letters").await.body;
     assert_eq!(dead["dead_letters"], json!([]));
     assert!(host.stop().await.success(), "{}", folder.log());
 }

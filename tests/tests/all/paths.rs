@@ -4,47 +4,34 @@
 mod hierarchy;
 mod rules;
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, Line, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 /// A host with a puppet, and what else its configuration says.
 async fn started(more: &Value) -> (Folder, Host) {
-    let mut config =
-        puppets(&json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]));
+    let mut config = puppets(&json!([puppet()]));
     config
         .as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
-}
-
-async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
-    line.ask(method, path, Some(body)).await.unwrap()
-}
-
-async fn get(line: &Line, path: &str) -> Answer {
-    line.ask(Method::GET, path, None).await.unwrap()
+    Folder::serving(config, &["puppet"]).await
 }
 
 async fn make(line: &Line, path: &str) -> Answer {
-    let made = ask(
-        line,
-        Method::POST,
-        "/api/agents",
-        &json!({ "definition": "puppet", "path": path }),
-    )
-    .await;
+    let made = line
+        .post(
+            "/api/agents",
+            &json!({ "definition": "puppet", "path": path }),
+        )
+        .await;
     assert_eq!(made.status, 201, "{path} {made:?}");
     made
 }
 
 async fn make_below(line: &Line, parent: &str, kind: &str) -> Answer {
     let new = json!({ "definition": "puppet", "parent": { "path": parent }, "kind": kind });
-    let made = ask(line, Method::POST, "/api/agents", &new).await;
+    let made = line.post("/api/agents", &new).await;
     assert_eq!(made.status, 201, "{parent} {kind} {made:?}");
     made
 }
@@ -56,26 +43,20 @@ fn at(path: &str) -> String {
 
 /// A session of an agent's, and what it answers in it.
 async fn talk(line: &Line, path: &str, words: &str) -> String {
-    let opened = ask(
-        line,
-        Method::POST,
-        &format!("{}/sessions", at(path)),
-        &json!({ "session_type": "chat" }),
-    )
-    .await;
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let messages = format!(
-        "{}/sessions/{}/messages",
-        at(path),
-        opened.text("session_id")
-    );
-    let said = ask(
-        line,
-        Method::POST,
-        &format!("{messages}?wait_s=30"),
-        &json!({ "content": script(words) }),
-    )
-    .await;
+    let opened = line
+        .post(
+            &format!("{}/sessions", at(path)),
+            &json!({ "session_type": "chat" }),
+        )
+        .gives(201)
+        .await;
+    let messages = format!("{}/sessions/{}/messages", at(path), opened.text("session_id"));
+    let said = line
+        .post(
+            &format!("{messages}?wait_s=30"),
+            &json!({ "content": script(words) }),
+        )
+        .await;
     assert_eq!(
         (
             said.status,
@@ -138,7 +119,7 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
         above,
     ));
     for (made, path, kind, role, parent) in made {
-        let found = get(&line, &at(&path)).await;
+        let found = line.get(&at(&path)).await;
         assert_eq!(
             (found.text("id"), found.text("path")),
             (made.text("id"), path.clone())
@@ -171,13 +152,12 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
         ("/alice/agent/x/sub/7", "`parent`"),
         ("/alice/agent/x/memory", "`parent`"),
     ] {
-        let refused = ask(
-            &alice,
-            Method::POST,
-            "/api/agents",
-            &json!({ "definition": "puppet", "path": path }),
-        )
-        .await;
+        let refused = alice
+            .post(
+                "/api/agents",
+                &json!({ "definition": "puppet", "path": path }),
+            )
+            .await;
         assert_eq!(
             (
                 refused.status,
@@ -189,17 +169,13 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
         );
         assert!(refused.text("detail").contains(told), "{path} {refused:?}");
     }
-    let system = ask(
-        &alice,
-        Method::POST,
-        "/api/agents",
-        &json!({ "definition": "puppet", "path": "/system/mine" }),
-    )
-    .await;
-    assert_eq!(
-        (system.status, system.text("code").as_str()),
-        (403, "SCOPE_MISSING")
-    );
+    alice
+        .post(
+            "/api/agents",
+            &json!({ "definition": "puppet", "path": "/system/mine" }),
+        )
+        .refused(403, "SCOPE_MISSING")
+        .await;
     make(&alice, "/alice/agent/x").await;
     // Below an agent, only users who may set it up can make one.
     let below = |kind: &str| {
@@ -207,17 +183,11 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
             "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind,
         })
     };
-    let stranger = ask(
-        &host.user("bob", &["read", "write"]).await,
-        Method::POST,
-        "/api/agents",
-        &below("sub"),
-    )
-    .await;
-    assert_eq!(
-        (stranger.status, stranger.text("code").as_str()),
-        (404, "AGENT_NOT_FOUND")
-    );
+    host.user("bob", &["read", "write"])
+        .await
+        .post("/api/agents", &below("sub"))
+        .refused(404, "AGENT_NOT_FOUND")
+        .await;
     for (body, status, field) in [
         (below("cron"), 422, "/kind"),
         (below("wife"), 422, "/kind"),
@@ -237,24 +207,18 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
             "/parent/agentId",
         ),
     ] {
-        let refused = ask(&alice, Method::POST, "/api/agents", &body).await;
+        let refused = alice.post("/api/agents", &body).await;
         assert_eq!(
             (refused.status, refused.text("field").as_str()),
             (status, field),
             "{body} {refused:?}"
         );
     }
-    assert_eq!(
-        ask(&alice, Method::POST, "/api/agents", &below("memory"))
-            .await
-            .status,
-        201
-    );
-    let second = ask(&alice, Method::POST, "/api/agents", &below("memory")).await;
-    assert_eq!(
-        (second.status, second.text("code").as_str()),
-        (409, "PATH_TAKEN")
-    );
+    alice.post("/api/agents", &below("memory")).gives(201).await;
+    alice
+        .post("/api/agents", &below("memory"))
+        .refused(409, "PATH_TAKEN")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,37 +226,27 @@ async fn archiving_frees_the_path_and_whoever_lives_there_next_has_another_id() 
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
     let first = make(&line, "/local/agent/reader").await.text("id");
-    let taken = ask(
-        &line,
-        Method::POST,
+    line.post(
         "/api/agents",
         &json!({ "definition": "puppet", "path": "/local/agent/reader" }),
     )
+    .refused(409, "PATH_TAKEN")
     .await;
-    assert_eq!(
-        (taken.status, taken.text("code").as_str()),
-        (409, "PATH_TAKEN")
-    );
-    assert_eq!(
-        ask(
-            &line,
-            Method::POST,
-            &format!("{}/archive", at("/local/agent/reader")),
-            &json!({})
-        )
-        .await
-        .status,
-        200
-    );
-    assert_eq!(get(&line, &at("/local/agent/reader")).await.status, 404);
+    line.post(
+        &format!("{}/archive", at("/local/agent/reader")),
+        &json!({}),
+    )
+    .gives(200)
+    .await;
+    line.get(&at("/local/agent/reader")).gives(404).await;
     let second = make(&line, "/local/agent/reader").await.text("id");
     assert_ne!(first, second);
     assert_eq!(
-        get(&line, &at("/local/agent/reader")).await.text("id"),
+        line.get(&at("/local/agent/reader")).await.text("id"),
         second
     );
     assert_eq!(
-        get(&line, &format!("/api/agents/{first}"))
+        line.get(&format!("/api/agents/{first}"))
             .await
             .text("status"),
         "archived"
@@ -341,7 +295,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         "name": "Ada", "username": "ada", "description": "Reads.", "system_prompt": "Be brief.",
     });
     let new = json!({ "definition": "puppet", "path": "/local/agent/reader", "config": config });
-    let made = ask(&line, Method::POST, "/api/agents", &new).await;
+    let made = line.post("/api/agents", &new).await;
     assert_eq!(
         (
             made.status,
@@ -364,7 +318,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
             .header("idempotency-key", "k")
             .json(&change)
     };
-    let changed = host.send(patch()).await.unwrap();
+    let changed = host.send(patch()).await;
     let after = json!({
         "name": "Bea", "username": "ada", "system_prompt": "Be brief.",
     });
@@ -374,16 +328,14 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         "{changed:?}"
     );
     // The same request is the same request, whatever has happened since.
-    let back = ask(
-        &line,
-        Method::PATCH,
+    line.patch(
         &at("/local/agent/reader"),
         &json!({ "config": { "system_prompt": null, "workspace_dir": null, "app_id": null } }),
     )
+    .gives(200)
     .await;
-    assert_eq!(back.status, 200);
-    assert_eq!(host.send(patch()).await.unwrap().body["config"], after);
-    let seen = get(&line, &at("/local/agent/reader")).await;
+    assert_eq!(host.send(patch()).await.body["config"], after);
+    let seen = line.get(&at("/local/agent/reader")).await;
     assert_eq!(
         (
             &seen.body["config"],
@@ -410,7 +362,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
             (Method::POST, "/api/agents", &new),
             (Method::PATCH, reader.as_str(), &patch),
         ] {
-            let wrong = ask(&line, method, path, body).await;
+            let wrong = line.ask(method, path, Some(body)).await;
             assert_eq!(
                 (wrong.status, wrong.text("field")),
                 (422, format!("/config/{field}"))
@@ -419,14 +371,11 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         }
     }
     let two = json!({ "name": "Ada", "config": { "name": "Bea" } });
-    let wrong = ask(&line, Method::PATCH, &at("/local/agent/reader"), &two).await;
-    assert_eq!(
-        (wrong.status, wrong.text("field").as_str()),
-        (422, "/config/name")
-    );
+    let wrong = line.patch(&at("/local/agent/reader"), &two).await;
+    wrong.has(422, &json!({ "field": "/config/name" }));
     // Nobody has said what this one is called.
     make(&line, "/local/agent/claude").await;
-    let unnamed = get(&line, &at("/local/agent/claude")).await;
+    let unnamed = line.get(&at("/local/agent/claude")).await;
     assert_eq!(
         (unnamed.text("label").as_str(), &unnamed.body["config"]),
         ("claude", &json!({}))
@@ -440,63 +389,40 @@ async fn a_message_is_awaited_as_long_as_one_likes_and_all_turns_are_stopped_by_
     make(&line, "/local/agent/reader").await;
     let messages = talk(&line, "/local/agent/reader", "at once").await;
     let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string();
-    let waited = ask(
-        &line,
-        Method::POST,
-        &format!("{messages}?wait_s=1"),
-        &json!({ "content": long }),
-    )
-    .await;
+    let waited = line
+        .post(&format!("{messages}?wait_s=1"), &json!({ "content": long }))
+        .await;
     assert_eq!(
         (waited.status, waited.body.get("outcome")),
         (202, None),
         "{waited:?}"
     );
     assert!(waited.text("stream_url").contains("after="), "{waited:?}");
-    let awaiting = ask(
-        &line,
-        Method::POST,
-        &format!("{messages}?wait_s=0"),
-        &json!({ "content": long }),
-    )
-    .await;
-    assert_eq!(
-        (awaiting.status, awaiting.text("field").as_str()),
-        (400, "query:wait_s")
-    );
+    let awaiting = line
+        .post(&format!("{messages}?wait_s=0"), &json!({ "content": long }))
+        .await;
+    awaiting.has(400, &json!({ "field": "query:wait_s" }));
     let waits = json!({ "content": long, "queue": { "mode": "followup" } });
     assert_eq!(
-        ask(&line, Method::POST, &messages, &waits)
-            .await
-            .text("waits_for"),
+        line.post(&messages, &waits).await.text("waits_for"),
         "followup"
     );
-    let stopped = ask(
-        &line,
-        Method::POST,
-        &format!("{}/abort", at("/local/agent/reader")),
-        &json!({ "reason": "enough" }),
-    )
-    .await;
-    assert_eq!(
-        (stopped.status, &stopped.body["stopped"]),
-        (200, &json!(1)),
-        "{stopped:?}"
-    );
-    let again = ask(
-        &line,
-        Method::POST,
-        &format!("{}/abort", at("/local/agent/reader")),
-        &json!({}),
-    )
-    .await;
+    let stopped = line
+        .post(
+            &format!("{}/abort", at("/local/agent/reader")),
+            &json!({ "reason": "enough" }),
+        )
+        .await;
+    stopped.has(200, &json!({ "stopped": 1 }));
+    let again = line
+        .post(&format!("{}/abort", at("/local/agent/reader")), &json!({}))
+        .await;
     assert_eq!(again.body["stopped"], 0);
-    let next = ask(
-        &line,
-        Method::POST,
-        &format!("{messages}?wait_s=30"),
-        &json!({ "content": script("again") }),
-    )
-    .await;
+    let next = line
+        .post(
+            &format!("{messages}?wait_s=30"),
+            &json!({ "content": script("again") }),
+        )
+        .await;
     assert_eq!(next.body["reply"]["text"], "again", "{next:?}");
 }

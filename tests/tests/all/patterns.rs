@@ -1,21 +1,17 @@
 //! The ways in which agents work together, and what each leaves behind: workers that stay, nests of
 //! them, work that its user does not see. All of it begins with something that was accepted.
 
+use agent_host_tests::process::script;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
 use broker::{Fork, PostMessage, Target};
-use domain::event::{AgentCreated, Event, Recorded, Source};
+use domain::event::{AgentCreated, Event, Source};
 use domain::id::{InputId, SessionId};
 use domain::message::Role;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use store::EventFilter;
-
-fn script(steps: &Value) -> String {
-    json!({ "steps": steps }).to_string()
-}
 
 fn dispatch(key: &str, content: &str, wait: bool) -> Value {
     json!({
@@ -24,17 +20,10 @@ fn dispatch(key: &str, content: &str, wait: bool) -> Value {
     })
 }
 
-async fn recorded(world: &World) -> Vec<Recorded> {
-    world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap()
-}
-
 /// The agents that were made for others, in order.
 async fn workers(world: &World) -> Vec<AgentCreated> {
-    let created = recorded(world)
+    let created = world
+        .recorded()
         .await
         .into_iter()
         .filter_map(|recorded| match recorded.event {
@@ -203,7 +192,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
         "effects": [{ "schedule": 30 }], "until": "all",
         "start": [message, dispatch("w", &reply, true), dispatch("d", &reply, false)],
     }]);
-    world.say("puppet", session, &script(&steps)).await;
+    world.play_in(session, &steps).await;
     world.quiet().await;
     // One message joins the turn that another one began.
     let joined = world.open("puppet").await;
@@ -214,11 +203,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     world.quiet().await;
     // What was put aside and is requeued was accepted once.
     world
-        .say(
-            "puppet",
-            session,
-            &script(&json!([{ "trap": "on purpose" }])),
-        )
+        .play_in(session, &json!([{ "trap": "on purpose" }]))
         .await;
     world.quiet().await;
     let dead = world.broker.dead_letters(10).await.unwrap();
@@ -236,7 +221,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     let mut kinds = BTreeSet::new();
     let mut runs = 0;
     let mut joins = 0;
-    for recorded in recorded(&world).await {
+    for recorded in world.recorded().await {
         let (of, claimed) = match recorded.event {
             Some(Event::InputAccepted(it)) => {
                 let kind = match it.source {
@@ -309,10 +294,9 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
         "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work },
     });
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &script(&json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }])),
+            &json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }]),
         )
         .await;
     world.idle(session).await;
@@ -349,7 +333,7 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
         2,
         "one turn each, of another agent and of a worker"
     );
-    let events = recorded(&world).await;
+    let events = world.recorded().await;
     let ended = |of: SessionId| {
         events
             .iter()

@@ -1,12 +1,12 @@
 //! Agents as people see them: what they look like, the sessions with all of them, those that users
 //! make themselves, and how a session begins.
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Line, Reply, Session, is_asking, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// Rules of the model: it takes its time over one message, and says what it was told otherwise.
 const SCRIPT: &str = "[[rule]]\nwhen.userContains = \"slowly\"\n\
@@ -26,28 +26,15 @@ async fn started(agents: &Value) -> (Folder, Host) {
     let folder = Folder::new(puppets(agents));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).expect("a rule file");
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
-async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
-    line.ask(method, path, Some(body)).await.unwrap()
-}
-
-async fn get(line: &Line, path: &str) -> Answer {
-    line.ask(Method::GET, path, None).await.unwrap()
-}
-
 /// Opens a chat with the user's own agent of a definition.
-async fn open(line: &Line, definition: &str) -> Answer {
+#[track_caller]
+fn open(line: &Line, definition: &str) -> Reply {
     let path = format!("/api/agents/{definition}/sessions");
-    ask(
-        line,
-        Method::POST,
-        &path,
-        &json!({ "session_type": "chat" }),
-    )
-    .await
+    line.post(&path, &json!({ "session_type": "chat" }))
 }
 
 /// Has an agent do something in a session, and returns its reply.
@@ -58,15 +45,16 @@ async fn reply_to(line: &Line, session: &Value, steps: &Value) -> Value {
         session["session_id"].as_str().unwrap()
     );
     let content = json!({ "steps": steps }).to_string();
-    let said = ask(line, Method::POST, &path, &json!({ "content": content })).await;
-    assert_eq!(said.status, 200, "{said:?}");
+    let said = line
+        .post(&path, &json!({ "content": content }))
+        .gives(200)
+        .await;
     said.body["reply"]["text"].clone()
 }
 
 /// The definitions that somebody sees, by id.
 async fn definitions(line: &Line) -> Vec<Value> {
-    let listed = get(line, "/api/definitions").await;
-    assert_eq!(listed.status, 200, "{listed:?}");
+    let listed = line.get("/api/definitions").gives(200).await;
     listed.body["definitions"].as_array().unwrap().clone()
 }
 
@@ -101,8 +89,8 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     ]))
     .await;
     let ada = host.user("ada", &["read", "write"]).await;
-    assert_eq!(open(&ada, "plain").await.status, 201);
-    assert_eq!(open(&ada, "plain").await.status, 201);
+    open(&ada, "plain").gives(201).await;
+    open(&ada, "plain").gives(201).await;
     let seen = definitions(&ada).await;
     let narrow = find(&seen, "narrow").unwrap();
     assert_eq!(
@@ -141,19 +129,17 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     );
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], false);
     // Page by page, by id.
-    let first = get(&bob, "/api/definitions?limit=2").await.body;
+    let first = bob.get("/api/definitions?limit=2").await.body;
     let ids = |page: &Value| -> Vec<Value> {
         let definitions = page["definitions"].as_array().unwrap().iter();
         definitions.map(|it| it["definition"].clone()).collect()
     };
     assert_eq!(ids(&first), ["helper", "narrow"]);
     assert_eq!(first["next_after"], "narrow");
-    let last = get(&bob, "/api/definitions?limit=2&after=narrow")
-        .await
-        .body;
+    let last = bob.get("/api/definitions?limit=2&after=narrow").await.body;
     assert_eq!(ids(&last), ["plain"]);
     assert_eq!(last["next_after"], json!(null));
-    assert_eq!(get(&bob, "/api/definitions?limit=501").await.status, 400);
+    bob.get("/api/definitions?limit=501").gives(400).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,12 +153,11 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     let bob = host.user("bob", &["read", "write"]).await;
     let mut sessions = Vec::new();
     for definition in ["first", "first", "second"] {
-        let opened = open(&ada, definition).await;
-        assert_eq!(opened.status, 201, "{opened:?}");
+        let opened = open(&ada, definition).gives(201).await;
         sessions.push(opened.body);
     }
-    assert_eq!(open(&bob, "first").await.status, 201);
-    let grouped = async || get(&ada, "/api/sessions").await.body;
+    open(&bob, "first").gives(201).await;
+    let grouped = async || ada.get("/api/sessions").await.body;
     let ids = |group: &Value| -> Vec<Value> {
         let sessions = group["sessions"].as_array().unwrap().iter();
         sessions
@@ -203,8 +188,9 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
         pinned["agent_id"].as_str().unwrap(),
         pinned["session_id"].as_str().unwrap()
     );
-    let changed = ask(&ada, Method::PATCH, &path, &json!({ "pinned": true })).await;
-    assert_eq!(changed.status, 200, "{changed:?}");
+    ada.patch(&path, &json!({ "pinned": true }))
+        .gives(200)
+        .await;
     reply_to(&ada, &sessions[1], &json!([{ "reply": "hello" }])).await;
     let seen = grouped().await;
     assert_eq!(seen["agents"][0]["definition"], "first");
@@ -215,16 +201,14 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
             sessions[1]["session_id"].clone()
         ]
     );
-    let one = get(&ada, "/api/sessions?limit=1").await.body;
+    let one = ada.get("/api/sessions?limit=1").await.body;
     assert_eq!(one["more"], true);
     assert_eq!(ids(&one["agents"][0]), [pinned["session_id"].clone()]);
     // Page by page, each once and in the same order.
     let mut after = String::new();
     let mut paged = Vec::new();
     loop {
-        let page = get(&ada, &format!("/api/sessions?limit=1{after}"))
-            .await
-            .body;
+        let page = ada.get(&format!("/api/sessions?limit=1{after}")).await.body;
         paged.extend(page["agents"].as_array().unwrap().iter().flat_map(ids));
         let Some(next) = page["next_after"].as_str() else {
             break;
@@ -234,11 +218,9 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     }
     let in_order = [0, 1, 2].map(|index: usize| sessions[index]["session_id"].clone());
     assert_eq!(paged, in_order);
-    let refused = get(&ada, "/api/sessions?after=x").await;
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (400, "INVALID_QUERY")
-    );
+    ada.get("/api/sessions?after=x")
+        .refused(400, "INVALID_QUERY")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,25 +229,21 @@ async fn sessions_that_a_rule_hides_take_no_place_among_those_that_are_listed() 
         puppet("shown", json!({})),
         puppet("hidden", json!({})),
     ]));
-    let folder = Folder::new(config.clone());
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config.clone(), &["puppet"]).await;
     let ada = host.user("ada", &["read", "write"]).await;
     let shown = open(&ada, "shown").await;
     for _ in 0..3 {
-        assert_eq!(open(&ada, "hidden").await.status, 201);
+        open(&ada, "hidden").gives(201).await;
     }
     host.stop().await;
     config["pathRules"] = json!([
         { "subtree": "/ada/agent/hidden/**", "access": "none", "users": ["ada"] },
     ]);
     folder.configure(config);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let ada = host.user("ada", &["read", "write"]).await;
     for limit in [1, 2, 200] {
-        let seen = get(&ada, &format!("/api/sessions?limit={limit}"))
-            .await
-            .body;
+        let seen = ada.get(&format!("/api/sessions?limit={limit}")).await.body;
         let agents = seen["agents"].as_array().unwrap();
         let sessions: Vec<&Value> = agents
             .iter()
@@ -291,9 +269,8 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     });
     let made = ada
         .ask_under("k", Method::POST, "/api/definitions", Some(&new))
-        .await
-        .unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+        .gives(201)
+        .await;
     let id = made.text("definition");
     assert!(id.starts_with("made-trip-planner-"), "{id}");
     assert_eq!(made.body["lists"]["tool_allowlist"], json!(["read_file"]));
@@ -311,21 +288,19 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     );
     let again = ada
         .ask_under("k", Method::POST, "/api/definitions", Some(&new))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(
         again.text("definition"),
         id,
         "the same request makes it once"
     );
-    let session = open(&ada, &id).await;
-    assert_eq!(session.status, 201, "{session:?}");
+    let session = open(&ada, &id).gives(201).await;
     assert_eq!(
         reply_to(&ada, &session.body, &json!([{ "reply": "before" }])).await,
         "before"
     );
     host.stop().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let ada = host.user("ada", &["read", "write"]).await;
     let seen = definitions(&ada).await;
     assert_eq!(find(&seen, &id).unwrap()["display_name"], "Trip planner");
@@ -338,7 +313,7 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     let mut narrower = template();
     narrower["toolAllowlist"] = json!([]);
     folder.configure(puppets(&json!([narrower, puppet("plain", json!({}))])));
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let ada = host.user("ada", &["read", "write"]).await;
     let seen = definitions(&ada).await;
     assert_eq!(
@@ -346,15 +321,10 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
         json!([])
     );
     let path = format!("/api/definitions/{id}");
-    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(removed.status, 200, "{removed:?}");
+    ada.delete(&path).gives(200).await;
     assert!(find(&definitions(&ada).await, &id).is_none());
-    assert_eq!(open(&ada, &id).await.status, 404);
-    let gone = ada.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(
-        (gone.status, gone.text("code").as_str()),
-        (404, "DEFINITION_NOT_FOUND")
-    );
+    open(&ada, &id).gives(404).await;
+    ada.delete(&path).refused(404, "DEFINITION_NOT_FOUND").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -363,8 +333,7 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     let (_folder, host) = started(&json!([maker])).await;
     let ada = host.user("ada", &["read", "write"]).await;
     let new = json!({ "template": "maker", "display_name": "Trips" });
-    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = ada.post("/api/definitions", &new).gives(201).await;
     let id = made.text("definition");
     let opened = open(&ada, &id).await;
     let agent = opened.text("agent_id");
@@ -372,29 +341,27 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     let messages = format!("{session}/messages");
     let steps = json!([{ "until": "all", "start": [{ "key": "q", "client": "question" }] }]);
     let asks = json!({ "content": json!({ "steps": steps }).to_string() });
-    let said = ask(&ada, Method::POST, &messages, &asks).await;
-    assert_eq!(said.status, 202, "{said:?}");
+    ada.post(&messages, &asks).gives(202).await;
     let widget = |seen: &Value| seen["ui_state"]["active_widget"].clone();
-    let seen = until(&ada, &session, |seen| !widget(seen).is_null()).await;
+    let seen = ada.until(&session, |seen| !widget(seen).is_null()).await;
     let answer = json!({ "tool_call_id": widget(&seen)["tool_call_id"], "response": "yes" });
 
     let path = format!("/api/definitions/{id}");
-    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(removed.status, 200, "{removed:?}");
-    let seen = until(&ada, &session, |seen| seen["run_id"].is_null()).await;
+    ada.delete(&path).gives(200).await;
+    let seen = ada.until(&session, |seen| seen["run_id"].is_null()).await;
     assert!(widget(&seen).is_null(), "{seen}");
     let told = seen["messages"].to_string();
     assert!(told.contains("is no longer configured"), "{told}");
     let respond = format!("/api/agents/{agent}/respond");
     for (path, body) in [(&respond, &answer), (&messages, &asks)] {
-        let refused = ask(&ada, Method::POST, path, body).await;
+        let refused = ada.post(path, body).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (409, "DEFINITION_GONE"),
             "{path} {refused:?}"
         );
     }
-    let seen = get(&ada, &session).await.body;
+    let seen = ada.get(&session).await.body;
     assert_eq!(seen["waiting"], 0, "{seen}");
     assert!(host.stop().await.success());
 }
@@ -405,42 +372,37 @@ async fn a_definition_that_fits_no_template_any_more_is_listed_and_can_be_remove
     let ada = host.user("ada", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let new = json!({ "template": "helper", "display_name": "Trip planner" });
-    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = ada.post("/api/definitions", &new).gives(201).await;
     let id = made.text("definition");
     let mut of_eve = template();
     of_eve["templateFor"] = json!(["eve"]);
     folder.configure(puppets(&json!([of_eve, puppet("plain", json!({}))])));
-    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
-    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let reloaded = host.post("/api/config/reload", &json!({})).gives(200).await;
     assert_eq!(reloaded.body["definitions_left_out"], 1);
-    let listed = get(&ada, "/api/definitions").await.body;
+    let listed = ada.get("/api/definitions").await.body;
     assert!(find(listed["definitions"].as_array().unwrap(), &id).is_none());
     let left_out = json!([{
         "definition": id, "display_name": "Trip planner", "template": "helper",
         "made_by": "ada", "reason": "`helper` is no template for its user",
     }]);
     assert_eq!(listed["left_out"], left_out);
-    let of_bob = get(&bob, "/api/definitions").await.body;
+    let of_bob = bob.get("/api/definitions").await.body;
     assert_eq!(of_bob["left_out"], json!([]));
-    let of_all = host.get("/api/definitions").await.unwrap().body;
+    let of_all = host.get("/api/definitions").await.body;
     assert_eq!(of_all["left_out"], left_out, "the operator sees it");
     // It is there again with its template.
     folder.configure(puppets(&json!([template(), puppet("plain", json!({}))])));
-    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
-    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let reloaded = host.post("/api/config/reload", &json!({})).gives(200).await;
     assert_eq!(reloaded.body["definitions_left_out"], 0);
-    let listed = get(&ada, "/api/definitions").await.body;
+    let listed = ada.get("/api/definitions").await.body;
     assert!(find(listed["definitions"].as_array().unwrap(), &id).is_some());
     assert_eq!(listed["left_out"], json!([]));
     folder.configure(puppets(&json!([puppet("plain", json!({}))])));
-    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
-    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let reloaded = host.post("/api/config/reload", &json!({})).gives(200).await;
     assert_eq!(reloaded.body["definitions_left_out"], 1);
     let path = format!("/api/definitions/{id}");
-    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(removed.status, 200, "{removed:?}");
-    let listed = get(&ada, "/api/definitions").await.body;
+    ada.delete(&path).gives(200).await;
+    let listed = ada.get("/api/definitions").await.body;
     assert_eq!(listed["left_out"], json!([]));
 }
 
@@ -450,9 +412,7 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
     config["pathRules"] = json!([
         { "subtree": "/eve/**", "access": "read", "users": ["eve"] },
     ]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet"]).await;
     let ada = host.user("ada", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let eve = host.user("eve", &["read", "write"]).await;
@@ -532,7 +492,7 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
         (&eve, made(json!({})), 403, "PATH_FORBIDDEN", ""),
         (&reader, made(json!({})), 403, "SCOPE_MISSING", ""),
     ] {
-        let refused = ask(line, Method::POST, "/api/definitions", &new).await;
+        let refused = line.post("/api/definitions", &new).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (status, code),
@@ -544,22 +504,15 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
     }
     for number in 0..50 {
         let new = made(json!({ "display_name": format!("X {number}") }));
-        let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+        let made = ada.post("/api/definitions", &new).await;
         assert_eq!(made.status, 201, "{number} {made:?}");
     }
-    let refused = ask(&ada, Method::POST, "/api/definitions", &made(json!({}))).await;
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (409, "TOO_MANY_DEFINITIONS")
-    );
-    let configured = ada
-        .ask(Method::DELETE, "/api/definitions/plain", None)
-        .await
-        .unwrap();
-    assert_eq!(
-        (configured.status, configured.text("code").as_str()),
-        (409, "DEFINITION_CONFIGURED")
-    );
+    ada.post("/api/definitions", &made(json!({})))
+        .refused(409, "TOO_MANY_DEFINITIONS")
+        .await;
+    ada.delete("/api/definitions/plain")
+        .refused(409, "DEFINITION_CONFIGURED")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -573,8 +526,7 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
     let ada = host.user("ada", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let new = json!({ "template": "helper", "display_name": "Secret diary" });
-    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = ada.post("/api/definitions", &new).gives(201).await;
     let id = made.text("definition");
     // The operator sees it.
     assert!(find(&definitions(&host.line()).await, &id).is_some());
@@ -595,7 +547,7 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
         ),
     ] {
         let body = Some(&body).filter(|body| !body.is_null());
-        let refused = bob.ask(method, &path, body).await.unwrap();
+        let refused = bob.ask(method, &path, body).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (404, "DEFINITION_NOT_FOUND"),
@@ -640,44 +592,31 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
         "session_type": "chat", "session_id": session, "conversation_id": conversation,
     });
     let joins = json!({ "session_type": "chat", "conversation_id": conversation });
-    let opened = ask(&ada, Method::POST, path, &new).await;
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = ada.post(path, &new).gives(201).await;
     assert_eq!(opened.text("session_id"), session);
     assert_eq!(opened.text("conversation_id"), conversation);
-    let found = get(&ada, &format!("/api/sessions/{session}")).await;
+    let found = ada.get(&format!("/api/sessions/{session}")).await;
     assert_eq!(found.text("conversation_id"), conversation);
     // Nobody else hears more of her session than that her conversation is taken.
     for (line, code, field) in [
         (&ada, "SESSION_EXISTS", "/session_id"),
         (&bob, "CONVERSATION_TAKEN", "/conversation_id"),
     ] {
-        let taken = ask(line, Method::POST, path, &new).await;
-        assert_eq!(
-            (
-                taken.status,
-                taken.text("code").as_str(),
-                taken.text("field").as_str()
-            ),
-            (409, code, field),
-            "{taken:?}"
-        );
+        let taken = line.post(path, &new).await;
+        taken.has(409, &json!({ "code": code, "field": field }));
     }
     // Another session of hers joins the conversation, and nobody else's does.
-    let joined = ask(&ada, Method::POST, path, &joins).await;
+    let joined = ada.post(path, &joins).await;
     assert_eq!(joined.text("conversation_id"), conversation);
     assert_ne!(joined.text("session_id"), session);
-    let taken = ask(&bob, Method::POST, path, &joins).await;
-    assert_eq!(
-        (taken.status, taken.text("code").as_str()),
-        (409, "CONVERSATION_TAKEN"),
-        "{taken:?}"
-    );
-    assert_eq!(
-        get(&bob, &format!("/api/sessions/{session}")).await.status,
-        404
-    );
+    bob.post(path, &joins)
+        .refused(409, "CONVERSATION_TAKEN")
+        .await;
+    bob.get(&format!("/api/sessions/{session}"))
+        .gives(404)
+        .await;
     for (field, value) in [("session_id", "x"), ("conversation_id", "7")] {
-        let wrong = ask(&ada, Method::POST, path, &json!({ field: value })).await;
+        let wrong = ada.post(path, &json!({ field: value })).await;
         assert_eq!(
             (wrong.status, wrong.text("field")),
             (422, format!("/{field}")),
@@ -709,48 +648,42 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
         { "start": [{ "key": "m", "model": "slowly" }] }, { "reply": "done" },
     ] });
     let body = json!({ "content": steps.to_string() });
-    let said = ask(&line, Method::POST, &format!("{of_chat}/messages"), &body).await;
+    let said = line.post(&format!("{of_chat}/messages"), &body).await;
     assert!(said.status < 300, "{said:?}");
-    until(&line, &of_chat, |seen| {
+    line.until(&of_chat, |seen| {
         seen["operations"]
             .as_array()
             .is_some_and(|open| !open.is_empty())
     })
     .await;
     let new = json!({ "session_type": "lesson" });
-    let opened = ask(&line, Method::POST, "/api/agents/busy/sessions", &new).await;
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let lesson = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
+    let opened = line
+        .post("/api/agents/busy/sessions", &new)
+        .gives(201)
+        .await;
+    let lesson = Session::of(&opened);
     for _ in 0..3 {
-        let seen = get(&line, &lesson).await.body;
+        let seen = line.get(&lesson).await.body;
         assert_eq!(seen["status"], "pending", "{seen}");
         assert_eq!(seen["current_item_id"], json!(null));
         sleep(Duration::from_millis(20)).await;
     }
-    let stopped = ask(
-        &line,
-        Method::POST,
-        &format!("{of_chat}/cancel"),
-        &json!({}),
-    )
-    .await;
-    assert_eq!(stopped.status, 200, "{stopped:?}");
-    let seen = until(&line, &lesson, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    line.post(&format!("{of_chat}/cancel"), &json!({}))
+        .gives(200)
+        .await;
+    let seen = line.until(&lesson, is_asking).await;
     let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
     assert_eq!(&seen["current_item_id"], call, "{seen}");
-    let agent = get(&line, &format!("/api/agents/{}", opened.text("agent_id"))).await;
+    let agent = line
+        .get(&format!("/api/agents/{}", opened.text("agent_id")))
+        .await;
     assert_eq!(&agent.body["active_session"]["current_item_id"], call);
     let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
     let path = format!("/api/agents/{}/respond", opened.text("agent_id"));
-    assert_eq!(ask(&line, Method::POST, &path, &answer).await.status, 202);
-    let ended = until(&line, &lesson, |seen| seen["status"] == "completed").await;
+    line.post(&path, &answer).gives(202).await;
+    let ended = line
+        .until(&lesson, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(ended["current_item_id"], json!(null));
 }
 
@@ -775,7 +708,7 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
         .collect();
     std::fs::write(folder.path().join("script.toml"), rules).expect("a rule file");
     folder.warm(&["assistant", "puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let line = host.line();
     let seen = definitions(&line).await;
     for (name, _) in PROMPTS {
@@ -784,26 +717,18 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
         assert_eq!(definition["extends"], name);
         assert_eq!(definition["component"], "assistant");
         assert!(definition["icon"].is_string() && definition["color"].is_string());
-        let made = ask(
-            &line,
-            Method::POST,
-            "/api/agents",
-            &json!({ "agent_type": name }),
-        )
-        .await;
-        assert_eq!(made.status, 201, "{made:?}");
+        let made = line
+            .post("/api/agents", &json!({ "agent_type": name }))
+            .gives(201)
+            .await;
         assert_eq!(made.text("agent_type"), name);
         let path = format!("/api/agents/{}/sessions", made.text("id"));
-        let session = ask(
-            &line,
-            Method::POST,
-            &path,
-            &json!({ "session_type": "chat" }),
-        )
-        .await;
-        assert_eq!(session.status, 201, "{session:?}");
+        let session = line
+            .post(&path, &json!({ "session_type": "chat" }))
+            .gives(201)
+            .await;
         let path = format!("{path}/{}/messages?wait_s=30", session.text("session_id"));
-        let said = ask(&line, Method::POST, &path, &json!({ "content": "Hello" })).await;
+        let said = line.post(&path, &json!({ "content": "Hello" })).await;
         assert_eq!(
             said.body["reply"]["text"],
             format!("this is {name}"),
@@ -816,24 +741,8 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
 async fn a_path_of_no_pattern_is_refused_in_the_designs_words_over_http() {
     let (_folder, host) = started(&json!([puppet("plain", json!({}))])).await;
     let new = json!({ "definition": "plain", "path": "/local" });
-    let refused = ask(&host.line(), Method::POST, "/api/agents", &new).await;
-    assert_eq!(
-        (refused.status, refused.text("field").as_str()),
-        (422, "/path")
-    );
+    let refused = host.line().post("/api/agents", &new).await;
+    refused.has(422, &json!({ "field": "/path" }));
     let told = refused.text("detail");
     assert!(told.starts_with("Unknown path pattern: /local; "), "{told}");
-}
-
-async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = get(line, path).await.body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, waiting).await.expect("it comes to that")
 }

@@ -1,16 +1,17 @@
 //! Turns, sessions and events that end the process or cannot be gone on with: they do not take the
 //! host down for good.
 
-use super::exhaustion::{idle, open, say};
-use agent_host_tests::guests::root;
+use super::exhaustion::say;
+use agent_host_tests::patience;
 use agent_host_tests::process::{
-    CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_DIES_ON, READING_PANICS_ON,
+    CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_DIES_ON,
+    READING_PANICS_ON, Session, puppet, scripted,
 };
 use futures::stream::{self, StreamExt};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// A model that never gets to its first word, and the one that replies at once.
 const SCRIPT: &str = r#"
@@ -23,14 +24,10 @@ reply = { text = "hello from the model" }
 "#;
 
 fn config() -> Value {
-    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
-    json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": { "puppet": { "path": file, "models": ["*"], "agents": ["*"] } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-        "server": { "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "drainMs": 200 } },
-    })
+    let mut config = scripted(&json!([puppet()]), &[]);
+    config["server"] =
+        json!({ "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "drainMs": 200 } });
+    config
 }
 
 async fn folder() -> Folder {
@@ -54,38 +51,14 @@ fn asks() -> String {
     json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string()
 }
 
-/// The events of a session of one kind.
-pub(super) async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
-    let id = session.rsplit('/').next().unwrap();
-    let events = host
-        .get(&format!("/api/events?limit=1000&session={id}"))
-        .await
-        .unwrap()
-        .body;
-    let all = events["events"]
-        .as_array()
-        .unwrap_or_else(|| panic!("{events}"));
-    all.iter()
-        .filter(|event| event["type"] == kind)
-        .map(|event| event["data"].clone())
-        .collect()
-}
-
 /// Waits until a session has so many events of one kind.
 async fn until(host: &Host, session: &str, kind: &str, count: usize) {
-    let patience = Instant::now() + PATIENCE;
-    while events(host, session, kind).await.len() < count {
-        assert!(
-            Instant::now() < patience,
-            "there is no {kind} number {count}"
-        );
-        sleep(Duration::from_millis(10)).await;
-    }
+    patience::until(async || host.story(session, kind).await.len() >= count).await;
 }
 
 /// The recorded recoveries of a session's turns, by their number in a row.
 async fn recoveries(host: &Host, session: &str) -> Vec<u64> {
-    events(host, session, "run.recovered.v1")
+    host.story(session, "run.recovered.v1")
         .await
         .iter()
         .filter_map(|data| data["count"].as_u64())
@@ -100,23 +73,15 @@ async fn readiness(host: &Host) -> String {
 
 /// The quarantine of a session as it is shown, once it is in it.
 pub(super) async fn quarantined(host: &Host, session: &str) -> Value {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let seen = host.get(session).await.unwrap().body["quarantined"].clone();
-        if !seen.is_null() {
-            return seen;
-        }
-        assert!(Instant::now() < patience, "it is not in quarantine");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let is = |seen: &Value| !seen["quarantined"].is_null();
+    host.until(session, is).await["quarantined"].take()
 }
 
 /// A host that ended five times over a turn that had taken a step, with the session and the input.
-async fn ended_five_times(folder: &Folder) -> (Host, String, String) {
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    let said = say(&host, &session, &slow()).await;
-    assert_eq!(said.status, 202, "{said:?}");
+async fn ended_five_times(folder: &Folder) -> (Host, Session, String) {
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    let said = host.say(&session, &slow()).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     (
         end_five_times(folder, host).await,
@@ -132,29 +97,27 @@ async fn end_five_times(folder: &Folder, host: Host) -> Host {
     for _ in 0..5 {
         dies(folder, "broker.perform.before:1", None).await;
     }
-    folder.start(None).await.unwrap()
+    folder.serve().await
 }
 
 async fn dead_letters(host: &Host) -> Value {
-    host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone()
+    host.get("/api/dead-letters").await.body["dead_letters"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_ends_the_host_five_times_fails_and_asks_no_model_again() {
     let folder = folder().await;
     let (host, session, input) = ended_five_times(&folder).await;
-    let seen = idle(&host, &session).await;
+    let seen = host.rest(&session).await;
     let reason = "the host ended 5 times in a row while it worked on this, and was not told to";
     assert!(seen["messages"].to_string().contains(reason), "{seen}");
     assert_eq!(recoveries(&host, &session).await, [1, 2, 3, 4, 5]);
     assert_eq!(
-        events(&host, &session, "operation.attempted.v1")
-            .await
-            .len(),
+        host.story(&session, "operation.attempted.v1").await.len(),
         5,
         "once in each process before, and not here"
     );
-    let ended = events(&host, &session, "run.ended.v1").await;
+    let ended = host.story(&session, "run.ended.v1").await;
     assert_eq!(
         (&ended[0]["end"], &ended[0]["code"]),
         (&json!("failed"), &json!("host-failed")),
@@ -162,50 +125,46 @@ async fn a_turn_that_ends_the_host_five_times_fails_and_asks_no_model_again() {
     );
     // The session goes on.
     let replies = json!({ "steps": [{ "reply": "still here" }] });
-    assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
+    host.say(&session, &replies.to_string()).await;
     assert!(
-        idle(&host, &session).await["messages"]
+        host.rest(&session).await["messages"]
             .to_string()
             .contains("still here")
     );
     // What the turn did is done again only for whoever says that it may be.
     let requeue = format!("/api/dead-letters/{input}/requeue");
-    let refused = host.post(&requeue, &json!({})).await.unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (409, "MAY_REPEAT_WORK"),
-        "{refused:?}"
-    );
-    assert_eq!(events(&host, &session, "run.started.v1").await.len(), 2);
+    host.post(&requeue, &json!({}))
+        .refused(409, "MAY_REPEAT_WORK")
+        .await;
+    assert_eq!(host.story(&session, "run.started.v1").await.len(), 2);
     let run = dead_letters(&host).await[0]["run_id"].clone();
     let repeat = format!("{requeue}?repeat={}", run.as_str().unwrap());
     let ada = host.user("ada", &["admin"]).await;
     for _ in 0..2 {
         let asked = ada.ask_under("once", reqwest::Method::POST, &repeat, Some(&json!({})));
-        let repeated = asked.await.unwrap();
+        let repeated = asked.await;
         assert_eq!(repeated.status, 202, "{repeated:?}");
     }
     until(&host, &session, "run.started.v1", 3).await;
     assert_eq!(dead_letters(&host).await, json!([]));
     let requeued = json!({ "input_id": input, "requeued_by": "ada", "repeat": run });
     assert_eq!(
-        events(&host, &session, "session.input.requeued.v1").await,
+        host.story(&session, "session.input.requeued.v1").await,
         [requeued]
     );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
     let mut config = config();
     config["agents"] = json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         { "agentId": "other", "displayName": "Other", "component": "puppet" },
     ]);
     let folder = folder_of(config).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
     let replies = json!({ "steps": [
         { "start": [{ "key": "r", "tool": "reply_to_caller", "args": { "content": "early" } }] },
         { "start": [{ "key": "slow", "model": "be brief" }] },
@@ -215,19 +174,18 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
         { "start": [{ "key": "d", "tool": "dispatch_to_agent", "args": work }] },
         { "reply": "thanks" },
     ] });
-    let said = say(&host, &session, &hands_over.to_string()).await;
-    assert_eq!(said.status, 202, "{said:?}");
-    idle(&host, &session).await;
+    host.say(&session, &hands_over.to_string()).await;
+    host.rest(&session).await;
     let id = session.rsplit('/').next().unwrap();
-    let all = host.get("/api/events?limit=1000").await.unwrap().body;
-    let started = all["events"].as_array().unwrap().iter();
-    let started = started.filter(|event| event["type"] == "run.started.v1");
-    let mut sessions = started.filter_map(|event| event["session_id"].as_str());
+    let started = host.events_of("run.started.v1").await;
+    let mut sessions = started
+        .iter()
+        .filter_map(|event| event["session_id"].as_str());
     let other = sessions.find(|of| *of != id).unwrap();
     until(&host, other, "run.stepped.v1", 2).await;
     let host = end_five_times(&folder, host).await;
     until(&host, other, "run.ended.v1", 1).await;
-    let ended = events(&host, other, "run.ended.v1").await;
+    let ended = host.story(other, "run.ended.v1").await;
     assert_eq!(ended[0]["code"], "host-failed", "{ended:?}");
     assert_eq!(dead_letters(&host).await, json!([]));
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -236,16 +194,12 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_response_to_a_message_that_becomes_a_dead_letter_has_the_reason() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
     let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     let path = format!("{session}/messages?wait_s=30");
-    let said = host.post(&path, &json!({ "content": traps }));
-    let said = said.await.unwrap();
-    assert_eq!(
-        (said.status, said.text("outcome")),
-        (200, "dead".to_owned())
-    );
+    let said = host.post(&path, &json!({ "content": traps })).await;
+    said.has(200, &json!({ "outcome": "dead" }));
     let reason = dead_letters(&host).await[0]["reason"].clone();
     let expected = json!({
         "code": "step-failed", "message": reason, "retryable": false,
@@ -262,15 +216,11 @@ async fn the_response_to_a_message_that_becomes_a_dead_letter_has_the_reason() {
 async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_purged() {
     let folder = folder().await;
     let (host, session, input) = ended_five_times(&folder).await;
-    idle(&host, &session).await;
+    host.rest(&session).await;
     let dead = dead_letters(&host).await;
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
     let letter = &dead[0];
-    let seen = host
-        .get(&format!("{session}/inputs/{input}"))
-        .await
-        .unwrap()
-        .body;
+    let seen = host.get(&format!("{session}/inputs/{input}")).await.body;
     assert_eq!(seen["state"], "dead", "{seen}");
     assert!(
         seen["turn_id"].is_string() && seen["run_id"].is_string(),
@@ -322,39 +272,32 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
     assert!(host.stop().await.success(), "{}", folder.log());
 
     assert!(folder.run(&["rebuild"]).await.status.success());
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(dead_letters(&host).await, dead);
     let line = host.line();
-    let deleted = line
-        .ask(reqwest::Method::DELETE, &session, None)
-        .await
-        .unwrap();
-    assert_eq!(deleted.status, 200, "{deleted:?}");
+    line.delete(&session).gives(200).await;
     let whose = json!({ "agent_id": agent, "session_id": id });
-    let purged = host.post("/api/purges", &whose).await.unwrap();
-    assert_eq!(purged.status, 200, "{purged:?}");
+    host.post("/api/purges", &whose).gives(200).await;
     assert_eq!(dead_letters(&host).await, json!([]));
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_listed_page_by_page_and_dropped_for_good() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
     let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     let mut inputs = Vec::new();
     for count in 1..=3 {
-        let said = say(&host, &session, &traps).await;
-        assert_eq!(said.status, 202, "{said:?}");
+        let said = host.say(&session, &traps).await;
         inputs.insert(0, said.text("input_id"));
         until(&host, &session, "session.input.dead.v1", count).await;
     }
     let mut seen = Vec::new();
     let mut path = "/api/dead-letters?limit=1".to_owned();
     loop {
-        let page = host.get(&path).await.unwrap().body;
+        let page = host.get(&path).await.body;
         seen.push(
             page["dead_letters"][0]["input_id"]
                 .as_str()
@@ -376,15 +319,14 @@ async fn dead_letters_are_listed_page_by_page_and_dropped_for_good() {
         "--reason",
         "done by hand",
     ];
-    let told = folder.run(&drops).await;
-    assert!(told.status.success(), "{told:?}");
-    let data = events(&host, &session, "session.input.cancelled.v1").await;
+    folder.succeeds(&drops).await;
+    let data = host.story(&session, "session.input.cancelled.v1").await;
     let expected = json!({
         "input_id": dropped, "cancelled_by": "local", "reason": "done by hand",
     });
     assert_eq!(data, [expected]);
     let input = host.get(&format!("{session}/inputs/{dropped}")).await;
-    assert_eq!(input.unwrap().body["state"], "cancelled");
+    assert_eq!(input.body["state"], "cancelled");
     let listed = folder.run(&["dead-letter", "list"]).await;
     let listed = String::from_utf8(listed.stdout).unwrap();
     for (input, is_listed) in inputs.iter().zip([true, false, true]) {
@@ -393,15 +335,15 @@ async fn dead_letters_are_listed_page_by_page_and_dropped_for_good() {
     assert!(!folder.run(&drops).await.status.success());
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["rebuild"]).await.status.success());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.verified().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stops_that_somebody_wanted_count_for_nothing() {
     let folder = folder().await;
-    let mut host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    let mut host = folder.serve().await;
+    let session = host.open("puppet").await;
+    host.say(&session, &slow()).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     for asked_again in 1..5 {
         if asked_again % 2 == 0 {
@@ -409,12 +351,12 @@ async fn stops_that_somebody_wanted_count_for_nothing() {
             host.tell_to_stop();
         }
         assert!(host.stop().await.success(), "{}", folder.log());
-        host = folder.start(None).await.unwrap();
+        host = folder.serve().await;
         until(&host, &session, "operation.attempted.v1", asked_again).await;
     }
     assert_eq!(recoveries(&host, &session).await, Vec::<u64>::new());
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     until(&host, &session, "operation.attempted.v1", 5).await;
     assert_eq!(recoveries(&host, &session).await, [1]);
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -423,10 +365,10 @@ async fn stops_that_somebody_wanted_count_for_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_that_wait_are_not_touched_by_a_recovery() {
     let folder = folder().await;
-    let mut host = folder.start(None).await.unwrap();
-    let asking = open(&host).await;
-    let timed = open(&host).await;
-    let resting = open(&host).await;
+    let mut host = folder.serve().await;
+    let asking = host.open("puppet").await;
+    let timed = host.open("puppet").await;
+    let resting = host.open("puppet").await;
     let timer = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] });
     for (session, script) in [
         (&asking, asks()),
@@ -436,24 +378,20 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
             json!({ "steps": [{ "reply": "done" }] }).to_string(),
         ),
     ] {
-        assert_eq!(say(&host, session, &script).await.status, 202);
+        host.say(session, &script).await;
         until(&host, session, "run.stepped.v1", 1).await;
     }
     for _ in 0..4 {
         host.kill().await;
-        host = folder.start(None).await.unwrap();
+        host = folder.serve().await;
     }
-    let call = host.get(&asking).await.unwrap().body["pending_action"]["tool_call_id"].clone();
+    let call = host.get(&asking).await.body["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", asking.split("/sessions").next().unwrap());
-    assert_eq!(
-        host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
+    host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
+        .gives(202)
+        .await;
     assert!(
-        idle(&host, &asking).await["messages"]
+        host.rest(&asking).await["messages"]
             .to_string()
             .contains("q value true")
     );
@@ -488,8 +426,8 @@ async fn dies(folder: &Folder, point: &str, told: Option<(&str, &str)>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
     dies(&folder, "broker.step.before:1", Some((&session, &script))).await;
@@ -497,9 +435,9 @@ async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
         dies(&folder, "broker.step.before:1", None).await;
     }
     let host = folder.start(Some("broker.step.before:1")).await.unwrap();
-    idle(&host, &session).await;
+    host.rest(&session).await;
     assert_eq!(recoveries(&host, &session).await, [1, 2, 3, 4]);
-    let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
+    let dead = host.get("/api/dead-letters").await.body["dead_letters"].clone();
     assert!(
         dead[0]["reason"]
             .as_str()
@@ -509,14 +447,14 @@ async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
     assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
     assert!(host.stop().await.success(), "{}", folder.log());
     // It can have another chance.
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let requeue = format!(
         "/api/dead-letters/{}/requeue",
         dead[0]["input_id"].as_str().unwrap()
     );
-    assert_eq!(host.post(&requeue, &json!({})).await.unwrap().status, 202);
+    host.post(&requeue, &json!({})).gives(202).await;
     assert!(
-        idle(&host, &session).await["messages"]
+        host.rest(&session).await["messages"]
             .to_string()
             .contains("at last")
     );
@@ -527,27 +465,26 @@ async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_dies_while_it_records_a_recovery_records_it_once_a_start() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    host.say(&session, &slow()).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
     dies(&folder, "broker.recover.before:1", None).await;
     dies(&folder, "broker.recover.after:1", None).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     until(&host, &session, "operation.attempted.v1", 1).await;
     assert_eq!(recoveries(&host, &session).await, [1, 2]);
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_released() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    let other = open(&host).await;
-    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    let other = host.open("puppet").await;
+    host.say(&session, &slow()).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
     let id = session.rsplit('/').next().unwrap();
@@ -558,14 +495,14 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
 
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
-    assert_eq!(say(&host, &other, &replies).await.status, 202);
+    host.say(&other, &replies).await;
     assert!(
-        idle(&host, &other).await["messages"]
+        host.rest(&other).await["messages"]
             .to_string()
             .contains("served")
     );
-    assert_eq!(say(&host, &session, "and then?").await.status, 202);
-    let seen = host.get(&session).await.unwrap().body;
+    host.say(&session, "and then?").await;
+    let seen = host.get(&session).await.body;
     assert_eq!(
         (
             &seen["quarantined"]["why"],
@@ -575,20 +512,12 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
         (&json!("skipped"), &json!(1), &json!("running")),
         "{seen}"
     );
-    let refused = host
-        .post(&format!("{session}/cancel"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (409, "SESSION_QUARANTINED"),
-        "{refused:?}"
-    );
-    let ready = host
-        .send(host.bare(reqwest::Method::GET, "/readyz"))
-        .await
-        .unwrap();
-    assert_eq!(ready.status, 200, "{ready:?}");
+    host.post(&format!("{session}/cancel"), &json!({}))
+        .refused(409, "SESSION_QUARANTINED")
+        .await;
+    host.send(host.bare(reqwest::Method::GET, "/readyz"))
+        .gives(200)
+        .await;
     let text = readiness(&host).await;
     assert!(
         text.starts_with("ready; 1 session is in quarantine"),
@@ -597,7 +526,7 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     assert_eq!(
         (
             recoveries(&host, &session).await,
-            events(&host, &session, "operation.attempted.v1").await
+            host.story(&session, "operation.attempted.v1").await
         ),
         (vec![], vec![])
     );
@@ -608,14 +537,12 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
         listed.contains(id) && listed.contains("skipped") && listed.contains("serve --skip"),
         "{listed}"
     );
-    let released = folder.run(&["session", "release", id]).await;
-    assert!(released.status.success(), "{released:?}");
+    folder.succeeds(&["session", "release", id]).await;
     until(&host, &session, "operation.attempted.v1", 1).await;
     assert_eq!(recoveries(&host, &session).await, [1]);
     assert_eq!(
         host.post(&format!("/api/quarantine/{id}/release"), &json!({}))
             .await
-            .unwrap()
             .text("code"),
         "NOT_QUARANTINED"
     );
@@ -627,24 +554,18 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_cancel_of_a_quarantined_session_takes_back_no_words() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    host.say(&session, &slow()).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
     let id = session.rsplit('/').next().unwrap();
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
-    assert_eq!(say(&host, &session, "and then?").await.status, 202);
-    let refused = host
-        .post(&format!("{session}/cancel"), &json!({ "waiting": true }))
-        .await
-        .unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (409, "SESSION_QUARANTINED"),
-        "{refused:?}"
-    );
-    let seen = host.get(&session).await.unwrap().body;
+    host.say(&session, "and then?").await;
+    host.post(&format!("{session}/cancel"), &json!({ "waiting": true }))
+        .refused(409, "SESSION_QUARANTINED")
+        .await;
+    let seen = host.get(&session).await.body;
     assert_eq!(
         (&seen["waiting"], &seen["run_status"]),
         (&json!(1), &json!("running")),
@@ -666,13 +587,13 @@ fn change(folder: &Folder, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    let other = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    let other = host.open("puppet").await;
     let replies = json!({ "steps": [{ "reply": "the turn before" }] }).to_string();
-    assert_eq!(say(&host, &session, &replies).await.status, 202);
-    idle(&host, &session).await;
-    assert_eq!(say(&host, &session, &asks()).await.status, 202);
+    host.say(&session, &replies).await;
+    host.rest(&session).await;
+    host.say(&session, &asks()).await;
     until(&host, &session, "run.stepped.v1", 2).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // One that reads as if it had been erased.
@@ -694,21 +615,20 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
         &format!("UPDATE events SET payload = NULL, salt = NULL WHERE {of_run}"),
     );
 
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let why = quarantined(&host, &session).await;
     assert_eq!(why["why"], "stuck", "{why}");
-    let seen = host.get(&session).await.unwrap();
-    assert_eq!(seen.status, 200, "{seen:?}");
+    let seen = host.get(&session).gives(200).await;
     assert!(
         seen.body["messages"]
             .to_string()
             .contains("the turn before"),
         "{seen:?}"
     );
-    assert_eq!(say(&host, &session, "are you there?").await.status, 202);
-    assert_eq!(say(&host, &other, &replies).await.status, 202);
-    idle(&host, &other).await;
-    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    host.say(&session, "are you there?").await;
+    host.say(&other, &replies).await;
+    host.rest(&other).await;
+    let list = host.get("/api/quarantine").await.body["quarantined"].clone();
     assert_eq!(
         (
             list.as_array().map(Vec::len),
@@ -731,7 +651,7 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
         "/api/quarantine/{}/release",
         session.rsplit('/').next().unwrap()
     );
-    assert_eq!(host.post(&release, &json!({})).await.unwrap().status, 202);
+    host.post(&release, &json!({})).gives(202).await;
     quarantined(&host, &session).await;
     assert_eq!(
         folder
@@ -752,20 +672,19 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
         )
         .unwrap();
     database.close().unwrap();
-    let host = folder.start(None).await.unwrap();
-    let seen = host.get(&session).await.unwrap().body;
+    let host = folder.serve().await;
+    let seen = host.get(&session).await.body;
     let call = seen["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
     assert_eq!(
         host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
             .await
-            .unwrap()
             .status,
         202,
         "{seen}"
     );
     assert!(
-        idle(&host, &session).await["messages"]
+        host.rest(&session).await["messages"]
             .to_string()
             .contains("q value true")
     );
@@ -780,34 +699,31 @@ async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_l
         .start_in(&[], Some((PANICS_ON, "hello from the model")))
         .await
         .unwrap();
-    let session = open(&host).await;
-    let other = open(&host).await;
+    let session = host.open("puppet").await;
+    let other = host.open("puppet").await;
     let script = json!({ "steps": [
         { "start": [{ "key": "m", "model": "be brief" }] },
         { "reply": "never" },
     ] });
-    assert_eq!(say(&host, &session, &script.to_string()).await.status, 202);
-    let seen = idle(&host, &session).await;
+    host.say(&session, &script.to_string()).await;
+    let seen = host.rest(&session).await;
     assert!(
         seen["messages"].to_string().contains("can never be stored"),
         "{seen}"
     );
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     for session in [&session, &other] {
-        assert_eq!(say(&host, session, &replies).await.status, 202);
+        host.say(session, &replies).await;
         assert!(
-            idle(&host, session).await["messages"]
+            host.rest(session).await["messages"]
                 .to_string()
                 .contains("served")
         );
     }
     // A request of which nothing can be stored is told that it is no use to repeat it.
-    let refused = say(&host, &other, "hello from the model").await;
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (422, "NOT_STORABLE"),
-        "{refused:?}"
-    );
+    say(&host, &other, "hello from the model")
+        .refused(422, "NOT_STORABLE")
+        .await;
     assert!(
         host.died(Duration::from_millis(100)).await.is_none(),
         "{}",
@@ -819,10 +735,9 @@ async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_l
         .start_in(&[], Some((PANICS_ON, "hello from the model")))
         .await
         .unwrap();
-    idle(&host, &session).await;
-    assert_eq!(events(&host, &session, "run.ended.v1").await.len(), 2);
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    host.rest(&session).await;
+    assert_eq!(host.story(&session, "run.ended.v1").await.len(), 2);
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -834,11 +749,11 @@ async fn an_input_of_which_no_start_can_be_stored_is_a_dead_letter() {
             .start_in(&[], Some((variable, "\"base_message\":")))
             .await
             .unwrap();
-        let session = open(&host).await;
+        let session = host.open("puppet").await;
         let script = json!({ "steps": [{ "reply": "at last" }] }).to_string();
         let input = say(&host, &session, &script).await.text("input_id");
-        idle(&host, &session).await;
-        let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
+        host.rest(&session).await;
+        let dead = host.get("/api/dead-letters").await.body["dead_letters"].clone();
         assert_eq!(dead[0]["input_id"], input.as_str(), "{variable}: {dead}");
         assert!(
             dead[0]["reason"]
@@ -847,16 +762,12 @@ async fn an_input_of_which_no_start_can_be_stored_is_a_dead_letter() {
             "{variable}: {dead}"
         );
         assert!(host.stop().await.success(), "{}", folder.log());
-        let host = folder.start(None).await.unwrap();
-        assert_eq!(
-            host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
-                .await
-                .unwrap()
-                .status,
-            202
-        );
+        let host = folder.serve().await;
+        host.post(&format!("/api/dead-letters/{input}/requeue"), &json!({}))
+            .gives(202)
+            .await;
         assert!(
-            idle(&host, &session).await["messages"]
+            host.rest(&session).await["messages"]
                 .to_string()
                 .contains("at last"),
             "{variable}"
@@ -868,12 +779,12 @@ async fn an_input_of_which_no_start_can_be_stored_is_a_dead_letter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_read() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    let other = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    let other = host.open("puppet").await;
     let asks =
         json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
-    assert_eq!(say(&host, &session, &asks).await.status, 202);
+    host.say(&session, &asks).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // In the words of the user, the quotes are escaped.
@@ -899,25 +810,21 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     sleep(Duration::from_secs(6)).await;
     assert_eq!((before, tries()), (5, 5), "{}", folder.log());
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
-    assert_eq!(say(&host, &other, &replies).await.status, 202);
+    host.say(&other, &replies).await;
     assert!(
-        idle(&host, &other).await["messages"]
+        host.rest(&other).await["messages"]
             .to_string()
             .contains("served")
     );
     assert!(host.stop().await.success(), "{}", folder.log());
-    let host = folder.start(None).await.unwrap();
-    let call = host.get(&session).await.unwrap().body["pending_action"]["tool_call_id"].clone();
+    let host = folder.serve().await;
+    let call = host.get(&session).await.body["pending_action"]["tool_call_id"].clone();
     let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
-    assert_eq!(
-        host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
+    host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
+        .gives(202)
+        .await;
     assert!(
-        idle(&host, &session).await["messages"]
+        host.rest(&session).await["messages"]
             .to_string()
             .contains("fragile value true")
     );
@@ -925,38 +832,30 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
 }
 
 /// Answers the one question of a session, once it is asked.
-async fn answer(host: &Host, session: &str) {
-    let patience = Instant::now() + PATIENCE;
-    let call = loop {
-        let seen = host.get(session).await.unwrap().body;
-        let call = seen["pending_action"]["tool_call_id"].clone();
-        if !call.is_null() {
-            break call;
-        }
-        assert!(Instant::now() < patience, "it asks nothing: {seen}");
-        sleep(Duration::from_millis(20)).await;
-    };
-    let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
-    let answered = host
-        .post(&respond, &json!({ "tool_call_id": call, "response": true }))
-        .await
-        .unwrap();
-    assert_eq!(answered.status, 202, "{answered:?}");
+async fn answer(host: &Host, session: &Session) {
+    let call = &host.question(session).await["tool_call_id"];
+    host.respond(session.agent(), call, &json!(true))
+        .gives(202)
+        .await;
 }
 
 /// A session whose reading ends three starts, with the sessions that were looked at beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_released() {
     let folder = folder().await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
-    let others = [open(&host).await, open(&host).await, open(&host).await];
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    let others = [
+        host.open("puppet").await,
+        host.open("puppet").await,
+        host.open("puppet").await,
+    ];
     let fragile =
         json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
-    assert_eq!(say(&host, &session, &fragile).await.status, 202);
+    host.say(&session, &fragile).await;
     until(&host, &session, "run.stepped.v1", 1).await;
     for other in &others {
-        assert_eq!(say(&host, other, &asks()).await.status, 202);
+        host.say(other, &asks()).await;
         until(&host, other, "run.stepped.v1", 1).await;
     }
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -971,7 +870,7 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
     }
     for _ in 0..2 {
         let host = folder.start_in(&[], deadly).await.unwrap();
-        let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+        let list = host.get("/api/quarantine").await.body["quarantined"].clone();
         assert_eq!(
             (
                 list.as_array().map(Vec::len),
@@ -996,20 +895,20 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.contains("ended at 3 starts"), "{listed}");
         // It is shown without its open turn, and its words wait.
-        let seen = host.get(&session).await.unwrap();
+        let seen = host.get(&session).await;
         assert_eq!(
             (seen.status, &seen.body["quarantined"]["why"]),
             (200, &json!("stuck")),
             "{seen:?}"
         );
-        assert_eq!(say(&host, &session, "are you there?").await.status, 202);
+        host.say(&session, "are you there?").await;
         // An end that somebody wanted forgets the note of no session that is left unread.
         assert!(host.stop().await.success(), "{}", folder.log());
     }
     let host = folder.start_in(&[], deadly).await.unwrap();
     for other in &others {
         answer(&host, other).await;
-        let seen = idle(&host, other).await;
+        let seen = host.rest(other).await;
         assert!(
             seen["messages"].to_string().contains("q value true"),
             "{seen}"
@@ -1017,23 +916,21 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     quarantined(&host, &session).await;
     let id = session.rsplit('/').next().unwrap();
-    let released = folder.run(&["session", "release", id]).await;
-    assert!(released.status.success(), "{released:?}");
+    folder.succeeds(&["session", "release", id]).await;
     answer(&host, &session).await;
-    let seen = idle(&host, &session).await;
+    let seen = host.rest(&session).await;
     assert!(
         seen["messages"].to_string().contains("fragile value true"),
         "{seen}"
     );
     assert!(host.stop().await.success(), "{}", folder.log());
-    let host = folder.start(None).await.unwrap();
-    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    let host = folder.serve().await;
+    let list = host.get("/api/quarantine").await.body["quarantined"].clone();
     assert_eq!(list, json!([]));
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1052,24 +949,23 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
         .for_each_concurrent(3, |variable| async move {
             let folder = folder().await;
             let host = folder.start_in(&[], Some(variable)).await.unwrap();
-            let session = open(&host).await;
-            let other = open(&host).await;
-            assert_eq!(say(&host, &session, traps).await.status, 202);
+            let session = host.open("puppet").await;
+            let other = host.open("puppet").await;
+            host.say(&session, traps).await;
             let why = quarantined(&host, &session).await;
             assert_eq!(why["why"], "stuck", "{variable:?}: {why}");
-            assert_eq!(say(&host, &other, replies).await.status, 202);
+            host.say(&other, replies).await;
             assert!(
-                idle(&host, &other).await["messages"]
+                host.rest(&other).await["messages"]
                     .to_string()
                     .contains("served"),
                 "{variable:?}"
             );
             assert!(host.stop().await.success(), "{}", folder.log());
             // A start looks again by itself.
-            let host = folder.start(None).await.unwrap();
-            idle(&host, &session).await;
-            let dead =
-                host.get("/api/dead-letters").await.unwrap().body["dead_letters"].to_string();
+            let host = folder.serve().await;
+            host.rest(&session).await;
+            let dead = host.get("/api/dead-letters").await.body["dead_letters"].to_string();
             assert!(
                 dead.contains("on purpose") || dead.contains("trapped"),
                 "{variable:?}: {dead}"

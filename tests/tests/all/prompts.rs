@@ -1,13 +1,14 @@
 //! System prompts as a provider really receives them: the base and the sections behind it, frozen
 //! for a turn and made anew for the next, the items that tools keep, and the panels of clients.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, Session};
 use agent_host_tests::prompt::{Received, provider};
 use domain::speaker::{EXPLAINED, without_block};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// All sections, in the order of the design.
 const SECTIONS: [&str; 6] = [
@@ -69,8 +70,8 @@ fn answered(all: &[Value]) -> Option<Value> {
 /// A host with lists, whose model is such a provider.
 async fn started() -> (Folder, Host, Received) {
     let received = Received::default();
-    let base = provider(&received, answered).await;
-    let folder = Folder::new(json!({
+    let base = provider(&received, answered);
+    let (folder, host) = Folder::serving(json!({
         "defaultSystemPrompt": "Be useful.",
         "agents": [
             { "agentId": "general", "displayName": "General", "systemPrompt": "You help." },
@@ -108,83 +109,34 @@ async fn started() -> (Folder, Host, Received) {
             "own": { "kind": "openai-compatible", "baseUrl": base },
         },
         "models": { "m": { "provider": "own", "model": "m" } },
-    }));
-    folder.warm(&["assistant", "lists"]).await;
-    let host = folder.start(None).await.unwrap();
+    }), &["assistant", "lists"]).await;
     (folder, host, received)
 }
 
-/// A session, with its agent.
-struct Session {
-    agent: String,
-    id: String,
+/// Says something, waits until there is nothing to do, and returns the session.
+async fn say(host: &Host, session: &Session, text: &str) -> Value {
+    host.say(session, text).await;
+    host.rest(session).await
 }
 
-impl Session {
-    async fn open(host: &Host, agent: &str) -> Self {
-        Self::open_with(host, agent, &json!({})).await
-    }
+/// Pushes the panels of a client; the answer's status and body.
+async fn push(host: &Host, session: &Session, inventory: &Value) -> (u16, Value) {
+    let answer = host.post(&format!("{session}/panels"), inventory).await;
+    (answer.status, answer.body)
+}
 
-    async fn open_with(host: &Host, agent: &str, body: &Value) -> Self {
-        let path = format!("/api/agents/{agent}/sessions");
-        let answer = host.post(&path, body).await.unwrap();
-        assert_eq!(answer.status, 201, "{answer:?}");
-        Self {
-            agent: answer.text("agent_id"),
-            id: answer.text("session_id"),
-        }
-    }
-
-    fn path(&self) -> String {
-        format!("/api/agents/{}/sessions/{}", self.agent, self.id)
-    }
-
-    /// Says something, waits until there is nothing to do, and returns the session.
-    async fn say(&self, host: &Host, text: &str) -> Value {
-        self.post(host, text).await;
-        self.idle(host).await
-    }
-
-    async fn post(&self, host: &Host, text: &str) {
-        let path = format!("{}/messages", self.path());
-        let accepted = host.post(&path, &json!({ "content": text })).await.unwrap();
-        assert_eq!(accepted.status, 202, "{accepted:?}");
-    }
-
-    async fn idle(&self, host: &Host) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let shown = host.get(&self.path()).await.unwrap().body;
-            if shown["run_id"].is_null() && shown["waiting"] == json!(0) {
-                return shown;
-            }
-            assert!(Instant::now() < end, "{shown}");
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Pushes the panels of a client; the answer's status and body.
-    async fn push(&self, host: &Host, inventory: &Value) -> (u16, Value) {
-        let answer = host
-            .post(&format!("{}/panels", self.path()), inventory)
-            .await
-            .unwrap();
-        (answer.status, answer.body)
-    }
-
-    /// The parts of the prompt of its next turn, as name and text.
-    async fn parts(&self, host: &Host) -> Vec<(String, String)> {
-        let path = format!("/api/agents/{}/prompt?session={}", self.agent, self.id);
-        let shown = host.get(&path).await.unwrap().body;
-        let parts = shown["parts"].as_array().unwrap().iter();
-        parts
-            .map(|part| {
-                assert!(part["tokens"].as_u64().unwrap() > 0, "{part}");
-                let text = |name: &str| part[name].as_str().unwrap().to_owned();
-                (text("name"), text("text"))
-            })
-            .collect()
-    }
+/// The parts of the prompt of its next turn, as name and text.
+async fn parts(host: &Host, session: &Session) -> Vec<(String, String)> {
+    let path = format!("{}/prompt?session={}", session.agent(), session.id());
+    let shown = host.get(&path).await.body;
+    let parts = shown["parts"].as_array().unwrap().iter();
+    parts
+        .map(|part| {
+            assert!(part["tokens"].as_u64().unwrap() > 0, "{part}");
+            let text = |name: &str| part[name].as_str().unwrap().to_owned();
+            (text("name"), text("text"))
+        })
+        .collect()
 }
 
 fn inventory() -> Value {
@@ -214,10 +166,8 @@ fn systems(received: &Received) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     let (folder, host, received) = started().await;
-    let session = Session::open(&host, "general").await;
-    session
-        .say(&host, r#"call todo_add {"title":"Buy milk"}"#)
-        .await;
+    let session = host.open("general").await;
+    say(&host, &session, r#"call todo_add {"title":"Buy milk"}"#).await;
     let first = systems(&received);
     assert_eq!(first.len(), 2, "{first:#?}");
     assert_eq!(first[0], first[1]);
@@ -226,10 +176,10 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     assert!(!first[0].contains("Buy milk"), "{}", first[0]);
     assert!(!first[0].contains("Artifacts Panels"), "{}", first[0]);
 
-    let (status, kept) = session.push(&host, &inventory()).await;
+    let (status, kept) = push(&host, &session, &inventory()).await;
     assert_eq!((status, &kept["panels"]), (200, &json!(1)), "{kept}");
-    let parts = session.parts(&host).await;
-    session.say(&host, "Hello").await;
+    let parts = parts(&host, &session).await;
+    say(&host, &session, "Hello").await;
     let system = systems(&received).pop().unwrap();
     let texts: Vec<&str> = parts.iter().map(|part| part.1.as_str()).collect();
     assert_eq!(system, texts.join("\n\n"));
@@ -252,7 +202,13 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     assert!(!system.contains("- quiet"), "{system}");
 
     let shown = folder
-        .run(&["prompt", "show", &session.agent, "--session", &session.id])
+        .run(&[
+            "prompt",
+            "show",
+            session.agent_id(),
+            "--session",
+            session.id(),
+        ])
         .await;
     let shown = String::from_utf8(shown.stdout).unwrap();
     for line in [
@@ -265,7 +221,7 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     }
 
     // The host's own calls of the listings are on record like any other.
-    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let audit = host.get("/api/audit?limit=1000").await.body;
     let lines = audit["lines"].as_array().unwrap();
     let is_listing = |line: &Value| line["tool"] == "todo_items" && line["component"] == "lists";
     assert!(lines.iter().any(is_listing), "{audit}");
@@ -276,19 +232,15 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_has_the_prompt_that_it_began_with_after_a_restart_too() {
     let (folder, host, received) = started().await;
-    let session = Session::open(&host, "general").await;
+    let session = host.open("general").await;
     let add = json!({ "title": SLOW });
-    session.post(&host, &format!("call todo_add {add}")).await;
-    let end = Instant::now() + PATIENCE;
-    while systems(&received).len() < 2 {
-        assert!(Instant::now() < end, "the model was not asked again");
-        sleep(Duration::from_millis(20)).await;
-    }
-    let (status, _) = session.push(&host, &inventory()).await;
+    host.say(&session, &format!("call todo_add {add}")).await;
+    until(async || systems(&received).len() >= 2).await;
+    let (status, _) = push(&host, &session, &inventory()).await;
     assert_eq!(status, 200);
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    session.idle(&host).await;
+    let host = folder.serve().await;
+    host.rest(&session).await;
     let of_turn = systems(&received);
     assert!(of_turn.len() > 2, "{of_turn:#?}");
     for system in &of_turn {
@@ -296,7 +248,7 @@ async fn a_turn_has_the_prompt_that_it_began_with_after_a_restart_too() {
         assert!(system.contains("Available tools:"), "{system}");
     }
 
-    session.say(&host, "Hello").await;
+    say(&host, &session, "Hello").await;
     let system = systems(&received).pop().unwrap();
     for told in [SLOW, "Artifacts Panels ("] {
         assert!(!of_turn[0].contains(told), "{told}\n{}", of_turn[0]);
@@ -311,39 +263,37 @@ async fn the_prompt_of_a_definition_is_shown_before_there_is_an_agent_of_it() {
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let parts = shown["parts"].as_array().unwrap().iter();
     let texts: Vec<&str> = parts.map(|part| part["text"].as_str().unwrap()).collect();
-    let agents = host.get("/api/agents").await.unwrap().body;
+    let agents = host.get("/api/agents").await.body;
     assert_eq!(agents["agents"], json!([]), "none was made for it");
-    let session = Session::open(&host, "general").await;
-    session.say(&host, "Hello").await;
+    let session = host.open("general").await;
+    say(&host, &session, "Hello").await;
     assert_eq!(systems(&received), [texts.join("\n\n")]);
-    let unknown = host.get("/api/agents/genral/prompt").await.unwrap();
-    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let unknown = host.get("/api/agents/genral/prompt").gives(404).await;
     assert_eq!(unknown.text("code"), "DEFINITION_NOT_FOUND");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_another_definition_is_told_as_that() {
     let (_folder, host, _received) = started().await;
-    let session = Session::open(&host, "general").await;
+    let session = host.open("general").await;
     // There is no agent of this definition yet, and then there is one.
     for _ in 0..2 {
-        let path = format!("/api/agents/plain/prompt?session={}", session.id);
-        let refused = host.get(&path).await.unwrap();
-        assert_eq!(refused.status, 404, "{refused:?}");
+        let path = format!("/api/agents/plain/prompt?session={}", session.id());
+        let refused = host.get(&path).gives(404).await;
         assert_eq!(refused.text("code"), "SESSION_NOT_FOUND");
         let told = refused.text("detail");
         assert!(told.contains("of the definition `general`"), "{told}");
-        Session::open(&host, "plain").await;
+        host.open("plain").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_keep() {
     let (_folder, host, received) = started().await;
-    let session = Session::open(&host, "skilled").await;
+    let session = host.open("skilled").await;
     let add = r#"call bash {"command":"lists-cli todo_add --title Milk"}"#;
-    session.say(&host, add).await;
-    session.say(&host, "Hello").await;
+    say(&host, &session, add).await;
+    say(&host, &session, "Hello").await;
     let system = systems(&received).pop().unwrap();
     for told in [
         "\n- bash: ",
@@ -359,20 +309,22 @@ async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_
 /// Six listings take 600 ms each, and all of them hardly longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tools_of_an_agent_list_their_items_all_at_once() {
-    let path = root().join("tests/programs/target/wasm32-wasip2/release/sleepy.wasm");
-    let folder = Folder::new(json!({
-        "agents": [{
-            "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
-        }],
-        "components": { "sleepy": { "path": path } },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
-    folder.warm(&["assistant", "sleepy"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = Session::open(&host, "dreamer").await;
+    let path = test_program("sleepy");
+    let (_folder, host) = Folder::serving(
+        json!({
+            "agents": [{
+                "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
+            }],
+            "components": { "sleepy": { "path": path } },
+            "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+            "models": { "m": { "provider": "scripted", "model": "m" } },
+        }),
+        &["assistant", "sleepy"],
+    )
+    .await;
+    let session = host.open("dreamer").await;
     let began = Instant::now();
-    let parts = session.parts(&host).await;
+    let parts = parts(&host, &session).await;
     let took = began.elapsed();
     let items = parts.iter().find(|part| part.0 == "artifactItems");
     let (_, text) = items.unwrap_or_else(|| panic!("{parts:?}"));
@@ -385,14 +337,14 @@ async fn the_tools_of_an_agent_list_their_items_all_at_once() {
 async fn a_definition_switches_sections_off_and_one_without_words_has_the_default() {
     let (_folder, host, received) = started().await;
     for definition in ["quiet", "plain"] {
-        let session = Session::open(&host, definition).await;
-        session.say(&host, "Hello").await;
+        let session = host.open(definition).await;
+        say(&host, &session, "Hello").await;
     }
     let quiet = format!("You are Quiet. keeps silent\n\n{EXPLAINED}");
     assert_eq!(systems(&received), [quiet.as_str(), "Be useful."]);
     // Only what an agent may use is named to it.
-    let session = Session::open(&host, "todo").await;
-    session.say(&host, "Hello").await;
+    let session = host.open("todo").await;
+    say(&host, &session, "Hello").await;
     let system = systems(&received).pop().unwrap();
     let begins = "You are Todo Manager. manages tasks and reminders";
     let begins = format!("{begins}\n\n{EXPLAINED}\n\nAvailable tools:");
@@ -410,23 +362,18 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
         "definition": "plain", "path": "/local/agent/kind",
         "config": { "name": "Kind", "username": "kind", "system_prompt": "Be kind." },
     });
-    let made = host.post("/api/agents", &new).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/agents", &new).gives(201).await;
     let agent = made.text("id");
-    let of_agent = Session::open(&host, &agent).await;
-    of_agent.say(&host, "Hello").await;
+    let of_agent = host.open(&agent).await;
+    say(&host, &of_agent, "Hello").await;
     let own = json!({ "config": { "system_prompt": "Be brief." } });
-    let of_session = Session::open_with(&host, &agent, &own).await;
-    of_session.say(&host, "Hello").await;
+    let of_session = host.open_with(&agent, &own).await;
+    say(&host, &of_session, "Hello").await;
     let to_persona = json!({ "to": { "persona": "home" }, "content": "Hello" });
-    let accepted = host.post("/api/messages", &to_persona).await.unwrap();
-    assert_eq!(accepted.status, 202, "{accepted:?}");
-    let of_persona = Session {
-        agent: accepted.text("agent_id"),
-        id: accepted.text("session_id"),
-    };
-    of_persona.idle(&host).await;
-    let shown = of_persona.parts(&host).await;
+    let accepted = host.post("/api/messages", &to_persona).gives(202).await;
+    let of_persona = Session::of(&accepted);
+    host.rest(&of_persona).await;
+    let shown = parts(&host, &of_persona).await;
     let with_identity = "You run a household.\n\nYou are Quiet. keeps silent";
     let with_identity = format!("{with_identity}\n\n{EXPLAINED}");
     assert_eq!(shown, [("base".to_owned(), with_identity.clone())]);
@@ -435,10 +382,9 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
         "definition": "quiet", "path": "/local/agent/loud",
         "config": { "description": "Shouts." },
     });
-    let made = host.post("/api/agents", &new).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
-    let loud = Session::open(&host, &made.text("id")).await;
-    let shown = loud.parts(&host).await;
+    let made = host.post("/api/agents", &new).gives(201).await;
+    let loud = host.open(&made.text("id")).await;
+    let shown = parts(&host, &loud).await;
     let with_purpose = format!("You are Quiet. Shouts.\n\n{EXPLAINED}");
     assert_eq!(shown, [("base".to_owned(), with_purpose)]);
     assert_eq!(
@@ -450,11 +396,11 @@ async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clients_line_of_context_is_kept_and_sent_as_it_came_and_never_made() {
     let (_folder, host, received) = started().await;
-    let session = Session::open(&host, "general").await;
-    session.push(&host, &inventory()).await;
+    let session = host.open("general").await;
+    push(&host, &session, &inventory()).await;
     let with_line = format!("{LINE}\nWhat is this?");
-    session.say(&host, &with_line).await;
-    let shown = session.say(&host, "And without?").await;
+    say(&host, &session, &with_line).await;
+    let shown = say(&host, &session, "And without?").await;
     let said: Vec<&str> = shown["messages"]
         .as_array()
         .unwrap()
@@ -477,7 +423,7 @@ async fn a_clients_line_of_context_is_kept_and_sent_as_it_came_and_never_made() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
     let (_folder, host, received) = started().await;
-    let headless = Session::open(&host, "headless").await;
+    let headless = host.open("headless").await;
     let result = |received: &Received| {
         let received = received.lock().unwrap();
         let last = received.last().unwrap()["messages"]
@@ -486,24 +432,25 @@ async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
             .last();
         text_of(last.unwrap())
     };
-    headless.say(&host, "call panels_list {}").await;
+    say(&host, &headless, "call panels_list {}").await;
     assert!(result(&received).contains(r#"{"panels":[]}"#));
 
-    let client = Session::open(&host, "general").await;
-    client.push(&host, &inventory()).await;
-    headless.say(&host, "call panels_list {}").await;
+    let client = host.open("general").await;
+    push(&host, &client, &inventory()).await;
+    say(&host, &headless, "call panels_list {}").await;
     let told = result(&received);
     assert!(told.contains(r#""panel_id":"panel-1""#), "{told}");
-    assert!(told.contains(&client.id), "{told}");
+    assert!(told.contains(client.id()), "{told}");
     assert!(!told.contains("Buy milk"), "{told}");
-    headless
-        .say(&host, r#"call panels_selected {"includeContext":true}"#)
-        .await;
+    say(
+        &host,
+        &headless,
+        r#"call panels_selected {"includeContext":true}"#,
+    )
+    .await;
     let told = result(&received);
     assert!(told.contains("Buy milk"), "{told}");
-    headless
-        .say(&host, r#"call panels_selected {"context":true}"#)
-        .await;
+    say(&host, &headless, r#"call panels_selected {"context":true}"#).await;
     let told = result(&received);
     assert!(told.contains("includeContext"), "{told}");
 }
@@ -512,12 +459,10 @@ async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_to_a_message_comes_with_the_thinking_of_the_turn_that_gave_it() {
     let (_folder, host, received) = started().await;
-    let session = Session::open(&host, "general").await;
+    let session = host.open("general").await;
     for thought in ["of one thing", "of another"] {
         let call = json!({ "agentId": "todo", "content": format!("think {thought}") });
-        session
-            .say(&host, &format!("call agents_message {call}"))
-            .await;
+        say(&host, &session, &format!("call agents_message {call}")).await;
         let received = received.lock().unwrap();
         let messages = received.last().unwrap()["messages"].as_array().unwrap();
         let result = text_of(messages.last().unwrap());
@@ -529,21 +474,20 @@ async fn the_answer_to_a_message_comes_with_the_thinking_of_the_turn_that_gave_i
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inventory_of_panels_that_makes_no_sense_is_refused_with_its_field() {
     let (_folder, host, _received) = started().await;
-    let session = Session::open(&host, "general").await;
+    let session = host.open("general").await;
     let mut wrong = inventory();
     wrong["selected_panel_id"] = json!("panel-2");
-    let (status, refused) = session.push(&host, &wrong).await;
+    let (status, refused) = push(&host, &session, &wrong).await;
     assert_eq!(status, 422, "{refused}");
-    assert!(
-        refused.to_string().contains("selected_panel_id"),
-        "{refused}"
-    );
-    let (status, refused) = session
-        .push(&host, &json!({ "type": "panel_event", "panels": [] }))
-        .await;
+    assert!(refused.to_string().contains("selected_panel_id"), "{refused}");
+    let (status, refused) = push(
+        &host,
+        &session,
+        &json!({ "type": "panel_event", "panels": [] }),
+    )
+    .await;
     assert_eq!(status, 422, "{refused}");
-    let names: Vec<String> = session
-        .parts(&host)
+    let names: Vec<String> = parts(&host, &session)
         .await
         .into_iter()
         .map(|part| part.0)

@@ -5,12 +5,11 @@
 mod others;
 
 use super::keyvalue::shelved;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, script};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Marks that stand only in what is purged: as words, as the argument of a call and its result, as
 /// a name, in a note, as an attribute.
@@ -24,13 +23,11 @@ const MARKS: [&str; 6] = [
 ];
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(shelved("session"));
-    folder.warm(&["puppet", "shelf"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(shelved("session"), &["puppet", "shelf"]).await
 }
 
-async fn ask(host: &Host, method: Method, path: &str, body: Value) -> Answer {
+#[track_caller]
+fn ask(host: &Host, method: Method, path: &str, body: Value) -> Reply {
     let request = host
         .request(method, path)
         .header("idempotency-key", uuid::Uuid::new_v4().to_string());
@@ -39,30 +36,12 @@ async fn ask(host: &Host, method: Method, path: &str, body: Value) -> Answer {
     } else {
         request.json(&body)
     })
-    .await
-    .unwrap()
-}
-
-#[track_caller]
-fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (status, code),
-        "{answer:?}"
-    );
 }
 
 /// Opens a session; the agent, and the session.
-async fn open(host: &Host) -> (String, String) {
-    let opened = host
-        .post(
-            "/api/agents/puppet/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    (opened.text("agent_id"), opened.text("session_id"))
+async fn open(host: &Host, definition: &str) -> (String, String) {
+    let opened = host.open(definition).await;
+    (opened.agent_id().to_owned(), opened.id().to_owned())
 }
 
 fn path(agent: &str, session: &str) -> String {
@@ -71,29 +50,15 @@ fn path(agent: &str, session: &str) -> String {
 
 /// Plays a script in a session, and waits for its end.
 async fn play(host: &Host, at: &str, steps: Value) -> Value {
-    let before = host.get(at).await.unwrap().body["revision"]
-        .as_u64()
-        .unwrap();
-    let said = ask(
-        host,
-        Method::POST,
-        &format!("{at}/messages"),
-        json!({ "content": json!({ "steps": steps }).to_string() }),
-    )
-    .await;
-    assert_eq!(said.status, 202, "{said:?}");
-    let looking = async {
-        loop {
-            let seen = host.get(at).await.unwrap().body;
-            if seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null() {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("a turn that ends")
+    let before = host.get(at).await.body["revision"].as_u64();
+    let said = json!({ "content": script(&steps) });
+    ask(host, Method::POST, &format!("{at}/messages"), said)
+        .gives(202)
+        .await;
+    host.until(at, |seen| {
+        seen["revision"].as_u64() > before && seen["run_id"].is_null()
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,10 +69,8 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
         .unwrap()
         .push(json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }));
     config["components"]["puppet"]["agents"] = json!(["*"]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "shelf"]).await;
-    let host = folder.start(None).await.unwrap();
-    let (agent, session) = open(&host).await;
+    let (_folder, host) = Folder::serving(config, &["puppet", "shelf"]).await;
+    let (agent, session) = open(&host, "puppet").await;
     let long = json!({
         "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }, { "reply": "xylophonist" }],
     })
@@ -122,43 +85,27 @@ async fn whoever_works_for_a_session_that_was_purged_meanwhile_ends_and_tells_no
         ]),
     )
     .await;
-    assert_eq!(
-        ask(&host, Method::DELETE, &at, Value::Null).await.status,
-        200
-    );
-    let purged = ask(
+    ask(&host, Method::DELETE, &at, Value::Null)
+        .gives(200)
+        .await;
+    ask(
         &host,
         Method::POST,
         "/api/purges",
         json!({ "agent_id": agent, "session_id": session }),
     )
+    .gives(200)
     .await;
-    assert_eq!(purged.status, 200, "{purged:?}");
-    let mut ends = 0;
-    let ended = async {
-        while ends < 2 {
-            let events = host.get("/api/events?limit=1000").await.unwrap().body;
-            ends = events["events"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|event| event["type"] == "run.ended.v1")
-                .count();
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended)
-        .await
-        .expect("the end of what was handed over");
+    until(async || host.events_of("run.ended.v1").await.len() >= 2).await;
     assert!(host.stop().await.success());
 }
 
 /// A session that has all the marks in it: the agent, and the session.
 async fn marked(host: &Host) -> (String, String) {
-    let (agent, session) = open(host).await;
+    let (agent, session) = open(host, "puppet").await;
     let at = path(&agent, &session);
     let label = json!({ "name": "the nameplate", "attributes": { "kind": "attributive" } });
-    assert_eq!(ask(host, Method::PATCH, &at, label).await.status, 200);
+    ask(host, Method::PATCH, &at, label).gives(200).await;
     let call = json!({ "do": [["set", "argumentative", "resultant"], ["get", "argumentative"]] });
     let seen = play(
         host,
@@ -179,8 +126,9 @@ async fn marked(host: &Host) -> (String, String) {
 }
 
 async fn delete(host: &Host, agent: &str, session: &str) {
-    let deleted = ask(host, Method::DELETE, &path(agent, session), Value::Null).await;
-    assert_eq!(deleted.status, 200, "{deleted:?}");
+    ask(host, Method::DELETE, &path(agent, session), Value::Null)
+        .gives(200)
+        .await;
 }
 
 async fn purge(host: &Host, agent: &str, session: Option<&str>) -> Answer {
@@ -227,33 +175,16 @@ fn holders_of(marks: &[&'static str], folder: &Path) -> Vec<(PathBuf, &'static s
 }
 
 async fn intact(host: &Host) -> Value {
-    let verified = host
-        .post("/api/verifications", &json!({}))
-        .await
-        .unwrap()
-        .body;
+    let verified = host.post("/api/verifications", &json!({})).await.body;
     assert_eq!(verified["intact"], true, "{verified}");
     verified
 }
 
 /// Folds everything again: what was not as the events say.
 async fn rebuilt(host: &Host) -> Value {
-    assert_eq!(
-        host.post("/api/rebuilds", &json!({})).await.unwrap().status,
-        202
-    );
-    let looking = async {
-        loop {
-            let seen = host.get("/api/rebuilds").await.unwrap().body;
-            if seen["state"] != "running" {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
+    host.post("/api/rebuilds", &json!({})).gives(202).await;
+    host.until("/api/rebuilds", |seen| seen["state"] != "running")
         .await
-        .expect("a rebuild that ends")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,11 +205,7 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
         "deleting takes nothing out of the files"
     );
     let purged = purge(&host, &agent, Some(&session)).await;
-    assert_eq!(
-        (purged.status, &purged.body["files_rewritten"]),
-        (200, &json!(true)),
-        "{purged:?}"
-    );
+    purged.has(200, &json!({ "files_rewritten": true }));
     assert_eq!(holders(&data), []);
     let erased = &purged.body["erased"];
     let kept = &purged.body["kept"];
@@ -303,19 +230,10 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
         (&json!("done"), &json!([]), &json!(false))
     );
     // What is made of it later has nothing either.
-    assert_eq!(
-        host.post("/api/backups", &json!({})).await.unwrap().status,
-        201
-    );
+    host.post("/api/backups", &json!({})).gives(201).await;
     assert_eq!(holders(&data), []);
-    let events = host
-        .get(&format!("/api/events?session={session}&limit=1000"))
-        .await
-        .unwrap()
-        .body;
-    let told: Vec<&str> = events["events"]
-        .as_array()
-        .unwrap()
+    let events = host.events(&format!("&session={session}")).await;
+    let told: Vec<&str> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
@@ -323,9 +241,7 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
         told[told.len() - 3..],
         ["session.deleted.v1", "purge.begun.v1", "purge.done.v1"]
     );
-    let opened = events["events"]
-        .as_array()
-        .unwrap()
+    let opened = events
         .iter()
         .find(|event| event["type"] == "session.opened.v1")
         .unwrap();
@@ -336,10 +252,10 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     );
     assert!(host.stop().await.success());
     assert_eq!(holders(&data), []);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     intact(&host).await;
     assert_eq!(
-        host.get("/api/dead-letters").await.unwrap().body["dead_letters"],
+        host.get("/api/dead-letters").await.body["dead_letters"],
         json!([])
     );
 }
@@ -349,50 +265,39 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
     let (_folder, host) = started().await;
     let (agent, session) = marked(&host).await;
     let at = path(&agent, &session);
-    refused(
-        &purge(&host, &agent, Some(&session)).await,
-        409,
-        "SESSION_NOT_DELETED",
-    );
-    refused(&purge(&host, &agent, None).await, 409, "AGENT_NOT_ARCHIVED");
+    purge(&host, &agent, Some(&session))
+        .await
+        .is_refusal(409, "SESSION_NOT_DELETED");
+    purge(&host, &agent, None)
+        .await
+        .is_refusal(409, "AGENT_NOT_ARCHIVED");
     let never = uuid::Uuid::new_v4().to_string();
-    refused(
-        &purge(&host, &agent, Some(&never)).await,
-        404,
-        "SESSION_NOT_FOUND",
-    );
-    refused(
-        &purge(&host, &never, Some(&session)).await,
-        404,
-        "AGENT_NOT_FOUND",
-    );
-    refused(
-        &purge(&host, "puppet", Some(&session)).await,
-        404,
-        "AGENT_NOT_FOUND",
-    );
+    purge(&host, &agent, Some(&never))
+        .await
+        .is_refusal(404, "SESSION_NOT_FOUND");
+    purge(&host, &never, Some(&session))
+        .await
+        .is_refusal(404, "AGENT_NOT_FOUND");
+    purge(&host, "puppet", Some(&session))
+        .await
+        .is_refusal(404, "AGENT_NOT_FOUND");
     delete(&host, &agent, &session).await;
-    refused(&host.get(&at).await.unwrap(), 404, "SESSION_NOT_FOUND");
+    host.get(&at).refused(404, "SESSION_NOT_FOUND").await;
     // No user's key does, whatever it is good for.
     let admin = host.user("ada", &["read", "write", "admin"]).await;
     let body = json!({ "agent_id": agent, "session_id": session });
-    refused(
-        &admin
-            .ask(Method::POST, "/api/purges", Some(&body))
-            .await
-            .unwrap(),
-        403,
-        "OPERATOR_ONLY",
-    );
+    admin
+        .post("/api/purges", &body)
+        .refused(403, "OPERATOR_ONLY")
+        .await;
     let asked = || {
         host.request(Method::POST, "/api/purges")
             .header("idempotency-key", "once")
             .json(&body)
     };
-    let first = host.send(asked()).await.unwrap();
-    assert_eq!(first.status, 200, "{first:?}");
+    let first = host.send(asked()).gives(200).await;
     for again in [
-        host.send(asked()).await.unwrap(),
+        host.send(asked()).await,
         purge(&host, &agent, Some(&session)).await,
     ] {
         assert_eq!(
@@ -411,24 +316,19 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
         (Method::POST, format!("{at}/fork")),
         (Method::DELETE, at.clone()),
     ] {
-        refused(
-            &ask(&host, method, &path, Value::Null).await,
-            410,
-            "SESSION_PURGED",
-        );
+        ask(&host, method, &path, Value::Null)
+            .refused(410, "SESSION_PURGED")
+            .await;
     }
-    refused(
-        &ask(
-            &host,
-            Method::POST,
-            &format!("{at}/messages"),
-            json!({ "content": "hello" }),
-        )
-        .await,
-        410,
-        "SESSION_PURGED",
-    );
-    let (_, other) = open(&host).await;
+    ask(
+        &host,
+        Method::POST,
+        &format!("{at}/messages"),
+        json!({ "content": "hello" }),
+    )
+    .refused(410, "SESSION_PURGED")
+    .await;
+    let (_, other) = open(&host, "puppet").await;
     let seen = play(
         &host,
         &path(&agent, &other),
@@ -449,8 +349,8 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
         &format!("{at}/fork"),
         json!({ "name": "a fork" }),
     )
+    .gives(201)
     .await;
-    assert_eq!(fork.status, 201, "{fork:?}");
     let forked = path(&agent, &fork.text("session_id"));
     play(&host, &at, json!([{ "reply": "after the fork" }])).await;
     delete(&host, &agent, &session).await;
@@ -463,7 +363,7 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
         (&json!(1), &json!(2)),
         "{purged:?}"
     );
-    let seen = host.get(&forked).await.unwrap().body;
+    let seen = host.get(&forked).await.body;
     assert!(
         seen["messages"].to_string().contains("a xylophonist"),
         "{seen}"
@@ -482,10 +382,7 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     // It goes on, with its state.
     play(&host, &forked, json!([{ "reply": "and on" }])).await;
-    assert_eq!(
-        host.get(&format!("{forked}/export")).await.unwrap().status,
-        200
-    );
+    host.get(&format!("{forked}/export")).gives(200).await;
     delete(&host, &agent, &fork.text("session_id")).await;
     assert_eq!(
         purge(&host, &agent, Some(&fork.text("session_id")))
@@ -501,23 +398,22 @@ async fn a_fork_of_a_purged_session_keeps_what_it_shares_with_it() {
 async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
     let (folder, host) = started().await;
     let (agent, _) = marked(&host).await;
-    let (_, deleted) = open(&host).await;
+    let (_, deleted) = open(&host, "puppet").await;
     delete(&host, &agent, &deleted).await;
-    let archived = ask(
+    ask(
         &host,
         Method::POST,
         &format!("/api/agents/{agent}/archive"),
         json!({ "reason": "a nameplate less" }),
     )
+    .gives(200)
     .await;
-    assert_eq!(archived.status, 200, "{archived:?}");
     let unsaid = folder.run(&["session", "purge", "--agent", &agent]).await;
     assert_eq!(unsaid.status.code(), Some(2), "{unsaid:?}");
     assert!(!holders(&folder.data()).is_empty());
     let done = folder
-        .run(&["session", "purge", "--agent", &agent, "--yes", "--json"])
+        .succeeds(&["session", "purge", "--agent", &agent, "--yes", "--json"])
         .await;
-    assert!(done.status.success(), "{done:?}");
     let done: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(
         (&done["erased"]["sessions"], &done["erased"]["turns"]),
@@ -525,15 +421,13 @@ async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
         "{done}"
     );
     assert_eq!(holders(&folder.data()), []);
-    refused(
-        &host.get(&format!("/api/agents/{agent}")).await.unwrap(),
-        410,
-        "AGENT_PURGED",
-    );
+    host.get(&format!("/api/agents/{agent}"))
+        .refused(410, "AGENT_PURGED")
+        .await;
     intact(&host).await;
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     // The definition's agent is another one from here on.
-    let (next, _) = open(&host).await;
+    let (next, _) = open(&host, "puppet").await;
     assert_ne!(next, agent);
 }
 
@@ -556,15 +450,15 @@ async fn a_purge_that_the_process_dies_in_comes_to_its_end_at_the_next_start() {
                 .header("idempotency-key", "once")
                 .json(&body)
         };
-        assert!(host.send(asked(&host)).await.is_err(), "{point}");
+        assert!(host.send(asked(&host)).attempt().await.is_err(), "{point}");
         assert!(
             host.died(PATIENCE).await.is_some(),
             "{point} was never passed"
         );
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         assert_eq!(holders(&folder.data()), [], "{point}");
         intact(&host).await;
-        let again = host.send(asked(&host)).await.unwrap();
+        let again = host.send(asked(&host)).await;
         assert_eq!(
             (again.status, &again.body["erased"]["turns"]),
             (200, &json!(2)),

@@ -1,13 +1,11 @@
 //! The view of an assistant that only delegates: the prompts that a provider really received, over
 //! a conversation with delegations, failures, and a worker that asks a model and calls tools.
 
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, Session};
 use agent_host_tests::prompt::{Received, provider};
 use domain::speaker::{Speaker, Trust};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
 
 /// Content of a file that the worker reads and says nothing of.
 const RAW: &str = "raw-content-of-a-file-7c1e";
@@ -93,7 +91,7 @@ fn answer(prompt: &Value) -> Value {
 /// A host whose model is such a provider. Its worker asks the model too, and has real files.
 async fn started() -> (Folder, Host, Received) {
     let received = Received::default();
-    let base = provider(&received, |all| all.last().map(answer)).await;
+    let base = provider(&received, |all| all.last().map(answer));
     let (folder, host) = started_at(&base, "one", &json!({})).await;
     (folder, host, received)
 }
@@ -127,45 +125,19 @@ async fn started_at(base: &str, operations: &str, model: &Value) -> (Folder, Hos
     std::fs::write(folder.path().join("files/notes.txt"), RAW).unwrap();
     std::fs::write(folder.path().join("files").join(NAME), "x").unwrap();
     folder.warm(&["assistant", "files"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
 /// Opens a session with the assistant; its path.
-async fn opened(host: &Host) -> String {
-    opened_with(host, "assistant").await
-}
-
-/// Opens a session with an agent; its path.
-async fn opened_with(host: &Host, agent: &str) -> String {
-    let answer = host
-        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    )
+async fn opened(host: &Host) -> Session {
+    host.open("assistant").await
 }
 
 /// Says something, and waits until the session has nothing to do.
 async fn say(host: &Host, session: &str, text: &str) {
-    let accepted = host
-        .post(&format!("{session}/messages"), &json!({ "content": text }))
-        .await
-        .unwrap();
-    assert_eq!(accepted.status, 202, "{accepted:?}");
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let shown = host.get(session).await.unwrap().body;
-        if shown["run_id"].is_null() && shown["waiting"] == json!(0) {
-            return;
-        }
-        assert!(Instant::now() < end, "{text}: {shown}");
-        sleep(Duration::from_millis(20)).await;
-    }
+    host.say(session, text).await;
+    host.rest(session).await;
 }
 
 /// The last message that the assistant's model was shown, which is a result of a call.
@@ -269,7 +241,7 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
     // Whoever looks at the prompt is shown the tool too, and what it costs.
     let (agent, id) = session.split_once("/sessions/").unwrap();
     let path = format!("{agent}/prompt?session={id}");
-    let shown = host.get(&path).await.unwrap().body;
+    let shown = host.get(&path).await.body;
     let tools = shown["tools"].as_array().unwrap();
     let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["delegate"], "{shown}");
@@ -317,7 +289,7 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_outside_an_agents_list_is_told_to_its_model_as_one_that_is_not_there() {
     let (_folder, host, received) = started().await;
-    let session = opened_with(&host, "worker").await;
+    let session = host.open("worker").await;
     let mut told = Vec::new();
     // A tool of a component that is there, one of the host's own, and none at all.
     for name in ["write_file", "delegate", "no_such_tool"] {
@@ -335,7 +307,7 @@ async fn a_tool_outside_an_agents_list_is_told_to_its_model_as_one_that_is_not_t
     }
     assert_eq!(told[0], told[2]);
     // The rule is on record all the same.
-    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let audit = host.get("/api/audit?limit=1000").await.body;
     let rule_of = |name: &str| {
         let mut lines = audit["lines"].as_array().unwrap().iter();
         let line = lines.find(|line| line["detail"] == name);
@@ -364,8 +336,7 @@ async fn an_operation_that_is_shown_as_a_tool_is_delegated_all_the_same() {
             (true, false) => calling(&[("read_file", json!({ "path": "notes.txt" }))]),
             (false, _) => said(FOUND),
         })
-    })
-    .await;
+    });
     let suits = json!({ "operations": "byOperation" });
     let (_folder, host) = started_at(&base, "auto", &suits).await;
     let session = opened(&host).await;
@@ -383,14 +354,14 @@ async fn an_operation_that_is_shown_as_a_tool_is_delegated_all_the_same() {
         tools.iter().all(|it| it["function"]["name"] != "delegate"),
         "{prompt}"
     );
-    let shown = host.get(&session).await.unwrap().body;
+    let shown = host.get(&session).await.body;
     let messages = shown["messages"].as_array().unwrap();
     let mut results = messages
         .iter()
         .filter(|message| message["answers"].is_object());
     let result = results.next().unwrap_or_else(|| panic!("{shown}"));
     assert_eq!(result["answers"]["name"], "delegate", "{shown}");
-    let tasks = host.get("/api/tasks").await.unwrap().body;
+    let tasks = host.get("/api/tasks").await.body;
     assert!(
         tasks.to_string().contains(r#""operation":"read_file""#),
         "{tasks}"

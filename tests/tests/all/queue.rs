@@ -10,6 +10,7 @@ mod refinement;
 mod storm;
 mod users;
 
+use agent_host_tests::patience::until;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -21,8 +22,7 @@ use domain::queue::{COLLECTED_TITLE, Directive, QueueOverride, WaitKind};
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::json;
-use std::time::Duration;
-use store::{EventFilter, InputState};
+use store::InputState;
 
 /// Returns the settings in a directive.
 fn said(words: &str) -> QueueOverride {
@@ -50,11 +50,9 @@ async fn post(
 async fn asking(world: &World) -> (SessionId, domain::id::OperationId) {
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })
-                .to_string(),
+            &json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]),
         )
         .await;
     let (call, _) = world.question("puppet", session).await;
@@ -74,17 +72,11 @@ async fn heard(world: &World, session: SessionId) -> Vec<String> {
 }
 
 async fn ends(world: &World) -> Vec<(TurnEnd, Option<String>)> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    let ended = events
-        .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Some(Event::RunEnded(ended)) => Some((ended.end, ended.reason)),
-            _ => None,
-        });
+    let events = world.events().await;
+    let ended = events.into_iter().filter_map(|event| match event {
+        Event::RunEnded(ended) => Some((ended.end, ended.reason)),
+        _ => None,
+    });
     ended.collect()
 }
 
@@ -179,10 +171,9 @@ async fn a_followup_does_not_keep_a_turn_from_ending_and_a_steering_message_does
         let session = world.open("puppet").await;
         let before = world.runs().await.len();
         world
-            .say(
-                "puppet",
+            .play_in(
                 session,
-                &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string(),
+                &json!([{ "start": [{ "key": "t", "timer": 300 }] }]),
             )
             .await;
         world.until(session, |row| row.open_run.is_some()).await;
@@ -371,9 +362,7 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
     world.say("puppet", session, &steps.to_string()).await;
     let waits = |row: &store::SessionRow| row.open_run.is_some();
     world.until(session, waits).await;
-    while world.store().next_wake().await.unwrap().is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(async || world.store().next_wake().await.unwrap().is_some()).await;
     world.say("puppet", session, "never mind").await;
     world.idle(session).await;
     let messages = world.messages(session).await;
@@ -459,13 +448,9 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     };
     assert_eq!(again.code, "INPUT_NOT_WAITING");
     let runs = world.runs().await;
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 1_000)
-        .await
-        .unwrap();
-    let claimed = events.iter().find_map(|recorded| match &recorded.event {
-        Some(Event::RunStarted(started)) => started.claimed.first().copied(),
+    let events = world.events().await;
+    let claimed = events.iter().find_map(|event| match event {
+        Event::RunStarted(started) => started.claimed.first().copied(),
         _ => None,
     });
     let Err(Error::Refused(taken)) = world

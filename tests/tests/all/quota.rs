@@ -2,8 +2,7 @@
 //! whichever way, and after a restart.
 
 mod waits;
-
-use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, Line, Reply, Session, puppets};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,32 +16,20 @@ async fn started(limits: Value) -> (Folder, Host) {
     let mut config =
         puppets(&json!([{ "agentId": "cook", "displayName": "Cook", "component": "puppet" }]));
     config["limits"] = limits;
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["puppet"]).await
 }
 
-async fn open(line: &Line) -> Answer {
-    line.ask(
-        Method::POST,
+#[track_caller]
+fn open(line: &Line) -> Reply {
+    line.post(
         "/api/agents/cook/sessions",
-        Some(&json!({ "session_type": "chat" })),
-    )
-    .await
-    .unwrap()
-}
-
-fn path(opened: &Answer) -> String {
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
+        &json!({ "session_type": "chat" }),
     )
 }
 
 /// Says something in a session that fills a good part of a quota.
-async fn say(line: &Line, session: &str, key: &str) -> Answer {
+#[track_caller]
+fn say(line: &Line, session: &str, key: &str) -> Reply {
     let body = json!({ "content": "x".repeat(MESSAGE) });
     line.ask_under(
         key,
@@ -50,8 +37,6 @@ async fn say(line: &Line, session: &str, key: &str) -> Answer {
         &format!("{session}/messages"),
         Some(&body),
     )
-    .await
-    .unwrap()
 }
 
 /// Fills the quota, until it is refused with this code.
@@ -70,13 +55,11 @@ async fn fill(line: &Line, session: &str, code: &str) {
 
 /// Stops and deletes a session, and has it purged.
 async fn purge(host: &Host, line: &Line, opened: &Answer) {
-    let session = path(opened);
+    let session = Session::of(opened);
     let deleting = async {
         loop {
-            line.ask(Method::POST, &format!("{session}/cancel"), Some(&json!({})))
-                .await
-                .unwrap();
-            let deleted = line.ask(Method::DELETE, &session, None).await.unwrap();
+            line.post(&format!("{session}/cancel"), &json!({})).await;
+            let deleted = line.delete(&session).await;
             if deleted.status == 200 {
                 return;
             }
@@ -90,18 +73,13 @@ async fn purge(host: &Host, line: &Line, opened: &Answer) {
     tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
         .await
         .expect("a session that can be deleted");
-    let purge =
-        json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
-    assert_eq!(host.post("/api/purges", &purge).await.unwrap().status, 200);
+    let purge = json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
+    host.post("/api/purges", &purge).gives(200).await;
 }
 
 #[track_caller]
 fn limited(answer: &Answer, code: &str) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (429, code),
-        "{answer:?}"
-    );
+    answer.is_refusal(429, code);
     assert!(
         answer.retry_after_s.is_some_and(|seconds| seconds > 1),
         "{answer:?}"
@@ -129,31 +107,16 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
         opened[0].text("session_id")
     );
     let said = alice
-        .ask(
-            Method::POST,
-            &format!("{session}/messages"),
-            Some(&json!({ "content": words })),
-        )
-        .await
-        .unwrap();
+        .post(&format!("{session}/messages"), &json!({ "content": words }))
+        .await;
     assert_eq!(said.status, 202, "what is open goes on: {said:?}");
     let routed = json!({ "to": { "agent": "cook" }, "content": words });
-    assert_eq!(
-        alice
-            .ask(Method::POST, "/api/messages", Some(&routed))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
+    alice.post("/api/messages", &routed).gives(202).await;
     let other = host.user("alice", &["read", "write"]).await;
     limited(&open(&other).await, "USER_SESSION_LIMIT");
     let until = async {
         loop {
-            let fork = other
-                .ask(Method::POST, &format!("{session}/fork"), Some(&json!({})))
-                .await
-                .unwrap();
+            let fork = other.post(&format!("{session}/fork"), &json!({})).await;
             if fork.text("code") != "THREAD_EMPTY" {
                 return fork;
             }
@@ -168,20 +131,17 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     });
     let path = format!("/api/agents/{}/sessions/import", opened[0].text("agent_id"));
     limited(
-        &other
-            .upload(&path, format!("{old}\n").into_bytes())
-            .await
-            .unwrap(),
+        &other.upload(&path, format!("{old}\n").into_bytes()).await,
         "USER_SESSION_LIMIT",
     );
     let bob = host.user("bob", &["read", "write"]).await;
-    assert_eq!(open(&bob).await.status, 201);
+    open(&bob).gives(201).await;
     for _ in 0..8 {
         assert_eq!(open(&host.line()).await.status, 201, "the operator");
     }
     // It is counted by what is stored, also after a restart.
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let alice = host.user("alice", &["read", "write"]).await;
     let mut last = open(&alice).await;
     for _ in 0..5 {
@@ -212,33 +172,22 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
     config["server"] = json!({
         "listen": "127.0.0.1:0", "dataDir": "data", "limits": { "keySessionsPerMinuteMax": 2 },
     });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet"]).await;
     let one = host.user("alice", &["read", "write"]).await;
     let other = host.user("alice", &["read", "write"]).await;
     let routed = json!({
         "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string(),
     });
-    assert_eq!(
-        one.ask(Method::POST, "/api/messages", Some(&routed))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
-    let under_key = async || {
+    one.post("/api/messages", &routed).gives(202).await;
+    let under_key = || {
         one.ask_under(
             "k",
             Method::POST,
             "/api/agents/cook/sessions",
             Some(&json!({})),
         )
-        .await
-        .unwrap()
     };
-    let opened = under_key().await;
-    assert_eq!(opened.status, 201);
+    let opened = under_key().gives(201).await;
     assert_eq!(open(&one).await.text("code"), "KEY_SESSION_LIMIT");
     let again = under_key().await;
     assert_eq!(
@@ -247,14 +196,11 @@ async fn one_key_is_stopped_at_its_sessions_in_a_minute_and_another_is_not() {
         "what was opened is told again"
     );
     assert_eq!(
-        one.ask(Method::POST, "/api/messages", Some(&routed))
-            .await
-            .unwrap()
-            .status,
+        one.post("/api/messages", &routed).await.status,
         202,
         "what is open goes on"
     );
-    assert_eq!(open(&other).await.status, 201);
+    open(&other).gives(201).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,51 +209,50 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
     let mut alice = host.user("alice", &["read", "write"]).await;
     let first = open(&alice).await;
     let second = open(&alice).await;
-    fill(&alice, &path(&first), "USER_STORAGE_LIMIT").await;
+    fill(&alice, &Session::of(&first), "USER_STORAGE_LIMIT").await;
     // What was accepted is answered again; what ends something is done.
-    assert_eq!(say(&alice, &path(&first), "k0").await.status, 202);
+    say(&alice, &Session::of(&first), "k0").gives(202).await;
     let file = alice
-        .ask(
-            Method::POST,
-            &format!("{}/files?name=a.txt", path(&second)),
-            Some(&json!("x")),
+        .post(
+            &format!("{}/files?name=a.txt", Session::of(&second)),
+            &json!("x"),
         )
-        .await
-        .unwrap();
+        .await;
     limited(&file, "USER_STORAGE_LIMIT");
     limited(&open(&alice).await, "USER_STORAGE_LIMIT");
     // Nor anything that is only remembered under its key, or changes next to nothing.
     let nothing = alice
-        .ask_under("p", Method::PATCH, &path(&second), Some(&json!({})))
-        .await
-        .unwrap();
+        .ask_under("p", Method::PATCH, &Session::of(&second), Some(&json!({})))
+        .await;
     limited(&nothing, "USER_STORAGE_LIMIT");
     let queue = alice
         .ask_under(
             "q",
             Method::POST,
-            &format!("{}/messages", path(&second)),
+            &format!("{}/messages", Session::of(&second)),
             Some(&json!({ "content": "/queue collect" })),
         )
-        .await
-        .unwrap();
+        .await;
     limited(&queue, "USER_STORAGE_LIMIT");
     let bob = host.user("bob", &["read", "write"]).await;
     let bobs = open(&bob).await;
     assert_eq!(
-        (bobs.status, say(&bob, &path(&bobs), "k").await.status),
+        (
+            bobs.status,
+            say(&bob, &Session::of(&bobs), "k").await.status
+        ),
         (201, 202)
     );
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     alice = host.user("alice", &["read", "write"]).await;
     limited(
-        &say(&alice, &path(&first), "later").await,
+        &say(&alice, &Session::of(&first), "later").await,
         "USER_STORAGE_LIMIT",
     );
     purge(&host, &alice, &first).await;
     assert_eq!(
-        say(&alice, &path(&second), "again").await.status,
+        say(&alice, &Session::of(&second), "again").await.status,
         202,
         "what was purged is given back"
     );
@@ -320,22 +265,21 @@ async fn one_key_is_stopped_at_stored_bytes_and_another_is_not() {
     let other = host.user("alice", &["read", "write"]).await;
     let first = open(&one).await;
     let second = open(&one).await;
-    fill(&one, &path(&first), "KEY_STORAGE_LIMIT").await;
+    fill(&one, &Session::of(&first), "KEY_STORAGE_LIMIT").await;
     // What was accepted is answered again; nothing new is accepted, in whichever way.
-    assert_eq!(say(&one, &path(&first), "k0").await.status, 202);
+    say(&one, &Session::of(&first), "k0").gives(202).await;
     limited(&open(&one).await, "KEY_STORAGE_LIMIT");
     let nothing = one
-        .ask_under("p", Method::PATCH, &path(&second), Some(&json!({})))
-        .await
-        .unwrap();
+        .ask_under("p", Method::PATCH, &Session::of(&second), Some(&json!({})))
+        .await;
     limited(&nothing, "KEY_STORAGE_LIMIT");
     let third = open(&other).await;
     assert_eq!(third.status, 201, "another key of the same user");
-    assert_eq!(say(&other, &path(&third), "o").await.status, 202);
+    say(&other, &Session::of(&third), "o").gives(202).await;
     assert_eq!(open(&host.line()).await.status, 201, "the operator");
     // Whoever has it purged, it is given back to the key that it came with.
     purge(&host, &other, &first).await;
-    assert_eq!(say(&one, &path(&second), "again").await.status, 202);
+    say(&one, &Session::of(&second), "again").gives(202).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -343,14 +287,15 @@ async fn a_key_of_the_operator_is_stopped_at_stored_bytes_and_the_token_is_not()
     let (_folder, host) = started(json!({ "keyStoredBytesMax": STORED_MAX })).await;
     let program = host.user("local", &["read", "write"]).await;
     let opened = open(&program).await;
-    fill(&program, &path(&opened), "KEY_STORAGE_LIMIT").await;
+    fill(&program, &Session::of(&opened), "KEY_STORAGE_LIMIT").await;
     limited(&open(&program).await, "KEY_STORAGE_LIMIT");
-    let own = open(&host.line()).await;
-    assert_eq!(own.status, 201, "{own:?}");
-    assert_eq!(say(&host.line(), &path(&own), "own").await.status, 202);
+    let own = open(&host.line()).gives(201).await;
+    say(&host.line(), &Session::of(&own), "own")
+        .gives(202)
+        .await;
     // What came with the key is given back to it, as to any other.
     purge(&host, &host.line(), &opened).await;
-    assert_eq!(open(&program).await.status, 201);
+    open(&program).gives(201).await;
 }
 
 /// The refusal of the spent key does not advise to make one.
@@ -361,8 +306,8 @@ async fn a_key_made_with_a_spent_key_is_bounded_by_its_users_limit() {
     });
     let (_folder, host) = started(limits).await;
     let spent = host.user("alice", &["read", "write", "keys"]).await;
-    let session = path(&open(&spent).await);
-    let other = path(&open(&spent).await);
+    let session = Session::of(&open(&spent).await);
+    let other = Session::of(&open(&spent).await);
     fill(&spent, &session, "KEY_STORAGE_LIMIT").await;
     let refused = say(&spent, &other, "more").await;
     limited(&refused, "KEY_STORAGE_LIMIT");
@@ -374,20 +319,15 @@ async fn a_key_made_with_a_spent_key_is_bounded_by_its_users_limit() {
         "{detail}"
     );
     let wanted = json!({ "name": "next", "scopes": ["read", "write"] });
-    let issued = spent
-        .ask(Method::POST, "/api/keys", Some(&wanted))
-        .await
-        .unwrap();
-    assert_eq!(issued.status, 201, "{issued:?}");
-    let say_on = async || {
+    let issued = spent.post("/api/keys", &wanted).gives(201).await;
+    let say_on = || {
         let request = host
             .bare(Method::POST, &format!("{other}/messages"))
             .bearer_auth(issued.text("key"))
             .json(&json!({ "content": "x".repeat(MESSAGE) }));
-        host.send(request).await.unwrap()
+        host.send(request)
     };
-    let first = say_on().await;
-    assert_eq!(first.status, 202, "{first:?}");
+    say_on().gives(202).await;
     for _ in 0..3 {
         let next = say_on().await;
         if next.status != 202 {
@@ -415,40 +355,19 @@ async fn check_answer(limits: Value, code: &str) {
     let opened = open(&alice).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
     let asking = format!("{agent}/sessions/{}", opened.text("session_id"));
-    let say = async |session: &str, content: String| {
+    let say = |session: &str, content: String| {
         let body = json!({ "content": content });
-        alice
-            .ask(Method::POST, &format!("{session}/messages"), Some(&body))
-            .await
-            .unwrap()
+        alice.post(&format!("{session}/messages"), &body)
     };
     let steps = json!({
         "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }],
     });
-    assert_eq!(say(&asking, steps.to_string()).await.status, 202);
-    let asked = async {
-        loop {
-            let seen = alice.ask(Method::GET, &asking, None).await.unwrap().body;
-            if let Some(call) = seen["pending_action"]["tool_call_id"].as_str() {
-                return call.to_owned();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    let call = tokio::time::timeout(agent_host_tests::process::PATIENCE, asked)
-        .await
-        .expect("a question");
+    say(&asking, steps.to_string()).gives(202).await;
+    let call = alice.question(&asking).await["tool_call_id"].take();
     let other = open(&alice).await;
-    let other = format!(
-        "/api/agents/{}/sessions/{}",
-        other.text("agent_id"),
-        other.text("session_id")
-    );
+    let other = Session::of(&other);
     while say(&other, "x".repeat(MESSAGE)).await.status == 202 {}
     let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
-    let refused = alice
-        .ask(Method::POST, &format!("{agent}/respond"), Some(&answer))
-        .await
-        .unwrap();
+    let refused = alice.post(&format!("{agent}/respond"), &answer).await;
     limited(&refused, code);
 }

@@ -2,12 +2,13 @@
 //! than a mailbox holds.
 
 use super::account::{Account, check_places};
+use agent_host_tests::patience::until;
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
 use broker::By;
 use broker::{Address, Broker, Fork, PostMessage, PostRouted, Respond};
 use domain::digest::Salt;
-use domain::event::{Event, NewEvent, Recorded, RunSettled};
+use domain::event::{Event, NewEvent, RunSettled};
 use domain::id::{EventId, OperationId, RunId, SessionId, Stream};
 use domain::message::Part;
 use domain::operation::{Continuation, Pause, Settlement};
@@ -17,7 +18,7 @@ use domain::user::UserId;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{Commit, EventFilter, Expected};
+use store::{Commit, Expected};
 use tokio::time::sleep;
 
 /// More than a driver's mailbox holds, which is 256.
@@ -25,16 +26,8 @@ const SIGNALS: usize = 600;
 /// Time for which the store is held up while signals gather.
 const HELD_UP: Duration = Duration::from_millis(500);
 
-async fn events(world: &World) -> Vec<Recorded> {
-    world
-        .store()
-        .events(0, EventFilter::default(), 1_000_000)
-        .await
-        .unwrap()
-}
-
 async fn account(world: &World) -> Account {
-    let events = events(world).await;
+    let events = world.recorded().await;
     check_places(&events).unwrap();
     let account = Account::of(&events).unwrap();
     account.check_inputs().unwrap();
@@ -132,9 +125,7 @@ async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
         "steps": [{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }],
     });
     world.say("puppet", session, &steps.to_string()).await;
-    while world.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !world.effects().is_empty()).await;
     let run = world.runs().await[0];
     let stepped = world
         .store()
@@ -178,7 +169,7 @@ async fn interfere(world: &World, stream: Stream, event: Event) {
 async fn of_two_continuations_of_one_segment_the_first_counts() {
     let world = World::new(Setup::default()).await;
     let (session, stream, operation) = in_a_call(&world).await;
-    let time = events(&world).await.pop().unwrap().time;
+    let time = world.recorded().await.pop().unwrap().time;
     let other = Continuation {
         operation,
         segment: 1,
@@ -200,7 +191,7 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
     let Stream::Run(run) = stream else {
         panic!("{stream}")
     };
-    let time = events(&world).await.pop().unwrap().time;
+    let time = world.recorded().await.pop().unwrap().time;
     let outcome = OperationOutcome::Parts {
         parts: vec![Part::text("somebody else")],
     };
@@ -252,10 +243,9 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "q", "client": "question" }] }]),
         )
         .await;
     let (call, _) = world.question("puppet", session).await;
@@ -296,11 +286,7 @@ async fn asking(world: &World) -> (SessionId, RunId, OperationId, OperationId) {
     let session = world.open("puppet").await;
     let start = json!([{ "key": "t", "timer": 3_600_000 }, { "key": "q", "client": "question" }]);
     world
-        .say(
-            "puppet",
-            session,
-            &json!({ "steps": [{ "until": "all", "start": start }] }).to_string(),
-        )
+        .play_in(session, &json!([{ "until": "all", "start": start }]))
         .await;
     let (question, _) = world.question("puppet", session).await;
     let run = world.runs().await.pop().unwrap();
@@ -324,7 +310,7 @@ async fn overtaken<T>(
     operation: OperationId,
     second: impl Future<Output = T>,
 ) -> T {
-    let time = events(world).await.pop().unwrap().time;
+    let time = world.recorded().await.pop().unwrap().time;
     let settled = vec![Settlement::new(
         operation,
         OperationOutcome::Parts {
@@ -392,10 +378,9 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]),
         )
         .await;
     world.until(session, |row| row.open_run.is_some()).await;
@@ -420,9 +405,7 @@ async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
     let steps =
         json!({ "steps": [{ "start": start }, { "cancel": ["send"] }, { "reply": "cancelled" }] });
     world.say("puppet", session, &steps.to_string()).await;
-    while world.effects().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !world.effects().is_empty()).await;
     // The next step cancels the call, and cannot be stored.
     let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -447,9 +430,7 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     let other = world.open("puppet").await;
     let mut turns = Vec::new();
     for _ in 0..2 {
-        world
-            .say("puppet", shows, &json!({ "steps": [] }).to_string())
-            .await;
+        world.play_in(shows, &json!([])).await;
         turns.push(world.idle(shows).await.head.unwrap());
     }
     let me = UserId::local();
@@ -488,7 +469,8 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
         ("TURN_NOT_FOUND", "TURN_NOT_FOUND")
     );
     assert_eq!(world.store().stats().conflicts, 2, "both came second");
-    let opened = events(&world)
+    let opened = world
+        .recorded()
         .await
         .iter()
         .filter(|event| event.kind == "session.opened.v1")

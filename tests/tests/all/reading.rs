@@ -1,11 +1,12 @@
 //! Every route that reads, asked by others with the ids of one user's things. The routes are those
 //! of the API's own description: one that is not listed here fails the test.
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{Answer, Folder, Host, Line, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// A word that is in all that ada says, names and uploads.
 const WORD: &str = "plugh77canary";
@@ -106,8 +107,7 @@ type Things = Vec<(&'static str, String)>;
 
 async fn key(host: &Host, user: &str, scopes: &[&str]) -> String {
     let asked = json!({ "user": user, "name": "reading", "scopes": scopes });
-    let made = host.post("/api/keys", &asked).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/keys", &asked).gives(201).await;
     made.text("key")
 }
 
@@ -125,7 +125,7 @@ async fn read(host: &Host, key: &str, path: &str) -> (u16, String) {
 }
 
 async fn ask(line: &Line, method: Method, path: &str, body: Value) -> Answer {
-    let answer = line.ask(method, path, Some(&body)).await.unwrap();
+    let answer = line.ask(method, path, Some(&body)).await;
     assert!(answer.status < 300, "{path}: {answer:?}");
     answer
 }
@@ -153,10 +153,11 @@ async fn talk(ada: &Line, id: &str, number: u8) -> Things {
     .await;
     assert_eq!(said.text("outcome"), "replied", "{said:?}");
     let file = format!("all about {WORD}");
-    let uploaded = ada.upload(&format!("{at}/files?name={WORD}.txt"), file.into_bytes());
-    let uploaded = uploaded.await.unwrap();
+    let uploaded = ada
+        .upload(&format!("{at}/files?name={WORD}.txt"), file.into_bytes())
+        .await;
     assert!(uploaded.status < 300, "{uploaded:?}");
-    let shown = ada.ask(Method::GET, &at, None).await.unwrap().body;
+    let shown = ada.get(&at).await.body;
     let head = shown["turn_id"].as_str().unwrap_or_default().to_owned();
     assert!(!head.is_empty(), "{shown}");
     let tasks = format!("/api/tasks?session={}", opened.text("session_id"));
@@ -220,21 +221,16 @@ async fn told(host: &Host) -> Vec<Things> {
 }
 
 async fn task_of(line: &Line, path: &str) -> Value {
-    let looking = async {
-        loop {
-            let listed = line.ask(Method::GET, path, None).await.unwrap();
-            if let Some(task) = listed.body["tasks"].get(0) {
-                return task.clone();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("a task")
+    found(async || {
+        let listed = line.get(path).await;
+        listed.body["tasks"].get(0).cloned()
+    })
+    .await
 }
 
 /// Returns the routes that read with the scope `read`, as the description has them.
 async fn routes(host: &Host) -> Vec<String> {
-    let described = host.get("/openapi.json").await.unwrap().body;
+    let described = host.get("/openapi.json").await.body;
     let reads = |item: &Value| {
         let security = item["get"]["security"].as_array();
         security.is_some_and(|any| {
@@ -277,7 +273,7 @@ async fn finds(host: &Host, key: &str, things: &[Things]) -> Vec<(&'static str, 
 async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() {
     let done = json!([{ "reply": format!("{WORD} is done") }]);
     let mut config = puppets(&json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         {
             "agentId": "worker", "displayName": "Worker", "component": "puppet",
             "settings": { "script": { "steps": done } },
@@ -287,9 +283,7 @@ async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() 
         { "subtree": "/ada/agent/diary/**", "access": "none", "users": ["ruled"] },
         { "subtree": "/ada/**", "access": "read", "users": ["ruled", "reader"] },
     ]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet"]).await;
     let mut unlisted = routes(&host).await;
     unlisted.retain(|route| !ASKED.iter().any(|(known, ..)| known == route));
     assert!(unlisted.is_empty(), "say how these are asked: {unlisted:?}");

@@ -1,6 +1,7 @@
 //! The treatment of open operations at a restart, by effect class. Crashes of the whole process are
 //! in the crash matrix.
 
+use agent_host_tests::patience::until;
 use agent_host_tests::{Setup, World};
 use broker::By;
 use domain::event::{Event, OperationStarted};
@@ -17,9 +18,7 @@ async fn interrupted(tool: &str) -> (World, domain::id::SessionId) {
     let steps =
         json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": { "sleep": 700 } }] }] });
     world.say("puppet", session, &steps.to_string()).await;
-    while world.effects().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !world.effects().is_empty()).await;
     (world.restart(|_| ()).await, session)
 }
 
@@ -55,10 +54,9 @@ async fn a_timer_that_came_due_while_the_host_was_down_fires_at_once() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "timer": 300 }] }]),
         )
         .await;
     world.until(session, |row| row.open_run.is_some()).await;
@@ -74,10 +72,9 @@ async fn a_late_writer_of_a_run_is_fenced_off() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]),
         )
         .await;
     let run = world
@@ -291,11 +288,9 @@ async fn a_trap_after_three_calls_repeats_none_of_them() {
         .map(|n| json!({ "key": format!("t{n}"), "tool": "send" }))
         .collect();
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "until": "all", "start": start }, { "trap": "too late" }] })
-                .to_string(),
+            &json!([{ "until": "all", "start": start }, { "trap": "too late" }]),
         )
         .await;
     world.idle(session).await;
@@ -319,10 +314,9 @@ async fn a_turn_ends_on_the_version_that_wrote_its_memo_and_the_next_one_takes_t
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "timer": 300 }] }]),
         )
         .await;
     world.until(session, |row| row.open_run.is_some()).await;

@@ -129,11 +129,7 @@ async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
         let effects =
             json!([{ "prefer": { "topic": level } }, { "prefer_for_user": { "level": level } }]);
         world
-            .say(
-                "puppet",
-                session,
-                &json!({ "steps": [{ "show": true, "effects": effects }] }).to_string(),
-            )
+            .play_in(session, &json!([{ "show": true, "effects": effects }]))
             .await;
         world.idle(session).await;
     }

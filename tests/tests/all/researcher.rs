@@ -1,14 +1,12 @@
 //! The researcher, over real components, a scripted model and a site on loopback.
-
-use super::crash::rest;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// The paths that a research on the tides asks for: the query is looked for as it stands, and then
 /// as the plan has it.
@@ -246,28 +244,6 @@ fn with_script(config: Value, script: &str) -> Folder {
     folder
 }
 
-/// A chat with the assistant; its path.
-async fn open(host: &Host) -> String {
-    let opened = host.post("/api/agents/assistant/sessions", &json!({}));
-    let opened = opened.await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    )
-}
-
-/// The events of one type that this host has recorded.
-async fn events(host: &Host, kind: &str) -> Vec<Value> {
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let events = events["events"].as_array().unwrap().iter();
-    events
-        .filter(|event| event["type"] == kind)
-        .cloned()
-        .collect()
-}
-
 /// Checks the report on the tides, as it stands in the JSON of what was said.
 fn check_report(told: &str) {
     let cited = told
@@ -296,19 +272,20 @@ async fn a_delegated_research_searches_reads_and_reports_with_real_sources() {
     let site = tides();
     let folder = folder(&site, &script(0));
     folder.warm(&["assistant", "researcher", "web"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("assistant").await;
     let words = json!({ "content": "research: What makes the tides?" });
-    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
-    let said = said.await.unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
+    let said = host
+        .post(&format!("{session}/messages?wait_s=60"), &words)
+        .gives(200)
+        .await;
     check_report(&said.body.to_string());
     assert_eq!(site.asked(), READ);
     // Whoever looks at the researcher's own session sees how it went on.
-    let tasks = host.get("/api/tasks").await.unwrap().body;
+    let tasks = host.get("/api/tasks").await.body;
     let of_task = tasks["tasks"][0]["performer"]["session_id"].as_str();
     let path = format!("/api/sessions/{}?from=1&to=100", of_task.unwrap());
-    let shown = host.get(&path).await.unwrap().body.to_string();
+    let shown = host.get(&path).await.body.to_string();
     for progress in ["searching for", "Writing the report, from"] {
         assert!(shown.contains(progress), "{progress}: {shown}");
     }
@@ -320,38 +297,30 @@ async fn a_research_that_the_process_dies_in_goes_on_and_asks_no_site_again() {
     let site = tides();
     let folder = folder(&site, &script(2_000));
     folder.warm(&["assistant", "researcher", "web"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("assistant").await;
     let words = json!({ "content": "research: What makes the tides?" });
-    let said = host
-        .post(&format!("{session}/messages"), &words)
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
+    host.post(&format!("{session}/messages"), &words)
+        .gives(202)
+        .await;
     // The pages are read, and a model is at work on the notes.
-    let patience = Instant::now() + PATIENCE;
-    while !are_notes_taken(&host).await {
-        assert!(Instant::now() < patience, "{:?}", site.asked());
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(async || are_notes_taken(&host).await).await;
     let asked = site.asked();
     host.kill().await;
     assert_eq!(asked, READ);
 
-    let host = folder.start(None).await.unwrap();
-    let id = session.rsplit('/').next().unwrap();
-    rest(&host, id).await.unwrap();
-    let shown = host.get(&format!("/api/sessions/{id}")).await.unwrap().body;
+    let host = folder.serve().await;
+    let shown = host.rest(&session).await;
     check_report(&shown.to_string());
     assert_eq!(site.asked(), asked, "a page was asked for again");
     // The work was handed over once: the researcher has one session with one turn.
-    assert_eq!(events(&host, "run.started.v1").await.len(), 2);
+    assert_eq!(host.events_of("run.started.v1").await.len(), 2);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// Returns whether a model was asked for notes.
 async fn are_notes_taken(host: &Host) -> bool {
-    let steps = events(host, "run.stepped.v1").await;
+    let steps = host.events_of("run.stepped.v1").await;
     steps
         .iter()
         .any(|event| event["data"]["started"].to_string().contains("\"note-"))
@@ -381,12 +350,13 @@ async fn a_text_a_page_and_a_local_file_are_brought_together_in_one_report() {
     folder
         .warm(&["assistant", "researcher", "web", "files"])
         .await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("assistant").await;
     let words = json!({ "content": "bring together: markdown" });
-    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
-    let said = said.await.unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
+    let said = host
+        .post(&format!("{session}/messages?wait_s=60"), &words)
+        .gives(200)
+        .await;
     let told = said.body.to_string();
     for part in [
         "They agree. [1][2][3]",
@@ -406,20 +376,20 @@ async fn a_file_that_the_caller_has_uploaded_is_read_by_its_digest() {
     let script = synthesis_script(r#"sources = ["$1"], format = "markdown""#, 1);
     let folder = folder(&site, &script);
     folder.warm(&["assistant", "researcher", "web"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("assistant").await;
     let file = b"Spring tides are high.\n".to_vec();
     let uploaded = host
         .line()
         .upload(&format!("{session}/files?name=spring.txt"), file)
-        .await
-        .unwrap();
-    assert_eq!(uploaded.status, 201, "{uploaded:?}");
+        .gives(201)
+        .await;
     let digest = uploaded.text("digest");
     let words = json!({ "content": format!("bring together: {digest}") });
-    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
-    let said = said.await.unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
+    let said = host
+        .post(&format!("{session}/messages?wait_s=60"), &words)
+        .gives(200)
+        .await;
     let told = said.body.to_string();
     assert!(told.contains("They agree. [1]"), "{told}");
     assert!(told.contains(&format!("[1] {digest}")), "{told}");

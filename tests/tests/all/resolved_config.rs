@@ -6,7 +6,6 @@ use agent_host_tests::{Setup, World};
 use broker::replay::{ReplayVerdict, replay};
 use domain::event::Event;
 use domain::id::{RunId, Stream};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 /// A model that says which of two tools it was given, and in which order.
@@ -218,23 +217,15 @@ async fn a_setting_that_the_operator_fixes_overrides_an_agents_own_and_stays() {
             .extend(more.as_object().unwrap().clone());
         puppets(&json!([agent]))
     };
-    let folder = Folder::new(agent(json!({})));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(agent(json!({})), &["puppet"]).await;
     let path = format!(
         "/api/agents/{}",
         host.post("/api/agents", &json!({ "definition": "examiner" }))
             .await
-            .unwrap()
             .text("id")
     );
-    let set = async |host: &Host, script: &Value| {
-        host.send(
-            host.request(Method::PATCH, &path)
-                .json(&json!({ "settings": { "script": script } })),
-        )
-        .await
-        .unwrap()
+    let set = |host: &Host, script: &Value| {
+        host.patch(&path, &json!({ "settings": { "script": script } }))
     };
     let summary = async |host: &Host| {
         let session = host
@@ -243,35 +234,26 @@ async fn a_setting_that_the_operator_fixes_overrides_an_agents_own_and_stays() {
                 &json!({ "session_type": "lesson" }),
             )
             .await
-            .unwrap()
             .text("session_id");
         loop {
-            let seen = host
-                .get(&format!("{path}/sessions/{session}"))
-                .await
-                .unwrap()
-                .body;
+            let seen = host.get(&format!("{path}/sessions/{session}")).await.body;
             if !seen["completed_at"].is_null() {
                 return seen["summary"].clone();
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
-    assert_eq!(set(&host, &say("the user's")).await.status, 200);
+    set(&host, &say("the user's")).gives(200).await;
     assert_eq!(summary(&host).await, "the user's");
     host.kill().await;
     folder.configure(agent(json!({ "fixedSettings": ["script"] })));
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(summary(&host).await, "the operator's");
     let refused = set(&host, &say("the user's")).await;
-    assert_eq!(
-        (
-            refused.status,
-            refused.text("code").as_str(),
-            refused.text("field").as_str()
-        ),
-        (403, "SETTING_FIXED", "/settings/script")
+    refused.has(
+        403,
+        &json!({ "code": "SETTING_FIXED", "field": "/settings/script" }),
     );
     // What does not count may be taken away.
-    assert_eq!(set(&host, &Value::Null).await.status, 200);
+    set(&host, &Value::Null).gives(200).await;
 }

@@ -1,40 +1,13 @@
 //! Hosts that are started on a data folder restored from a backup: nothing of what was under way is
 //! done again unasked.
 
-use super::crash::rest;
 use super::exhaustion::config;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session};
 use serde_json::{Value, json};
 use std::process::Output;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
-
-/// Begins a session; its path and its id.
-async fn open(host: &Host) -> (String, String) {
-    let begun = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    (
-        format!(
-            "/api/agents/{}/sessions/{}/messages",
-            begun.text("agent_id"),
-            begun.text("session_id")
-        ),
-        begun.text("session_id"),
-    )
-}
-
-async fn say(host: &Host, messages: &str, steps: &Value) {
-    let answer = host
-        .post(
-            messages,
-            &json!({ "content": json!({ "steps": steps }).to_string() }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
-}
+use tokio::time::sleep;
 
 /// Returns the calls that have begun, tool by tool.
 fn begun(folder: &Folder) -> Vec<String> {
@@ -54,15 +27,14 @@ async fn restore(folder: &Folder) {
     let data = folder.data();
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::remove_file(folder.path().join("files/log")).unwrap_or_default();
-    let made = folder
-        .run(&[
+    folder
+        .succeeds(&[
             "restore",
             backup.to_str().unwrap(),
             "--data",
             data.to_str().unwrap(),
         ])
         .await;
-    assert!(made.status.success(), "{made:?}");
     folder.warm(&["puppet", "effects"]).await;
 }
 
@@ -74,58 +46,32 @@ async fn back_up(folder: &Folder) {
 
 /// A host that was backed up in the middle of a turn, and the path of the session. Two calls were
 /// begun, and an input waited for the turn's end. The host has done all of it since.
-async fn backed_up() -> (Folder, String) {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let (messages, session) = open(&host).await;
+async fn backed_up() -> (Folder, Session) {
+    let (folder, host) = Folder::serving(config(), &["puppet", "effects"]).await;
+    let session = host.open("puppet").await;
     let call = |tool: &str| json!({ "key": tool, "tool": tool, "args": { "sleep": 3_000 } });
-    say(
-        &host,
-        &messages,
+    host.play(
+        &session,
         &json!([{ "until": "all", "start": [call("put"), call("send")] }]),
     )
     .await;
-    timeout(PATIENCE, async {
-        while begun(&folder).len() < 2 {
-            sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("both calls");
-    say(
-        &host,
-        &messages,
+    until(async || begun(&folder).len() >= 2).await;
+    host.play(
+        &session,
         &json!([{ "start": [{ "key": "after", "tool": "send" }] }]),
     )
     .await;
     back_up(&folder).await;
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     assert_eq!(begun(&folder), ["put", "send", "send"]);
     assert!(host.stop().await.success(), "{}", folder.log());
     (folder, session)
 }
 
 /// Returns the messages of a session.
-async fn said(host: &Host, session: &str) -> String {
-    host.get(&format!("/api/sessions/{session}?from=1&to=100"))
-        .await
-        .unwrap()
-        .body["messages"]
-        .to_string()
-}
-
-/// Returns the operator's choices that are on record.
-async fn choices(host: &Host) -> Vec<Value> {
-    let events = host.get("/api/events?limit=1000").await.unwrap().body["events"]
-        .as_array()
-        .unwrap()
-        .clone();
-    events
-        .iter()
-        .filter(|event| event["type"] == "host.restored.v1")
-        .map(|event| event["data"].clone())
-        .collect()
+async fn said(host: &Host, session: &Session) -> String {
+    let path = format!("/api/sessions/{}?from=1&to=100", session.id());
+    host.get(&path).await.body["messages"].to_string()
 }
 
 fn chose(choice: &str, counts: [u64; 3], found: &[Value]) {
@@ -187,7 +133,7 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         .start_with(&["--resume-effects"], None)
         .await
         .unwrap();
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     assert_eq!(
         begun(&folder),
         ["put", "send"],
@@ -198,10 +144,14 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         told.contains("put done") && told.contains("send unknown"),
         "{told}"
     );
-    chose("resumed", [1, 1, 1], &choices(&host).await);
+    chose(
+        "resumed",
+        [1, 1, 1],
+        &host.data_of("host.restored.v1").await,
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.start(None).await.expect("a host that is asked once");
-    assert_eq!(choices(&host).await.len(), 1);
+    assert_eq!(host.data_of("host.restored.v1").await.len(), 1);
     assert!(host.stop().await.success(), "{}", folder.log());
 
     // Or: the results of all of it are unknown.
@@ -210,56 +160,53 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         .start_with(&["--settle-unknown"], None)
         .await
         .unwrap();
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     assert_eq!(begun(&folder), Vec::<String>::new());
     let told = said(&host, &session).await;
     assert!(
         told.contains("put unknown") && told.contains("send unknown"),
         "{told}"
     );
-    let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
+    let dead = host.get("/api/dead-letters").await.body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len(), 1, "{dead}");
     assert!(dead.to_string().contains("restored from"), "{dead}");
-    chose("settled_unknown", [1, 1, 1], &choices(&host).await);
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    chose(
+        "settled_unknown",
+        [1, 1, 1],
+        &host.data_of("host.restored.v1").await,
+    );
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_host_in_which_nothing_was_under_way_just_starts() {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let (messages, session) = open(&host).await;
-    say(
-        &host,
-        &messages,
+    let (folder, host) = Folder::serving(config(), &["puppet", "effects"]).await;
+    let session = host.open("puppet").await;
+    host.play(
+        &session,
         &json!([{ "start": [{ "key": "t", "tool": "send" }] }]),
     )
     .await;
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     // A question waits for its user, not for the host.
-    let (questions, _) = open(&host).await;
-    say(
-        &host,
+    let questions = host.open("puppet").await;
+    host.play(
         &questions,
         &json!([{ "start": [{ "key": "q", "client": "free_text" }] }]),
     )
     .await;
-    timeout(PATIENCE, async {
-        while !said(&host, &session).await.contains("send done") {
-            sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("a reply");
+    until(async || said(&host, &session).await.contains("send done")).await;
     sleep(Duration::from_millis(300)).await;
     back_up(&folder).await;
     assert!(host.stop().await.success(), "{}", folder.log());
 
     restore(&folder).await;
-    let host = folder.start(None).await.unwrap();
-    chose("nothing_open", [0, 0, 0], &choices(&host).await);
+    let host = folder.serve().await;
+    chose(
+        "nothing_open",
+        [0, 0, 0],
+        &host.data_of("host.restored.v1").await,
+    );
     assert_eq!(begun(&folder), Vec::<String>::new());
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -288,9 +235,9 @@ async fn a_choice_that_is_cut_off_is_made_again() {
         .start_with(&["--settle-unknown"], None)
         .await
         .unwrap();
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     assert_eq!(begun(&folder), Vec::<String>::new());
-    assert_eq!(choices(&host).await.len(), 1);
+    assert_eq!(host.data_of("host.restored.v1").await.len(), 1);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -333,22 +280,14 @@ async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
     let folder = Folder::new(config);
     std::fs::write(folder.path().join("script.toml"), TWO_DELEGATIONS).unwrap();
     folder.warm(&["assistant", "puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
-    let (messages, session) = open(&host).await;
-    let said_to = json!({ "content": "go" });
-    let answer = host.post(&messages, &said_to).await.unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
-    timeout(PATIENCE, async {
-        loop {
-            let queued = host.get("/api/tasks?state=QUEUED").await.unwrap();
-            if queued.body["tasks"].get(0).is_some() {
-                return;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
+    host.say(&session, "go").await;
+    until(async || {
+        let queued = host.get("/api/tasks?state=QUEUED").await;
+        queued.body["tasks"].get(0).is_some()
     })
-    .await
-    .expect("a delegation that waits");
+    .await;
     back_up(&folder).await;
     assert!(host.stop().await.success(), "{}", folder.log());
 
@@ -358,7 +297,7 @@ async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
         .start_with(&["--settle-unknown"], None)
         .await
         .unwrap();
-    rest(&host, &session).await.unwrap();
+    host.rest(&session).await;
     let told = said(&host, &session).await;
     for expected in [
         r#"\"code\":\"TASK_UNKNOWN\""#,
@@ -373,9 +312,7 @@ async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
 /// On another file system, with too little room for the whole: nothing is left of it, anywhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet", "effects"]).await;
-    let _host = folder.start(None).await.unwrap();
+    let (folder, _host) = Folder::serving(config(), &["puppet", "effects"]).await;
     let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
     let file = elsewhere.path().join("backup.sqlite");
     let back_up = |limit: &str| {

@@ -1,7 +1,8 @@
 //! One way in: a message goes to the thread, session, agent or persona that it is addressed to, or
 //! to the thread on the same subject.
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, Reply, puppets};
 use agent_host_tests::{Setup, World};
 use broker::{Address, PostRouted, Routed};
 use domain::message::Part;
@@ -26,9 +27,7 @@ async fn town() -> Town {
         "id": "home", "displayName": "Home", "agent": "cook", "identity": "You run a household.",
         "users": ["alice"],
     }]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, &["puppet"]).await;
     let scopes = ["read", "write"];
     let alice = host.user("alice", &scopes).await;
     let bob = host.user("bob", &scopes).await;
@@ -41,33 +40,17 @@ async fn town() -> Town {
 }
 
 /// Sends a message to an address, and has it repeated as the reply.
-async fn say(line: &Line, to: &Value, words: &str) -> Answer {
+#[track_caller]
+fn say(line: &Line, to: &Value, words: &str) -> Reply {
     let content = json!({ "steps": [{ "reply": words }] }).to_string();
-    line.ask(
-        Method::POST,
-        "/api/messages",
-        Some(&json!({ "to": to, "content": content })),
-    )
-    .await
-    .unwrap()
+    line.post("/api/messages", &json!({ "to": to, "content": content }))
 }
 
 /// The session as it is once its turn is over.
 pub(super) async fn over(line: &Line, answer: &Answer) -> Value {
     assert_eq!(answer.status, 202, "{answer:?}");
     let path = format!("/api/sessions/{}", answer.text("session_id"));
-    let waiting = async {
-        loop {
-            let seen = line.ask(Method::GET, &path, None).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["waiting"] == 0 {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("the end of a turn")
+    line.rest(&path).await
 }
 
 fn refused(answer: &Answer) -> (u16, String, String) {
@@ -91,13 +74,11 @@ async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
     // By its path and its id as well; of somebody else it is somebody else's.
     let path = town
         .alice
-        .ask(
-            Method::GET,
-            &format!("/api/agents/{}", seen["agent_id"].as_str().unwrap()),
-            None,
-        )
+        .get(&format!(
+            "/api/agents/{}",
+            seen["agent_id"].as_str().unwrap()
+        ))
         .await
-        .unwrap()
         .text("path");
     for name in [path, first.text("agent_id")] {
         assert_eq!(
@@ -121,7 +102,7 @@ async fn of_two_chats_the_one_updated_last_takes_words_whatever_is_pinned() {
     let alice = &town.alice;
     let ask = async |method: Method, path: String, body: Value| {
         let body = Some(&body).filter(|body| !body.is_null());
-        let answer = alice.ask(method, &path, body).await.unwrap();
+        let answer = alice.ask(method, &path, body).await;
         assert!(answer.status < 300, "{path}: {answer:?}");
         answer
     };
@@ -161,26 +142,16 @@ async fn of_two_chats_the_one_updated_last_takes_words_whatever_is_pinned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_it_gets_the_reply_to_an_addressed_message() {
     let town = town().await;
-    let ask = async |query: &str| {
+    let ask = |query: &str| {
         let words = json!({ "steps": [{ "reply": "soup" }] }).to_string();
         let body = json!({ "to": { "agent": "cook" }, "content": words });
         let path = format!("/api/messages{query}");
-        town.alice
-            .ask(Method::POST, &path, Some(&body))
-            .await
-            .unwrap()
+        town.alice.post(&path, &body)
     };
     let said = ask("?wait_s=30").await;
-    assert_eq!(
-        (said.status, said.text("outcome").as_str()),
-        (200, "replied")
-    );
+    said.has(200, &json!({ "outcome": "replied" }));
     assert_eq!(said.body["reply"]["text"], "soup", "{said:?}");
-    let long = ask("?wait_s=61").await;
-    assert_eq!(
-        (long.status, long.text("code").as_str()),
-        (400, "INVALID_QUERY")
-    );
+    ask("?wait_s=61").refused(400, "INVALID_QUERY").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,9 +162,9 @@ async fn who_waits_for_a_reply_is_shown_the_question_that_the_turn_waits_with() 
     });
     let content = steps.to_string();
     let ask = async |path: &str, body: Value| {
-        let asking = town.alice.ask(Method::POST, path, Some(&body));
+        let asking = town.alice.post(path, &body);
         let asked = tokio::time::timeout(PATIENCE, asking).await;
-        asked.expect("an answer before the time to wait").unwrap()
+        asked.expect("an answer before the time to wait")
     };
     let to = json!({ "agent": "cook" });
     let addressed = ask(
@@ -203,7 +174,7 @@ async fn who_waits_for_a_reply_is_shown_the_question_that_the_turn_waits_with() 
     .await;
     let agent = format!("/api/agents/{}", addressed.text("agent_id"));
     let session = format!("{agent}/sessions/{}", addressed.text("session_id"));
-    let seen = town.alice.ask(Method::GET, &session, None).await.unwrap();
+    let seen = town.alice.get(&session).await;
     assert_eq!(
         addressed.body["pending_action"], seen.body["pending_action"],
         "{addressed:?}"
@@ -236,14 +207,11 @@ async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_que
     let first = say(&town.alice, &json!({ "agent": "cook" }), "first").await;
     assert_eq!(first.text("waits_for"), "steer");
     over(&town.alice, &first).await;
-    let ask = async |content: &str, queue: Value, priority: Value| {
+    let ask = |content: &str, queue: Value, priority: Value| {
         let body = json!({
             "to": { "agent": "cook" }, "content": content, "queue": queue, "priority": priority,
         });
-        town.alice
-            .ask(Method::POST, "/api/messages", Some(&body))
-            .await
-            .unwrap()
+        town.alice.post("/api/messages", &body)
     };
     let words = json!({ "steps": [{ "reply": "second" }] }).to_string();
     let second = ask(
@@ -252,13 +220,9 @@ async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_que
         json!("high"),
     )
     .await;
-    assert_eq!(
-        (
-            second.status,
-            second.text("waits_for"),
-            second.text("session_id")
-        ),
-        (202, "followup".into(), first.text("session_id"))
+    second.has(
+        202,
+        &json!({ "waits_for": "followup", "session_id": first.text("session_id") }),
     );
     assert_eq!(over(&town.alice, &second).await["last_snippet"], "second");
     let set = ask("/queue collect cap:5", Value::Null, Value::Null).await;
@@ -275,22 +239,11 @@ async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_que
     let busy = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_000 }] }] }).to_string();
     ask(&busy, json!({ "mode": "steer" }), Value::Null).await;
     let path = format!("/api/sessions/{}", first.text("session_id"));
-    let begun = async {
-        while town.alice.ask(Method::GET, &path, None).await.unwrap().body["run_id"].is_null() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, begun)
-        .await
-        .expect("a turn that begins");
+    until(async || !town.alice.get(&path).await.body["run_id"].is_null()).await;
     let third = ask(&words, Value::Null, Value::Null).await;
     assert_eq!(third.text("waits_for"), "collect");
     let no = ask(&words, json!({ "mode": "never" }), Value::Null).await;
-    assert_eq!(
-        (no.status, no.text("field")),
-        (422, "/queue/mode".into()),
-        "{no:?}"
-    );
+    no.has(422, &json!({ "field": "/queue/mode" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -372,18 +325,10 @@ async fn a_persona_has_a_main_session_of_each_user_whom_it_is_for_and_says_who_i
         (404, "PERSONA_NOT_FOUND".into(), "/to/persona".into())
     );
     let personas = |line: &Line| line.clone();
-    let listed = personas(&town.alice)
-        .ask(Method::GET, "/api/personas", None)
-        .await
-        .unwrap()
-        .body;
+    let listed = personas(&town.alice).get("/api/personas").await.body;
     assert_eq!(listed["personas"][0]["id"], "home");
     assert_eq!(
-        personas(&town.bob)
-            .ask(Method::GET, "/api/personas", None)
-            .await
-            .unwrap()
-            .body["personas"],
+        personas(&town.bob).get("/api/personas").await.body["personas"],
         json!([])
     );
 }
@@ -399,7 +344,7 @@ async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_an_op
     let words = json!({ "steps": [{ "reply": "done" }] }).to_string();
     for (topic, is_new) in [("first", true), ("second", false)] {
         let labels = json!({ "topic": topic });
-        let said = send(topic, &words, labels.clone()).await.unwrap();
+        let said = send(topic, &words, labels.clone()).await;
         assert_eq!(
             (&said.body["labels"], &said.body["is_new"]),
             (&labels, &json!(is_new)),
@@ -409,19 +354,19 @@ async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_an_op
         let [agent, session, input] =
             ["agent_id", "session_id", "input_id"].map(|field| said.text(field));
         let input = format!("/api/agents/{agent}/sessions/{session}/inputs/{input}");
-        let kept = town.alice.ask(Method::GET, &input, None).await.unwrap();
+        let kept = town.alice.get(&input).await;
         assert_eq!(kept.body["labels"], labels, "{kept:?}");
-        let again = send(topic, &words, labels).await.unwrap();
+        let again = send(topic, &words, labels).await;
         assert_eq!(again.body["replayed"], true, "{again:?}");
         let other = send(topic, &words, json!({ "topic": "other" })).await;
-        assert_eq!(refused(&other.unwrap()).1, "IDEMPOTENCY_KEY_REUSED");
+        assert_eq!(refused(&other).1, "IDEMPOTENCY_KEY_REUSED");
     }
     for (key, content, labels) in [
         ("a", words.as_str(), json!({ "a b": "x" })),
         ("b", "/queue collect", json!({ "a": "b" })),
     ] {
         assert_eq!(
-            refused(&send(key, content, labels).await.unwrap()),
+            refused(&send(key, content, labels).await),
             (422, "INVALID".to_owned(), "/labels".to_owned())
         );
     }
@@ -431,7 +376,7 @@ async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_an_op
 async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
     let town = town().await;
     say(&town.alice, &json!({ "agent": "cook" }), "something").await;
-    let before = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let before = town.host.get("/api/events?limit=1").await.body["last_position"].clone();
     let nobody = "00000000-0000-4000-8000-00000000dead";
     for (to, status, code, field) in [
         (
@@ -500,14 +445,9 @@ async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
             "{to}: {answer:?}"
         );
     }
-    let after = town.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let after = town.host.get("/api/events?limit=1").await.body["last_position"].clone();
     assert!(after.as_u64() >= before.as_u64());
-    let bobs = town
-        .bob
-        .ask(Method::GET, "/api/agents", None)
-        .await
-        .unwrap()
-        .body;
+    let bobs = town.bob.get("/api/agents").await.body;
     assert_eq!(
         bobs["agents"],
         json!([]),
@@ -535,13 +475,8 @@ async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_
         );
         let fresh = town
             .alice
-            .ask(
-                Method::POST,
-                &path,
-                Some(&json!({ "session_type": "chat" })),
-            )
+            .post(&path, &json!({ "session_type": "chat" }))
             .await
-            .unwrap()
             .text("session_id");
         over(
             &town.alice,
@@ -572,10 +507,9 @@ async fn the_thread_that_speaks_of_it_is_found_and_two_that_are_close_are_asked_
         "wake it",
     )
     .await;
-    assert_eq!(
-        (unclear.status, unclear.text("question").as_str()),
-        (300, "2 threads speak of that; which do you mean?"),
-        "{unclear:?}"
+    unclear.has(
+        300,
+        &json!({ "question": "2 threads speak of that; which do you mean?" }),
     );
     let mut meant: Vec<&str> = unclear.body["candidates"]
         .as_array()
@@ -600,16 +534,15 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
     let body = json!({
         "to": { "agent": "cook" }, "content": json!({ "steps": [{ "reply": "x" }] }).to_string(),
     });
-    let send = async |body: &Value| {
+    let send = |body: &Value| {
         let request = town
             .host
             .request(Method::POST, "/api/messages")
             .header("idempotency-key", "k")
             .json(body);
-        town.host.send(request).await.unwrap()
+        town.host.send(request)
     };
-    let first = send(&body).await;
-    assert_eq!(first.status, 202, "{first:?}");
+    let first = send(&body).gives(202).await;
     // A newer chat would be the latest by now.
     let agent = first.text("agent_id");
     town.host
@@ -617,8 +550,7 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
             &format!("/api/agents/{agent}/sessions"),
             &json!({ "session_type": "chat" }),
         )
-        .await
-        .unwrap();
+        .await;
     let again = send(&body).await;
     assert_eq!(
         (again.text("input_id"), &again.body["replayed"]),

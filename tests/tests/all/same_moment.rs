@@ -23,17 +23,14 @@ fn config() -> Value {
 }
 
 async fn started() -> (Folder, Host) {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config(), &["puppet"]).await
 }
 
 /// Sends the same request twice at the same moment.
 async fn twice(line: &Line, key: &str, path: &str, body: &Value) -> [Answer; 2] {
     let send = || line.ask_under(key, Method::POST, path, Some(body));
     let (one, other) = tokio::join!(send(), send());
-    [one.unwrap(), other.unwrap()]
+    [one, other]
 }
 
 /// Asserts that both were answered in the same way, but for who was first.
@@ -59,7 +56,6 @@ async fn counts<const N: usize>(host: &Host, kinds: [&str; N]) -> [usize; N] {
         let page = host
             .get(&format!("/api/events?after={after}&limit=1000"))
             .await
-            .unwrap()
             .body;
         let events = page["events"].as_array().unwrap();
         for (count, kind) in counts.iter_mut().zip(kinds) {
@@ -79,22 +75,14 @@ async fn a_message_to_an_agent_finds_another_session_when_its_own_is_being_delet
     let line = host.user("ann", &["read", "write"]).await;
     let body = message_to(&json!({ "agent": "cook" }));
     for _ in 0..5 * PAIRS {
-        let first = line
-            .ask(Method::POST, "/api/messages", Some(&body))
-            .await
-            .unwrap();
-        assert_eq!(first.status, 202, "{first:?}");
+        let first = line.post("/api/messages", &body).gives(202).await;
         let agent = first.text("agent_id");
         let session = first.text("session_id");
         let path = format!("/api/agents/{agent}/sessions/{session}");
-        let (deleted, routed) = tokio::join!(
-            line.ask(Method::DELETE, &path, None),
-            line.ask(Method::POST, "/api/messages", Some(&body)),
-        );
-        let deleted = deleted.unwrap();
+        let (deleted, routed) =
+            tokio::join!(line.delete(&path), line.post("/api/messages", &body),);
         // A session whose run is open is not deleted, and keeps its words.
         assert!([200, 204, 409].contains(&deleted.status), "{deleted:?}");
-        let routed = routed.unwrap();
         assert_eq!(routed.status, 202, "{routed:?}");
     }
 }
@@ -134,23 +122,14 @@ async fn one_key_begins_one_session_with_its_words_also_at_the_same_moment() {
             assert_eq!(first.body["is_new"], true, "{first:?}");
             // Later too, when something else would be chosen.
             let other = format!("/api/agents/{}/sessions", first.text("agent_id"));
-            assert_eq!(
-                line.ask(
-                    Method::POST,
-                    &other,
-                    Some(&json!({ "session_type": "chat" }))
-                )
-                .await
-                .unwrap()
-                .status,
-                201
-            );
+            line.post(&other, &json!({ "session_type": "chat" }))
+                .gives(201)
+                .await;
             same(
                 &[
                     first.clone(),
                     line.ask_under("k", Method::POST, "/api/messages", Some(&body))
-                        .await
-                        .unwrap(),
+                        .await,
                 ],
                 202,
             );
@@ -175,15 +154,13 @@ async fn one_key_forks_one_thread_at_a_turn_also_at_the_same_moment() {
     let line = host.line();
     let first = host
         .post("/api/messages", &message_to(&json!({ "agent": "cook" })))
-        .await
-        .unwrap();
+        .await;
     let turn = over(&line, &first).await["turn_id"].clone();
     over(
         &line,
         &host
             .post("/api/messages", &message_to(&json!({ "agent": "cook" })))
-            .await
-            .unwrap(),
+            .await,
     )
     .await;
     let before = counts(&host, BEGUN).await;
@@ -224,11 +201,9 @@ async fn words_without_a_key_at_the_same_moment_share_the_chat_that_one_of_them_
                 .await;
             let body = message_to(&to);
             let (one, other) = tokio::join!(
-                line.ask(Method::POST, "/api/messages", Some(&body)),
-                line.ask(Method::POST, "/api/messages", Some(&body))
+                line.post("/api/messages", &body),
+                line.post("/api/messages", &body)
             );
-            let one = one.unwrap();
-            let other = other.unwrap();
             assert_eq!((one.status, other.status), (202, 202), "{one:?} {other:?}");
             assert_eq!(one.text("session_id"), other.text("session_id"));
             assert_ne!(one.text("input_id"), other.text("input_id"));
@@ -274,9 +249,9 @@ async fn two_openings_by_definition_at_the_same_moment_have_one_agent() {
                 );
                 (one, other)
             } else {
-                let send = || line.ask(Method::POST, &path, Some(&body));
+                let send = || line.post(&path, &body);
                 let (one, other) = tokio::join!(send(), send());
-                (one.unwrap(), other.unwrap())
+                (one, other)
             };
             assert_eq!((one.status, other.status), (201, 201), "{one:?} {other:?}");
             assert_eq!(one.text("agent_id"), other.text("agent_id"));
@@ -300,8 +275,7 @@ async fn words_that_are_refused_begin_nothing() {
         ("/queue nonsense", Value::Null),
     ] {
         let body = json!({ "to": { "agent": "cook" }, "content": content, "model": model });
-        let refused = host.post("/api/messages", &body).await.unwrap();
-        assert_eq!(refused.status, 422, "{refused:?}");
+        host.post("/api/messages", &body).gives(422).await;
     }
     assert_eq!(counts(&host, BEGUN).await, [0, 0, 0]);
 }
@@ -321,7 +295,7 @@ async fn between_a_key_and_the_session_that_it_begins_no_death_fits() {
             let folder = Folder::new(config());
             folder.warm(&["puppet"]).await;
             // Once before, so that the first commit is the request's.
-            assert!(folder.start(None).await.unwrap().stop().await.success());
+            assert!(folder.serve().await.stop().await.success());
             let mut host = folder.start(Some(&format!("{point}:1"))).await.unwrap();
             let answered = host
                 .line()
@@ -331,12 +305,11 @@ async fn between_a_key_and_the_session_that_it_begins_no_death_fits() {
                 host.died(PATIENCE).await.is_some(),
                 "{CRASH_AT} is {point}:1, and it answered {answered:?}"
             );
-            let host = folder.start(None).await.unwrap();
+            let host = folder.serve().await;
             let answer = host
                 .line()
                 .ask_under("k", Method::POST, path, Some(&body))
-                .await
-                .unwrap();
+                .await;
             assert!(matches!(answer.status, 201 | 202), "{answer:?}");
             let inputs = usize::from(answer.status == 202);
             assert_eq!(counts(&host, BEGUN).await, [1, 1, inputs], "{path} {point}");

@@ -1,9 +1,8 @@
 //! Schemas that ask for more work than there is time, from tools, agents and their questions:
 //! refused where they enter, with the host at work.
 
-use super::exhaustion::{idle, open, say};
-use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::guests::wasm;
+use agent_host_tests::process::{Folder, Host, puppet, scripted};
 use agent_host_tests::world::runtime;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -59,11 +58,10 @@ async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded
 
 /// Has the puppet do one thing in a session of its own, and returns the messages.
 async fn messages_after(host: &Host, start: &Value) -> String {
-    let session = open(host).await;
+    let session = host.open("puppet").await;
     let script = json!({ "steps": [{ "start": [start], "until": "any" }] });
-    let accepted = say(host, &session, &script.to_string()).await;
-    assert_eq!(accepted.status, 202, "{accepted:?}");
-    idle(host, &session).await["messages"].to_string()
+    host.say(&session, &script.to_string()).await;
+    host.rest(&session).await["messages"].to_string()
 }
 
 async fn everything_that_asks_too_much_fails(host: &Host) {
@@ -95,24 +93,13 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "the task is waited for")]
 async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a_restart() {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
-    let folder = Folder::new(json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
-        "components": {
-            "puppet": { "path": file("puppet"), "models": ["*"], "agents": ["*"] },
-            "schemas": { "path": "by_levels.wasm" },
-        },
-        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
-        "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
+    let schemas = json!({ "path": "by_levels.wasm" });
+    let config = scripted(&json!([puppet()]), &[("schemas", schemas)]);
+    let folder = Folder::new(config);
     std::fs::write(folder.path().join("by_levels.wasm"), promising("by levels")).unwrap();
     folder.warm(&["puppet"]).await;
     for _ in 0..2 {
-        let host = Arc::new(folder.start(None).await.unwrap());
+        let host = Arc::new(folder.serve().await);
         let over = Arc::new(AtomicBool::new(false));
         let answers = Arc::new(AtomicU32::new(0));
         let watch = tokio::spawn({
@@ -121,7 +108,7 @@ async fn schemas_without_end_fail_their_calls_while_the_host_answers_and_after_a
             let answers = answers.clone();
             async move {
                 while !over.load(Ordering::SeqCst) {
-                    assert_eq!(host.get("/healthz").await.unwrap().status, 200);
+                    host.get("/healthz").gives(200).await;
                     answers.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }

@@ -1,6 +1,7 @@
 //! Secrets: a hostile tool and an obliging server try to get one to where it can be read.
 
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::{Folder, Host, puppet};
 use agent_host_tests::{Setup, World};
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Scheme};
 use domain::event::{BoundaryVerdict, Event};
@@ -198,8 +199,7 @@ fn bound(name: &str, grant: &mut Grant) {
 }
 
 fn setup(network: Vec<EgressGrant>) -> Setup {
-    let definitions =
-        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    let definitions = vec![puppet()];
     let secrets = vec![("github", CANARY), ("unbound", "SK-CANARY-OTHER")];
     Setup {
         components: vec!["puppet", "reach"],
@@ -221,11 +221,7 @@ async fn send(world: &World, arguments: Value) -> String {
 
 /// Returns the decisions about secrets: their verdicts and details.
 async fn uses(world: &World) -> Vec<(BoundaryVerdict, String)> {
-    let rows = world
-        .store()
-        .events(0, store::EventFilter::default(), 100_000)
-        .await
-        .unwrap();
+    let rows = world.recorded().await;
     let decided = rows.into_iter().filter_map(|row| match row.event {
         Some(Event::BoundaryDecided(decided)) => Some(decided.decisions),
         _ => None,
@@ -479,12 +475,6 @@ async fn an_agent_that_may_not_use_secrets_has_no_tool_that_does() {
     assert_eq!((told.as_str(), server.heard().len()), ("t denied", 0));
 }
 
-fn program(name: &str) -> std::path::PathBuf {
-    agent_host_tests::guests::root().join(format!(
-        "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-    ))
-}
-
 fn config(server: &Echo) -> Value {
     let network = json!([{
         "host": "127.0.0.1", "schemes": ["http"], "ports": [server.port],
@@ -497,15 +487,15 @@ fn config(server: &Echo) -> Value {
         })
     };
     json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "agents": [puppet()],
         "secrets": {
             "github": { "file": "github.key" },
             "said": { "command": ["printf", "%s\\n", "SK-CANARY-SAID"] },
         },
         "components": {
-            "puppet": { "path": program("puppet") },
+            "puppet": { "path": test_program("puppet") },
             "reach": {
-                "path": program("reach"),
+                "path": test_program("reach"),
                 "network": network,
                 "secrets": [
                     grant("github", json!({ "header": "authorization" })),
@@ -520,10 +510,7 @@ fn config(server: &Echo) -> Value {
 
 /// Plays a script in a session of its own, and gives everything that was seen of it on the wire.
 async fn played(host: &Host, script: &Value) -> String {
-    let opened = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
+    let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let agent = opened.text("agent_id");
     let id = opened.text("session_id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
@@ -539,14 +526,13 @@ async fn played(host: &Host, script: &Value) -> String {
         &format!("{session}/messages"),
         &json!({ "content": script.to_string() }),
     )
-    .await
-    .unwrap();
+    .await;
     let mut seen = String::new();
     while !seen.contains("turn.committed") {
         seen.push_str(&format!("{:?}\n", frames.receive().await.unwrap()));
     }
     for path in [session, "/api/events".to_owned(), "/api/audit".to_owned()] {
-        seen.push_str(&host.get(&path).await.unwrap().body.to_string());
+        seen.push_str(&host.get(&path).await.body.to_string());
     }
     seen
 }
@@ -570,10 +556,9 @@ async fn no_client_log_or_database_ever_has_a_secret() {
     );
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
 
-    let checked = folder.run(&["config", "check", "--json"]).await;
-    assert!(checked.status.success(), "{checked:?}");
+    let checked = folder.succeeds(&["config", "check", "--json"]).await;
     assert!(!leaks(&checked.stdout) && !leaks(&checked.stderr));
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let headers = json!([
         ["authorization", PLACEHOLDER],
         ["x-said", "{{secret.said}}"]

@@ -4,7 +4,7 @@
 mod carrying;
 mod many;
 
-use agent_host_tests::process::{Answer, Folder, Frames, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Frames, Host, Line, Reply, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,29 +28,12 @@ async fn stage() -> Stage {
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
         "settings": { "script": { "steps": asks } },
     });
-    let folder = Folder::new(puppets(&json!([agent])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(puppets(&json!([agent])), &["puppet"]).await;
     let scopes = ["read", "write"];
     let ada = host.user("ada", &scopes).await;
     let bob = host.user("bob", &scopes).await;
-    let made = ask(
-        &ada,
-        Method::POST,
-        "/api/agents",
-        json!({ "definition": "puppet" }),
-    )
-    .await;
-    assert_eq!(made.status, 201, "{made:?}");
-    let agent = format!("/api/agents/{}", made.text("id"));
-    let assigned = ask(
-        &ada,
-        Method::POST,
-        &format!("{agent}/assign"),
-        json!({ "user_id": "bob", "role": "mentee" }),
-    )
-    .await;
-    assert_eq!(assigned.status, 201, "{assigned:?}");
+    let agent = ada.make("puppet").await;
+    ada.assign(&agent, "bob", "mentee").await;
     Stage {
         host,
         folder,
@@ -60,23 +43,9 @@ async fn stage() -> Stage {
     }
 }
 
-async fn ask(line: &Line, method: Method, path: &str, body: Value) -> Answer {
-    line.ask(method, path, Some(&body).filter(|body| !body.is_null()))
-        .await
-        .unwrap()
-}
-
-async fn get(line: &Line, path: &str) -> Answer {
-    line.ask(Method::GET, path, None).await.unwrap()
-}
-
 #[track_caller]
-fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (status, code),
-        "{answer:?}"
-    );
+fn ask(line: &Line, method: Method, path: &str, body: Value) -> Reply {
+    line.ask(method, path, Some(&body).filter(|body| !body.is_null()))
 }
 
 impl Stage {
@@ -85,34 +54,20 @@ impl Stage {
     }
 
     async fn open(&self, line: &Line) -> String {
-        let opened = ask(
-            line,
-            Method::POST,
-            &format!("{}/sessions", self.agent),
-            json!({ "session_type": "chat" }),
-        )
-        .await;
-        assert_eq!(opened.status, 201, "{opened:?}");
-        opened.text("session_id")
+        line.open_as(&self.agent, "chat").await.id().to_owned()
     }
 
     /// Sends a message that is answered with the same text. Returns the turn that it became.
     async fn say(&self, line: &Line, session: &str, words: &str) -> String {
         let path = self.path(session);
-        let before = get(line, &path).await.body["revision"].as_u64().unwrap();
+        let before = line.get(&path).await.body["revision"].as_u64().unwrap();
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        let said = ask(
-            line,
-            Method::POST,
-            &format!("{path}/messages"),
-            json!({ "content": script }),
-        )
-        .await;
-        assert_eq!(said.status, 202, "{said:?}");
-        let seen = until(line, &path, |seen| {
-            seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()
-        })
-        .await;
+        line.say(&path, &script).await;
+        let seen = line
+            .until(&path, |seen| {
+                seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()
+            })
+            .await;
         assert!(
             seen["messages"]
                 .to_string()
@@ -123,8 +78,10 @@ impl Stage {
     }
 
     async fn listed(&self, line: &Line, query: &str) -> Vec<String> {
-        let listed = get(line, &format!("{}/sessions{query}", self.agent)).await;
-        assert_eq!(listed.status, 200, "{listed:?}");
+        let listed = line
+            .get(&format!("{}/sessions{query}", self.agent))
+            .gives(200)
+            .await;
         listed.body["sessions"]
             .as_array()
             .unwrap()
@@ -134,25 +91,9 @@ impl Stage {
     }
 
     async fn found(&self, line: &Line, words: &str) -> Vec<Value> {
-        let found = get(line, &format!("/api/search?q={words}")).await;
-        assert_eq!(found.status, 200, "{found:?}");
+        let found = line.get(&format!("/api/search?q={words}")).gives(200).await;
         found.body["hits"].as_array().unwrap().clone()
     }
-}
-
-async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let seen = get(line, path).await.body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("it does not come to that")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,10 +102,10 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
     let first = stage.open(&stage.ada).await;
     let second = stage.open(&stage.ada).await;
     let third = stage.open(&stage.bob).await;
-    let change = async |line: &Line, session: &str, body: Value| {
-        ask(line, Method::PATCH, &stage.path(session), body).await
+    let change = |line: &Line, session: &str, body: Value| {
+        ask(line, Method::PATCH, &stage.path(session), body)
     };
-    let before = get(&stage.ada, &stage.path(&first)).await;
+    let before = stage.ada.get(&stage.path(&first)).await;
     sleep(Duration::from_millis(5)).await;
     let named = change(
         &stage.ada,
@@ -172,11 +113,7 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
         json!({ "name": "Greek", "attributes": { "topic": "verbs", "level": 2 } }),
     )
     .await;
-    assert_eq!(
-        (named.status, named.text("name").as_str()),
-        (200, "Greek"),
-        "{named:?}"
-    );
+    named.has(200, &json!({ "name": "Greek" }));
     assert!(
         named.text("updated_at") > before.text("updated_at"),
         "{named:?}"
@@ -205,12 +142,9 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
     .await;
     assert_eq!(same.text("updated_at"), noted.text("updated_at"));
     for session in [&first, &second] {
-        assert_eq!(
-            change(&stage.ada, session, json!({ "pinned": true }))
-                .await
-                .status,
-            200
-        );
+        change(&stage.ada, session, json!({ "pinned": true }))
+            .gives(200)
+            .await;
         sleep(Duration::from_millis(5)).await;
     }
     // The last pin first, also when the other session is changed after it.
@@ -223,11 +157,10 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
         stage.listed(&stage.ada, "?pinned=false").await,
         [third.as_str()]
     );
-    let page = get(
-        &stage.ada,
-        &format!("{}/sessions?pinned=true&limit=1", stage.agent),
-    )
-    .await;
+    let page = stage
+        .ada
+        .get(&format!("{}/sessions?pinned=true&limit=1", stage.agent))
+        .await;
     let next = format!("?pinned=true&after={}", page.text("next_after"));
     assert_eq!(stage.listed(&stage.ada, &next).await, [first.as_str()]);
     assert_eq!(
@@ -237,26 +170,23 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
         json!(null)
     );
     // A mentee has a say in their own alone.
-    refused(
-        &change(&stage.bob, &first, json!({ "name": "mine" })).await,
-        404,
-        "SESSION_NOT_FOUND",
-    );
-    assert_eq!(
-        change(&stage.bob, &third, json!({ "name": "mine" }))
-            .await
-            .status,
-        200
-    );
+    change(&stage.bob, &first, json!({ "name": "mine" }))
+        .refused(404, "SESSION_NOT_FOUND")
+        .await;
+    change(&stage.bob, &third, json!({ "name": "mine" }))
+        .gives(200)
+        .await;
     for body in [
         json!({ "name": "" }),
         json!({ "name": "a\nb" }),
         json!({ "attributes": { "x": "y".repeat(16 << 10) } }),
     ] {
-        refused(&change(&stage.ada, &first, body).await, 422, "INVALID");
+        change(&stage.ada, &first, body)
+            .refused(422, "INVALID")
+            .await;
     }
     assert_eq!(
-        get(&stage.ada, &stage.path(&first)).await.text("name"),
+        stage.ada.get(&stage.path(&first)).await.text("name"),
         "again"
     );
 }
@@ -266,27 +196,19 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
     let stage = stage().await;
     let ada = &stage.ada;
     let session = stage.open(&stage.ada).await;
-    let fork = async |line: &Line, body: Value| {
+    let fork = |line: &Line, body: Value| {
         ask(
             line,
             Method::POST,
             &format!("{}/fork", stage.path(&session)),
             body,
         )
-        .await
     };
-    refused(&fork(ada, json!({})).await, 409, "THREAD_EMPTY");
+    fork(ada, json!({})).refused(409, "THREAD_EMPTY").await;
     let first = stage.say(ada, &session, "one").await;
     let second = stage.say(ada, &session, "two").await;
     let at_head = fork(ada, json!({ "name": "the end" })).await;
-    assert_eq!(
-        (
-            at_head.status,
-            at_head.text("turn_id"),
-            at_head.text("name")
-        ),
-        (201, second.clone(), "the end".to_owned())
-    );
+    at_head.has(201, &json!({ "turn_id": second, "name": "the end" }));
     let early = fork(ada, json!({ "turn_id": first })).await;
     assert_eq!(
         (early.text("turn_id"), early.text("base_turn_id")),
@@ -304,59 +226,63 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
         .say(ada, &early.text("session_id"), "another two")
         .await;
     assert_eq!(
-        get(ada, &stage.path(&session)).await.text("turn_id"),
+        ada.get(&stage.path(&session)).await.text("turn_id"),
         second,
         "the other one stays"
     );
-    let seen = get(ada, &stage.path(&early.text("session_id"))).await.body["messages"].to_string();
+    let seen = ada.get(&stage.path(&early.text("session_id"))).await.body["messages"].to_string();
     assert!(
         seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""),
         "{seen}"
     );
     // A turn that is in no thread of the session's, and one that is nowhere.
-    assert_eq!(fork(ada, json!({ "turn_id": branch })).await.status, 201);
+    fork(ada, json!({ "turn_id": branch })).gives(201).await;
     for body in [json!({ "turn_id": "ab".repeat(32) })] {
-        refused(&fork(ada, body).await, 404, "TURN_NOT_FOUND");
+        fork(ada, body).refused(404, "TURN_NOT_FOUND").await;
     }
-    refused(&fork(ada, json!({ "message": 99 })).await, 422, "INVALID");
-    refused(
-        &fork(ada, json!({ "turn_id": first, "message": 1 })).await,
-        422,
-        "INVALID",
-    );
-    refused(
-        &fork(ada, json!({ "turn_id": "x" })).await,
-        422,
-        "INVALID_FIELD",
-    );
-    refused(&fork(&stage.bob, json!({})).await, 404, "SESSION_NOT_FOUND");
+    fork(ada, json!({ "message": 99 }))
+        .refused(422, "INVALID")
+        .await;
+    fork(ada, json!({ "turn_id": first, "message": 1 }))
+        .refused(422, "INVALID")
+        .await;
+    fork(ada, json!({ "turn_id": "x" }))
+        .refused(422, "INVALID_FIELD")
+        .await;
+    fork(&stage.bob, json!({}))
+        .refused(404, "SESSION_NOT_FOUND")
+        .await;
     // Of a session of one's own, at a turn of somebody else's.
     let own = stage.open(&stage.bob).await;
-    let stolen = ask(
-        &stage.bob,
-        Method::POST,
-        &format!("{}/fork", stage.path(&own)),
-        json!({ "turn_id": first }),
-    )
-    .await;
-    refused(&stolen, 404, "TURN_NOT_FOUND");
+    stage
+        .bob
+        .post(
+            &format!("{}/fork", stage.path(&own)),
+            &json!({ "turn_id": first }),
+        )
+        .refused(404, "TURN_NOT_FOUND")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
     let stage = stage().await;
     let sessions = format!("{}/sessions", stage.agent);
-    let open = async |line: &Line| {
+    let open = |line: &Line| {
         let id = "7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
         let body = json!({ "session_type": "chat", "conversation_id": id });
-        ask(line, Method::POST, &sessions, body).await
+        ask(line, Method::POST, &sessions, body)
     };
     let path = "/api/conversations/7f1c9f0e-52d4-4c1b-9a54-0a8d2f5f7a11";
-    refused(&get(&stage.ada, path).await, 404, "CONVERSATION_NOT_FOUND");
+    stage
+        .ada
+        .get(path)
+        .refused(404, "CONVERSATION_NOT_FOUND")
+        .await;
     let opened = [open(&stage.ada).await, open(&stage.ada).await];
     assert_eq!(opened.each_ref().map(|answer| answer.status), [201, 201]);
 
-    let seen = get(&stage.ada, path).await.body;
+    let seen = stage.ada.get(path).await.body;
     let mut listed: Vec<&str> = seen["sessions"]
         .as_array()
         .unwrap()
@@ -369,10 +295,17 @@ async fn a_conversation_is_its_users_alone_and_lists_its_sessions() {
     assert_eq!((listed, &seen["user_id"]), (expected, &json!("ada")));
 
     // Another user neither joins nor sees it, although they share the agent.
-    refused(&open(&stage.bob).await, 409, "CONVERSATION_TAKEN");
-    refused(&get(&stage.bob, path).await, 404, "CONVERSATION_NOT_FOUND");
-    let wrong = get(&stage.ada, "/api/conversations/x").await;
-    refused(&wrong, 400, "INVALID_ID");
+    open(&stage.bob).refused(409, "CONVERSATION_TAKEN").await;
+    stage
+        .bob
+        .get(path)
+        .refused(404, "CONVERSATION_NOT_FOUND")
+        .await;
+    stage
+        .ada
+        .get("/api/conversations/x")
+        .refused(400, "INVALID_ID")
+        .await;
 }
 
 fn id_of(session: &Value) -> &str {
@@ -396,11 +329,9 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     let ada = &stage.ada;
     let session = stage.open(ada).await;
     stage.say(ada, &session, "one").await;
-    let inherited = get(ada, &stage.path(&session)).await.body["messages"].clone();
+    let inherited = ada.get(&stage.path(&session)).await.body["messages"].clone();
     let forked = format!("{}/fork", stage.path(&session));
-    let fork = ask(ada, Method::POST, &forked, json!({}))
-        .await
-        .text("session_id");
+    let fork = ada.post(&forked, &json!({})).await.text("session_id");
     stage.say(ada, &fork, "two").await;
     let stream = format!("{}/stream?session={fork}", stage.agent);
     let follow = async |from: &str| ada.follow(&format!("{stream}&{from}"), None).await.unwrap();
@@ -412,7 +343,7 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     assert!(words(&accepted[0]).contains("two"), "{accepted:?}");
 
     let mut frames = follow("from=thread").await;
-    let seen = get(ada, &stage.path(&fork)).await.body;
+    let seen = ada.get(&stage.path(&fork)).await.body;
     stage.say(ada, &fork, "three").await;
     let (thread, accepted) = told(&mut frames).await;
     assert_eq!(json!(thread), seen["messages"]);
@@ -424,11 +355,12 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
 
     for wrong in ["from=thread&after=0", "from=thread&view=log"] {
-        let answer = get(ada, &format!("{stream}&{wrong}")).await;
-        refused(&answer, 400, "INVALID_QUERY");
+        ada.get(&format!("{stream}&{wrong}"))
+            .refused(400, "INVALID_QUERY")
+            .await;
     }
     let of_all = format!("{}/stream?from=thread", stage.agent);
-    refused(&get(ada, &of_all).await, 400, "INVALID_QUERY");
+    ada.get(&of_all).refused(400, "INVALID_QUERY").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -438,42 +370,34 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
     let session = stage.open(&stage.ada).await;
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "before").await;
-    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
+    let forked = ada
+        .post(&format!("{path}/fork"), &json!({}))
         .await
         .text("session_id");
-    ask(
-        ada,
-        Method::PATCH,
-        &path,
-        json!({ "name": "kept", "pinned": true }),
-    )
-    .await;
+    ada.patch(&path, &json!({ "name": "kept", "pinned": true }))
+        .await;
     // While a question waits, a turn is in the making.
     let asking =
         json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
-    ask(
-        ada,
-        Method::POST,
-        &format!("{path}/messages"),
-        json!({ "content": asking }),
-    )
-    .await;
-    until(ada, &path, |seen| seen["run_status"] == "awaiting_client").await;
+    ada.post(&format!("{path}/messages"), &json!({ "content": asking }))
+        .await;
+    ada.until(&path, |seen| seen["run_status"] == "awaiting_client")
+        .await;
     for (method, to) in [
         (Method::POST, format!("{path}/clear")),
         (Method::DELETE, path.clone()),
     ] {
-        refused(&ask(ada, method, &to, Value::Null).await, 409, "RUN_OPEN");
+        ada.ask(method, &to, None).refused(409, "RUN_OPEN").await;
     }
-    ask(ada, Method::POST, &format!("{path}/cancel"), json!({})).await;
-    let before = until(ada, &path, |seen| seen["run_id"].is_null()).await;
-    let cleared = ask(ada, Method::POST, &format!("{path}/clear"), Value::Null).await;
+    ada.post(&format!("{path}/cancel"), &json!({})).await;
+    let before = ada.until(&path, |seen| seen["run_id"].is_null()).await;
+    let cleared = ada.ask(Method::POST, &format!("{path}/clear"), None).await;
     assert_eq!(
         (cleared.status, cleared.body["revision"].as_u64()),
         (200, before["revision"].as_u64().map(|it| it + 1)),
         "{cleared:?}"
     );
-    let seen = get(ada, &path).await.body;
+    let seen = ada.get(&path).await.body;
     assert_eq!(
         (&seen["turn_id"], &seen["last_message"], &seen["messages"]),
         (&json!(null), &json!(0), &json!([])),
@@ -485,44 +409,36 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
         "what it is called stays"
     );
     let after = stage.say(ada, &session, "after").await;
-    let seen = get(ada, &format!("/api/turns/{after}")).await;
+    let seen = ada.get(&format!("/api/turns/{after}")).await;
     assert_eq!(
         (&seen.body["parent_turn_id"], &seen.body["depth"]),
         (&json!(null), &json!(1)),
         "{seen:?}"
     );
-    assert_eq!(get(ada, &stage.path(&forked)).await.text("turn_id"), turn);
-    assert_eq!(get(ada, &format!("/api/turns/{turn}")).await.status, 200);
-    let lesson = ask(
-        ada,
-        Method::POST,
-        &format!("{}/sessions", stage.agent),
-        json!({ "session_type": "lesson" }),
-    )
-    .await
-    .text("session_id");
-    refused(
-        &ask(
-            ada,
-            Method::POST,
-            &format!("{}/clear", stage.path(&lesson)),
-            Value::Null,
+    assert_eq!(ada.get(&stage.path(&forked)).await.text("turn_id"), turn);
+    ada.get(&format!("/api/turns/{turn}")).gives(200).await;
+    let lesson = ada
+        .post(
+            &format!("{}/sessions", stage.agent),
+            &json!({ "session_type": "lesson" }),
         )
-        .await,
-        409,
-        "SESSION_STRUCTURED",
-    );
-    refused(
-        &ask(ada, Method::DELETE, &stage.path(&lesson), Value::Null).await,
-        409,
-        "SESSION_ALREADY_ACTIVE",
-    );
+        .await
+        .text("session_id");
+    ada.ask(
+        Method::POST,
+        &format!("{}/clear", stage.path(&lesson)),
+        None,
+    )
+    .refused(409, "SESSION_STRUCTURED")
+    .await;
+    ada.delete(&stage.path(&lesson))
+        .refused(409, "SESSION_ALREADY_ACTIVE")
+        .await;
     assert_eq!(
         stage
             .host
             .post("/api/verifications", &json!(null))
             .await
-            .unwrap()
             .body["intact"],
         true
     );
@@ -534,21 +450,21 @@ async fn a_lesson_that_a_mentee_deleted_stays_in_the_history_of_their_mentor() {
     let ada = &stage.ada;
     let bob = &stage.bob;
     let new = json!({ "session_type": "lesson" });
-    let opened = ask(bob, Method::POST, &format!("{}/sessions", stage.agent), new).await;
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = ask(bob, Method::POST, &format!("{}/sessions", stage.agent), new)
+        .gives(201)
+        .await;
     let lesson = opened.text("session_id");
     let path = stage.path(&lesson);
-    until(bob, &path, |seen| seen["run_status"] == "awaiting_client").await;
+    bob.until(&path, |seen| seen["run_status"] == "awaiting_client")
+        .await;
     let current = format!("{}/sessions/current", stage.agent);
-    let ended = ask(bob, Method::DELETE, &current, Value::Null).await;
-    assert_eq!(ended.status, 200, "{ended:?}");
+    bob.delete(&current).gives(200).await;
     let history = async |line: &Line| {
-        let seen = get(line, &format!("{}/history", stage.agent)).await;
+        let seen = line.get(&format!("{}/history", stage.agent)).await;
         seen.body["sessions"].to_string().contains(&lesson)
     };
     assert!(history(bob).await && history(ada).await);
-    let deleted = ask(bob, Method::DELETE, &path, Value::Null).await;
-    assert_eq!(deleted.status, 200, "{deleted:?}");
+    bob.delete(&path).gives(200).await;
     assert!(!history(bob).await, "it is gone for whom it was for");
     assert!(history(ada).await, "whoever sees all sessions still has it");
 }
@@ -560,23 +476,20 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
     let session = stage.open(&stage.ada).await;
     let path = stage.path(&session);
     let turn = stage.say(ada, &session, "zebra").await;
-    let forked = ask(ada, Method::POST, &format!("{path}/fork"), json!({}))
+    let forked = ada
+        .post(&format!("{path}/fork"), &json!({}))
         .await
         .text("session_id");
     let alone = stage.open(ada).await;
     let lost = stage.say(ada, &alone, "quagga").await;
-    refused(
-        &ask(&stage.bob, Method::DELETE, &path, Value::Null).await,
-        404,
-        "SESSION_NOT_FOUND",
-    );
+    stage
+        .bob
+        .delete(&path)
+        .refused(404, "SESSION_NOT_FOUND")
+        .await;
     for gone in [&session, &alone] {
-        let deleted = ask(ada, Method::DELETE, &stage.path(gone), Value::Null).await;
-        assert_eq!(
-            (deleted.status, &deleted.body["deleted"]),
-            (200, &json!(true)),
-            "{deleted:?}"
-        );
+        let deleted = ada.delete(&stage.path(gone)).await;
+        deleted.has(200, &json!({ "deleted": true }));
     }
     for (method, to, body) in [
         (Method::GET, path.clone(), Value::Null),
@@ -607,19 +520,19 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
         (Method::PATCH, path.clone(), json!({ "name": "x" })),
         (Method::DELETE, path.clone(), Value::Null),
     ] {
-        refused(&ask(ada, method, &to, body).await, 404, "SESSION_NOT_FOUND");
+        ask(ada, method, &to, body)
+            .refused(404, "SESSION_NOT_FOUND")
+            .await;
     }
     assert_eq!(stage.listed(ada, "").await, [forked.as_str()]);
     assert!(
         stage.found(ada, "zebra").await.is_empty() && stage.found(ada, "quagga").await.is_empty()
     );
-    refused(
-        &get(ada, &format!("/api/turns/{lost}")).await,
-        404,
-        "TURN_NOT_FOUND",
-    );
+    ada.get(&format!("/api/turns/{lost}"))
+        .refused(404, "TURN_NOT_FOUND")
+        .await;
     assert_eq!(
-        get(ada, &format!("/api/turns/{turn}")).await.status,
+        ada.get(&format!("/api/turns/{turn}")).await.status,
         200,
         "the fork has it"
     );
@@ -630,7 +543,6 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
             .host
             .post("/api/verifications", &json!(null))
             .await
-            .unwrap()
             .body["intact"],
         true
     );
@@ -644,24 +556,17 @@ async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
     let remind = json!({ "steps": [{ "effects": [{ "schedule": 3_600_000 }], "reply": "later" }] })
         .to_string();
     let path = stage.path(&session);
-    ask(
-        ada,
-        Method::POST,
-        &format!("{path}/messages"),
-        json!({ "content": remind }),
-    )
-    .await;
-    let seen = until(ada, &path, |seen| {
-        seen["revision"] == 1 && seen["run_id"].is_null()
-    })
-    .await;
+    ada.post(&format!("{path}/messages"), &json!({ "content": remind }))
+        .await;
+    let seen = ada
+        .until(&path, |seen| {
+            seen["revision"] == 1 && seen["run_id"].is_null()
+        })
+        .await;
     let waits = seen["waiting"].as_u64().unwrap();
     assert_eq!(waits, 1, "the reminder: {seen}");
-    assert_eq!(
-        ask(ada, Method::DELETE, &path, Value::Null).await.status,
-        200
-    );
-    let dead = stage.host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone();
+    ada.delete(&path).gives(200).await;
+    let dead = stage.host.get("/api/dead-letters").await.body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len() as u64, waits, "{dead}");
     for letter in dead.as_array().unwrap() {
         assert_eq!(letter["reason"], "its session was deleted");
@@ -669,11 +574,11 @@ async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
             "/api/dead-letters/{}/requeue",
             letter["input_id"].as_str().unwrap()
         );
-        refused(
-            &stage.host.post(&again, &json!(null)).await.unwrap(),
-            404,
-            "SESSION_NOT_FOUND",
-        );
+        stage
+            .host
+            .post(&again, &json!(null))
+            .refused(404, "SESSION_NOT_FOUND")
+            .await;
     }
 }
 
@@ -686,18 +591,19 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     let root = stage.say(bob, &session, "root").await;
     let trunk = stage.say(bob, &session, "trunk").await;
     // Ada guides him, and tries something else in a session of her own.
-    let fork = ask(
-        ada,
-        Method::POST,
-        &format!("{}/fork", stage.path(&session)),
-        json!({ "turn_id": root, "name": "a try" }),
-    )
-    .await
-    .text("session_id");
+    let fork = ada
+        .post(
+            &format!("{}/fork", stage.path(&session)),
+            &json!({ "turn_id": root, "name": "a try" }),
+        )
+        .await
+        .text("session_id");
     let branch = stage.say(ada, &fork, "branch").await;
     let tree = async |line: &Line, query: &str| {
-        let tree = get(line, &format!("{}/tree{query}", stage.path(&session))).await;
-        assert_eq!(tree.status, 200, "{tree:?}");
+        let tree = line
+            .get(&format!("{}/tree{query}", stage.path(&session)))
+            .gives(200)
+            .await;
         let ids = tree.body["turns"]
             .as_array()
             .unwrap()
@@ -730,12 +636,10 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     assert_eq!([page, rest].concat(), hers);
     // What she tries is not his to see.
     assert_eq!(tree(bob, "").await.0, [root.clone(), trunk.clone()]);
-    refused(
-        &get(bob, &format!("/api/turns/{branch}")).await,
-        404,
-        "TURN_NOT_FOUND",
-    );
-    let seen = get(bob, &format!("/api/turns/{root}")).await;
+    bob.get(&format!("/api/turns/{branch}"))
+        .refused(404, "TURN_NOT_FOUND")
+        .await;
+    let seen = bob.get(&format!("/api/turns/{root}")).await;
     assert_eq!(
         (
             &seen.body["child_turn_ids"],
@@ -745,7 +649,7 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         "{seen:?}"
     );
     assert_eq!(
-        get(ada, &format!("/api/turns/{root}")).await.body["child_turn_ids"]
+        ada.get(&format!("/api/turns/{root}")).await.body["child_turn_ids"]
             .as_array()
             .unwrap()
             .len(),
@@ -753,12 +657,8 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     );
     let path = format!("{}/diff?with=", stage.path(&session));
     for with in [&fork, &branch] {
-        let diff = get(ada, &format!("{path}{with}")).await;
-        assert_eq!(
-            (diff.status, diff.text("common_turn_id")),
-            (200, root.clone()),
-            "{diff:?}"
-        );
+        let diff = ada.get(&format!("{path}{with}")).await;
+        diff.has(200, &json!({ "common_turn_id": root }));
         assert_eq!(
             (
                 &diff.body["only_here"][0]["turn_id"],
@@ -772,23 +672,21 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         );
     }
     let other = stage.open(bob).await;
-    let apart = get(bob, &format!("{path}{other}")).await;
+    let apart = bob.get(&format!("{path}{other}")).await;
     assert_eq!(
         (&apart.body["common_turn_id"], &apart.body["only_there"]),
         (&json!(null), &json!([])),
         "{apart:?}"
     );
-    refused(
-        &get(bob, &format!("{path}{fork}")).await,
-        404,
-        "SESSION_NOT_FOUND",
-    );
-    refused(
-        &get(bob, &format!("{path}{branch}")).await,
-        404,
-        "TURN_NOT_FOUND",
-    );
-    refused(&get(bob, &format!("{path}x")).await, 400, "INVALID_QUERY");
+    bob.get(&format!("{path}{fork}"))
+        .refused(404, "SESSION_NOT_FOUND")
+        .await;
+    bob.get(&format!("{path}{branch}"))
+        .refused(404, "TURN_NOT_FOUND")
+        .await;
+    bob.get(&format!("{path}x"))
+        .refused(400, "INVALID_QUERY")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -798,13 +696,10 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
     let his = stage.open(&stage.bob).await;
     stage.say(&stage.ada, &hers, "alices zebra").await;
     let turn = stage.say(&stage.bob, &his, "bobs zebra").await;
-    ask(
-        &stage.bob,
-        Method::PATCH,
-        &stage.path(&his),
-        json!({ "name": "stripes" }),
-    )
-    .await;
+    stage
+        .bob
+        .patch(&stage.path(&his), &json!({ "name": "stripes" }))
+        .await;
     let found = stage.found(&stage.bob, "ZEBRA").await;
     assert!(
         !found.is_empty() && found.iter().all(|hit| hit["session_id"] == his.as_str()),
@@ -827,31 +722,24 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
     assert_eq!(all[0]["session_id"], his.as_str(), "{all:?}");
     for odd in ["", "%22", "NOT", "*", "a%00b", "%22%20OR%20agent%20:%20x"] {
         assert_eq!(
-            get(&stage.ada, &format!("/api/search?q={odd}"))
-                .await
-                .status,
+            stage.ada.get(&format!("/api/search?q={odd}")).await.status,
             200,
             "{odd}"
         );
     }
-    let of_agent = get(
-        &stage.ada,
-        &format!(
+    let of_agent = stage
+        .ada
+        .get(&format!(
             "/api/search?q=zebra&agent={}",
             stage.agent.rsplit('/').next().unwrap()
-        ),
-    )
-    .await;
+        ))
+        .await;
     assert_eq!(of_agent.body["hits"].as_array().unwrap().len(), all.len());
-    refused(
-        &get(
-            &stage.ada,
-            "/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead",
-        )
-        .await,
-        404,
-        "AGENT_NOT_FOUND",
-    );
+    stage
+        .ada
+        .get("/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead")
+        .refused(404, "AGENT_NOT_FOUND")
+        .await;
     let stranger = stage.host.user("carol", &["read"]).await;
     assert!(stage.found(&stranger, "zebra").await.is_empty());
 }
@@ -865,8 +753,7 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
             "/api/agents/puppet/sessions",
             &json!({ "session_type": "chat" }),
         )
-        .await
-        .unwrap();
+        .await;
     let agent = session.text("agent_id");
     let session = session.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
@@ -874,12 +761,14 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
     stage
         .host
         .post(&format!("{path}/messages"), &json!({ "content": script }))
-        .await
-        .unwrap();
-    until(&stage.host.line(), &path, |seen| {
-        seen["revision"] == 1 && seen["run_id"].is_null()
-    })
-    .await;
+        .await;
+    stage
+        .host
+        .line()
+        .until(&path, |seen| {
+            seen["revision"] == 1 && seen["run_id"].is_null()
+        })
+        .await;
     let mut done = Vec::new();
     for (method, below, body) in [
         (Method::PATCH, "", json!({ "name": "one", "pinned": true })),
@@ -899,12 +788,12 @@ async fn what_is_done_with_a_label_under_a_key_is_done_once_and_answered_as_it_w
                 request.json(&body)
             }
         };
-        let first = stage.host.send(request()).await.unwrap();
+        let first = stage.host.send(request()).await;
         assert!((200..300).contains(&first.status), "{first:?}");
         done.push((request().try_clone().unwrap(), first));
     }
     for (again, first) in done {
-        let answer = stage.host.send(again).await.unwrap();
+        let answer = stage.host.send(again).await;
         assert_eq!(
             (answer.status, answer.body["session_id"].clone()),
             (first.status, first.body["session_id"].clone())

@@ -4,7 +4,8 @@
 
 mod memory;
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -23,24 +24,16 @@ struct Team {
 
 /// Four users, and an agent of Alice's.
 async fn team() -> Team {
-    let folder = Folder::new(puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(puppets(&json!([puppet()])), &["puppet"]).await;
     let scopes = ["read", "write"];
     let alice = host.user("alice", &scopes).await;
     let bob = host.user("bob", &scopes).await;
     let carol = host.user("carol", &scopes).await;
     let dana = host.user("dana", &scopes).await;
-    let made = ask(
-        &alice,
-        Method::POST,
-        "/api/agents",
-        &json!({ "definition": "puppet" }),
-    )
-    .await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = alice
+        .post("/api/agents", &json!({ "definition": "puppet" }))
+        .gives(201)
+        .await;
     Team {
         agent: format!("/api/agents/{}", made.text("id")),
         host,
@@ -52,37 +45,14 @@ async fn team() -> Team {
     }
 }
 
-async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
-    line.ask(method, path, Some(body)).await.unwrap()
-}
-
-async fn get(line: &Line, path: &str) -> Answer {
-    line.ask(Method::GET, path, None).await.unwrap()
-}
-
 impl Team {
     async fn assign(&self, user: &str, role: &str) {
-        let assigned = ask(
-            &self.alice,
-            Method::POST,
-            &format!("{}/assign", self.agent),
-            &json!({ "user_id": user, "role": role }),
-        )
-        .await;
-        assert_eq!(assigned.status, 201, "{assigned:?}");
+        self.alice.assign(&self.agent, user, role).await;
     }
 
     /// Begins a session of a user's, in which a message is sent and answered.
     async fn talk(&self, line: &Line, words: &str) -> String {
-        let opened = ask(
-            line,
-            Method::POST,
-            &format!("{}/sessions", self.agent),
-            &json!({ "session_type": "chat" }),
-        )
-        .await;
-        assert_eq!(opened.status, 201, "{opened:?}");
-        let session = opened.text("session_id");
+        let session = line.open_as(&self.agent, "chat").await.id().to_owned();
         self.say(line, &session, words).await;
         session
     }
@@ -90,16 +60,9 @@ impl Team {
     async fn say(&self, line: &Line, session: &str, words: &str) {
         let path = format!("{}/sessions/{session}", self.agent);
         let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        let said = ask(
-            line,
-            Method::POST,
-            &format!("{path}/messages"),
-            &json!({ "content": script }),
-        )
-        .await;
-        assert_eq!(said.status, 202, "{said:?}");
+        line.say(&path, &script).await;
         let answered = async {
-            while !get(line, &path).await.body["messages"]
+            while !line.get(&path).await.body["messages"]
                 .to_string()
                 .contains(&format!("\"{words}\""))
             {
@@ -112,8 +75,10 @@ impl Team {
     }
 
     async fn sessions(&self, line: &Line) -> Vec<String> {
-        let listed = get(line, &format!("{}/sessions", self.agent)).await;
-        assert_eq!(listed.status, 200, "{listed:?}");
+        let listed = line
+            .get(&format!("{}/sessions", self.agent))
+            .gives(200)
+            .await;
         let mut ids: Vec<String> = listed.body["sessions"]
             .as_array()
             .unwrap()
@@ -137,7 +102,7 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
         team.assign(member, "shared").await;
     }
     // A search for the agent by its type finds the team's.
-    let found = get(&team.bob, "/api/agents?agent_type=puppet").await;
+    let found = team.bob.get("/api/agents?agent_type=puppet").await;
     assert_eq!(
         format!(
             "/api/agents/{}",
@@ -178,7 +143,10 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
         ),
     ] {
         let path = format!("{}/{path}", team.agent);
-        let refused = ask(&team.bob, method, path.trim_end_matches('/'), &body).await;
+        let refused = team
+            .bob
+            .ask(method, path.trim_end_matches('/'), Some(&body))
+            .await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (403, "ROLE_FORBIDS"),
@@ -188,12 +156,8 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
     // Preferences of their own are theirs.
     let path = format!("{}/preferences", team.agent);
     let mine = json!({ "mine": { "a": 1 } });
-    let kept = ask(&team.bob, Method::PATCH, &path, &mine).await;
-    assert_eq!(
-        (kept.status, &kept.body["mine"]),
-        (200, &json!({ "a": 1 })),
-        "{kept:?}"
-    );
+    let kept = team.bob.patch(&path, &mine).await;
+    kept.has(200, &json!({ "mine": { "a": 1 } }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,44 +178,37 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
             format!("{}/sessions/{other}", team.agent),
             format!("{}/stream?session={other}", team.agent),
         ] {
-            let refused = get(&team.bob, &path).await;
+            let refused = team.bob.get(&path).await;
             assert_eq!(
                 (refused.status, refused.text("code").as_str()),
                 (404, "SESSION_NOT_FOUND"),
                 "{path}"
             );
         }
-        assert_eq!(
-            get(&team.bob, &format!("/api/sessions/{other}"))
-                .await
-                .status,
-            404
-        );
-        assert_eq!(
-            get(&team.bob, &format!("/api/session/{other}"))
-                .await
-                .status,
-            404
-        );
+        team.bob
+            .get(&format!("/api/sessions/{other}"))
+            .gives(404)
+            .await;
+        team.bob
+            .get(&format!("/api/session/{other}"))
+            .gives(404)
+            .await;
         for (path, body) in [
             ("messages", json!({ "content": "x" })),
             ("cancel", json!({})),
         ] {
-            let refused = ask(
-                &team.bob,
-                Method::POST,
-                &format!("{}/sessions/{other}/{path}", team.agent),
-                &body,
-            )
-            .await;
+            let refused = team
+                .bob
+                .post(&format!("{}/sessions/{other}/{path}", team.agent), &body)
+                .await;
             assert_eq!(refused.status, 404, "{path} {refused:?}");
         }
     }
     // Nor do they learn who else is there.
-    let seen = get(&team.bob, &team.agent).await.body;
+    let seen = team.bob.get(&team.agent).await.body;
     assert_eq!(seen["assignments"].as_array().unwrap().len(), 1, "{seen}");
     // Or how much they do.
-    let hers = get(&team.alice, &team.agent).await.body;
+    let hers = team.alice.get(&team.agent).await.body;
     for counts in [
         "total_sessions",
         "total_interactions",
@@ -268,7 +225,7 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
         "/api/dead-letters",
         "/api/components",
     ] {
-        assert_eq!(get(&team.bob, path).await.status, 403, "{path}");
+        assert_eq!(team.bob.get(path).await.status, 403, "{path}");
     }
 }
 
@@ -284,25 +241,13 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
     for (line, others) in [(&team.bob, false), (&team.carol, true), (&team.alice, true)] {
         let session = team.talk(line, "hello").await;
         let path = format!("{}/sessions/{session}", team.agent);
-        ask(
-            line,
-            Method::POST,
-            &format!("{path}/messages"),
-            &json!({ "content": script }),
-        )
+        line.post(&format!("{path}/messages"), &json!({ "content": script }))
+            .await;
+        let found = found(async || {
+            let messages = line.get(&path).await.body["messages"].to_string();
+            messages.contains("found value").then_some(messages)
+        })
         .await;
-        let found = async {
-            loop {
-                let messages = get(line, &path).await.body["messages"].to_string();
-                if messages.contains("found value") {
-                    return messages;
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let found = tokio::time::timeout(PATIENCE, found)
-            .await
-            .expect("a reply");
         assert!(found.contains("zebra of bob"), "{found}");
         assert_eq!(found.contains("zebra of alice"), others, "{found}");
     }
@@ -312,37 +257,29 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_handed_over_is_not_ones_own_any_more_and_another_takes_its_place() {
     let team = team().await;
-    let open = async |line: &Line| {
-        ask(
-            line,
-            Method::POST,
-            "/api/agents/puppet/sessions",
-            &json!({}),
-        )
-        .await
-    };
+    let open = |line: &Line| line.post("/api/agents/puppet/sessions", &json!({}));
     let first = open(&team.alice).await.text("agent_id");
     assert_eq!(
         format!("/api/agents/{first}"),
         team.agent,
         "hers, where it lives by default"
     );
-    let handed = ask(
-        &team.alice,
-        Method::POST,
-        &format!("{}/handoff", team.agent),
-        &json!({ "user_id": "bob" }),
-    )
-    .await;
-    assert_eq!(handed.status, 200, "{handed:?}");
-    let second = open(&team.alice).await;
-    assert_eq!(second.status, 201, "{second:?}");
+    team.alice
+        .post(
+            &format!("{}/handoff", team.agent),
+            &json!({ "user_id": "bob" }),
+        )
+        .gives(200)
+        .await;
+    let second = open(&team.alice).gives(201).await;
     let second = second.text("agent_id");
     assert!(
         second != first && open(&team.alice).await.text("agent_id") == second,
         "another one, and then that"
     );
-    let path = get(&team.alice, &format!("/api/agents/{second}"))
+    let path = team
+        .alice
+        .get(&format!("/api/agents/{second}"))
         .await
         .text("path");
     assert_eq!(path, "/alice/agent/puppet.2");
@@ -361,21 +298,16 @@ async fn whoever_is_removed_while_they_write_has_written_before_that_or_not_at_a
         team.assign("bob", "shared").await;
         let path = format!("{}/sessions", team.agent);
         let body = json!({ "session_type": "chat" });
-        let write = team.bob.ask(Method::POST, &path, Some(&body));
-        let (written, removed) =
-            tokio::join!(write, team.alice.ask(Method::DELETE, &removal, None));
-        assert_eq!(removed.unwrap().status, 200);
-        assert!(
-            [201, 404].contains(&written.unwrap().status),
-            "round {round}"
-        );
+        let write = team.bob.post(&path, &body);
+        let (written, removed) = tokio::join!(write, team.alice.delete(&removal));
+        assert_eq!(removed.status, 200);
+        assert!([201, 404].contains(&written.status), "round {round}");
     }
     let id = team.agent.rsplit('/').next().unwrap();
     let events = team
         .host
         .get(&format!("/api/events?agent={id}&limit=1000"))
         .await
-        .unwrap()
         .body;
     let mut is_there = false;
     for event in events["events"].as_array().unwrap() {
@@ -416,16 +348,10 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
     }
     // Other users' arrival is not theirs to know either; their own removal ends the stream.
     team.assign("carol", "shared").await;
-    let removed = team
-        .alice
-        .ask(
-            Method::DELETE,
-            &format!("{}/assignments/bob", team.agent),
-            None,
-        )
-        .await
-        .unwrap();
-    assert_eq!(removed.status, 200, "{removed:?}");
+    team.alice
+        .delete(&format!("{}/assignments/bob", team.agent))
+        .gives(200)
+        .await;
     team.talk(&team.alice, "after he left").await;
     let rest = async {
         let mut rest = Vec::new();
@@ -441,7 +367,7 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
         !format!("{rest:?}").contains("carol") && !format!("{rest:?}").contains("after he left"),
         "{rest:?}"
     );
-    assert_eq!(get(&team.bob, &team.agent).await.status, 404);
+    team.bob.get(&team.agent).gives(404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -450,7 +376,10 @@ async fn an_instructor_observes_and_does_not_interact() {
     team.assign("dana", "observer").await;
     let session = team.talk(&team.alice, "a students work").await;
     assert_eq!(team.sessions(&team.dana).await, [session.as_str()]);
-    let seen = get(&team.dana, &format!("{}/sessions/{session}", team.agent)).await;
+    let seen = team
+        .dana
+        .get(&format!("{}/sessions/{session}", team.agent))
+        .await;
     assert!(
         seen.body["messages"]
             .to_string()
@@ -471,13 +400,10 @@ async fn an_instructor_observes_and_does_not_interact() {
         (format!("sessions/{session}/cancel"), json!({})),
         ("archive".to_owned(), json!({})),
     ] {
-        let refused = ask(
-            &team.dana,
-            Method::POST,
-            &format!("{}/{path}", team.agent),
-            &body,
-        )
-        .await;
+        let refused = team
+            .dana
+            .post(&format!("{}/{path}", team.agent), &body)
+            .await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (403, "ROLE_FORBIDS"),
@@ -490,33 +416,23 @@ async fn an_instructor_observes_and_does_not_interact() {
 async fn an_agent_is_handed_over_with_all_that_it_knows() {
     let team = team().await;
     let session = team.talk(&team.alice, "company context").await;
-    let alone = team
-        .alice
-        .ask(
-            Method::DELETE,
-            &format!("{}/assignments/alice", team.agent),
-            None,
+    team.alice
+        .delete(&format!("{}/assignments/alice", team.agent))
+        .refused(409, "LAST_PRIMARY")
+        .await;
+    team.alice
+        .post(
+            &format!("{}/handoff", team.agent),
+            &json!({ "user_id": "bob" }),
         )
-        .await
-        .unwrap();
+        .gives(200)
+        .await;
     assert_eq!(
-        (alone.status, alone.text("code").as_str()),
-        (409, "LAST_PRIMARY")
-    );
-    let handed = ask(
-        &team.alice,
-        Method::POST,
-        &format!("{}/handoff", team.agent),
-        &json!({ "user_id": "bob" }),
-    )
-    .await;
-    assert_eq!(handed.status, 200, "{handed:?}");
-    assert_eq!(
-        get(&team.alice, &team.agent).await.status,
+        team.alice.get(&team.agent).await.status,
         404,
         "what is not yours is not there"
     );
-    let seen = get(&team.bob, &team.agent).await;
+    let seen = team.bob.get(&team.agent).await;
     assert_eq!(
         (
             seen.body["role"].as_str(),
@@ -527,14 +443,14 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
     assert_eq!(team.sessions(&team.bob).await, [session]);
     // The successor archives it and starts afresh: the old one stays for the record, and takes
     // nothing.
-    let archived = ask(
-        &team.bob,
-        Method::POST,
-        &format!("{}/archive", team.agent),
-        &json!({ "fresh": true, "reason": "new year" }),
-    )
-    .await;
-    assert_eq!(archived.status, 200, "{archived:?}");
+    let archived = team
+        .bob
+        .post(
+            &format!("{}/archive", team.agent),
+            &json!({ "fresh": true, "reason": "new year" }),
+        )
+        .gives(200)
+        .await;
     let old = &archived.body["archived"];
     let new = &archived.body["fresh"];
     assert_eq!(
@@ -551,28 +467,25 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
         ("archive", json!({})),
         ("assign", json!({ "user_id": "eve", "role": "shared" })),
     ] {
-        let refused = ask(
-            &team.bob,
-            Method::POST,
-            &format!("{}/{path}", team.agent),
-            &body,
-        )
-        .await;
+        let refused = team
+            .bob
+            .post(&format!("{}/{path}", team.agent), &body)
+            .await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (409, "AGENT_ARCHIVED"),
             "{path} {refused:?}"
         );
     }
-    assert_eq!(get(&team.bob, &team.agent).await.status, 200);
-    let listed = get(&team.bob, "/api/agents").await;
+    team.bob.get(&team.agent).gives(200).await;
+    let listed = team.bob.get("/api/agents").await;
     assert_eq!(
         listed.body["agents"].as_array().unwrap().len(),
         1,
         "archived agents do not appear: {listed:?}"
     );
     assert_eq!(
-        get(&team.bob, "/api/agents?status=archived").await.body["agents"][0]["id"],
+        team.bob.get("/api/agents?status=archived").await.body["agents"][0]["id"],
         old["id"]
     );
 }
@@ -581,7 +494,7 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
 async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
     let team = team().await;
     let session = team.talk(&team.alice, "hello").await;
-    let before = get(&team.alice, &team.agent).await.body;
+    let before = team.alice.get(&team.agent).await.body;
     let nobody = "00000000-0000-4000-8000-00000000dead";
     for path in [
         "",
@@ -592,7 +505,7 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         &format!("/sessions/{session}"),
         &format!("/sessions/{session}/items"),
     ] {
-        let refused = get(&team.carol, &format!("{}{path}", team.agent)).await;
+        let refused = team.carol.get(&format!("{}{path}", team.agent)).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (404, "AGENT_NOT_FOUND"),
@@ -707,13 +620,14 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
             "INVALID_FIELD",
         ),
     ] {
-        let refused = ask(
-            &team.alice,
-            method.clone(),
-            &format!("{}{path}", team.agent),
-            &body,
-        )
-        .await;
+        let refused = team
+            .alice
+            .ask(
+                method.clone(),
+                &format!("{}{path}", team.agent),
+                Some(&body),
+            )
+            .await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (status, code),
@@ -721,29 +635,23 @@ async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
         );
     }
     let ui = format!("{}/sessions/{session}/ui-state", team.agent);
-    let saved = ask(
-        &team.alice,
-        Method::PUT,
-        &ui,
-        &json!({ "tool_call_id": "ab".repeat(32), "widget_partial_state": {} }),
-    )
-    .await;
+    team.alice
+        .put(
+            &ui,
+            &json!({ "tool_call_id": "ab".repeat(32), "widget_partial_state": {} }),
+        )
+        .refused(409, "NOT_SUSPENDED")
+        .await;
+    team.alice
+        .get(&format!("/api/agents/{nobody}/history"))
+        .gives(404)
+        .await;
     assert_eq!(
-        (saved.status, saved.text("code").as_str()),
-        (409, "NOT_SUSPENDED")
-    );
-    assert_eq!(
-        get(&team.alice, &format!("/api/agents/{nobody}/history"))
-            .await
-            .status,
-        404
-    );
-    assert_eq!(
-        get(&team.alice, &team.agent).await.body,
+        team.alice.get(&team.agent).await.body,
         before,
         "nothing has changed"
     );
-    assert_eq!(team.host.get("/healthz").await.unwrap().status, 200);
+    team.host.get("/healthz").gives(200).await;
 }
 
 /// Others who take part in a chat do not take it away; whom it is for and a primary do.
@@ -756,20 +664,18 @@ async fn a_session_is_taken_away_by_whom_it_is_for_or_by_a_primary() {
     let path = format!("{}/sessions/{session}", team.agent);
     let clear = format!("{path}/clear");
     let nothing = json!({});
-    let deleted = ask(&team.carol, Method::DELETE, &path, &Value::Null).await;
-    assert_eq!(
-        (deleted.status, deleted.text("code").as_str()),
-        (403, "ROLE_FORBIDS")
-    );
-    let cleared = ask(&team.carol, Method::POST, &clear, &nothing).await;
-    assert_eq!(
-        (cleared.status, cleared.text("code").as_str()),
-        (403, "ROLE_FORBIDS")
-    );
-    assert_eq!(
-        ask(&team.bob, Method::POST, &clear, &nothing).await.status,
-        200
-    );
-    let deleted = ask(&team.alice, Method::DELETE, &path, &Value::Null).await;
+    team.carol
+        .ask(Method::DELETE, &path, Some(&Value::Null))
+        .refused(403, "ROLE_FORBIDS")
+        .await;
+    team.carol
+        .post(&clear, &nothing)
+        .refused(403, "ROLE_FORBIDS")
+        .await;
+    team.bob.post(&clear, &nothing).gives(200).await;
+    let deleted = team
+        .alice
+        .ask(Method::DELETE, &path, Some(&Value::Null))
+        .await;
     assert_eq!(deleted.status, 200, "a primary may: {deleted:?}");
 }

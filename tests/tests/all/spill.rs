@@ -35,9 +35,7 @@ async fn longest(world: &World, run: RunId) -> usize {
 async fn asked(steps: Value) -> (World, domain::id::SessionId, domain::id::OperationId) {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     let (call, _) = world.question("puppet", session).await;
     (world, session, call)
 }
@@ -112,9 +110,7 @@ async fn a_long_reply_of_another_agent_comes_as_edges_and_a_blob() {
         { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
         { "reply": "gone on" },
     ]);
-    world
-        .say("puppet", session, &json!({ "steps": steps }).to_string())
-        .await;
+    world.play_in(session, &steps).await;
     world
         .until(session, |row| {
             row.head_message == 4 && row.open_run.is_none()

@@ -11,7 +11,6 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use store::EventFilter;
 
 /// Number of times that agents answer each other in a row.
 const HOPS_MAX: u32 = 16;
@@ -35,14 +34,6 @@ fn with_a_bystander(change: impl FnOnce(&mut Setup)) -> Setup {
         .push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
     change(&mut setup);
     setup
-}
-
-async fn recorded(world: &World) -> Vec<Recorded> {
-    world
-        .store()
-        .events(0, EventFilter::default(), 1_000_000)
-        .await
-        .unwrap()
 }
 
 /// Has another user ask another agent something while the storm goes on, and be answered.
@@ -81,7 +72,7 @@ impl Story {
     /// Reads the record. Checks that every input was dealt with once or put aside once, and every
     /// reply delivered once.
     async fn of(world: &World) -> Self {
-        let events = recorded(world).await;
+        let events = world.recorded().await;
         let account = Account::of(&events).unwrap();
         account.check_inputs().unwrap();
         account.check_runs().unwrap();

@@ -1,7 +1,7 @@
 //! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the
 //! agent's own story of them; the old API.
 
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -59,64 +59,14 @@ fn config(sessions: &Value) -> Value {
 }
 
 async fn started(sessions: Value) -> (Folder, Host) {
-    let folder = Folder::new(config(&sessions));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
-}
-
-async fn open(host: &Host, definition: &str, body: &Value) -> (String, String) {
-    let opened = host
-        .post(&format!("/api/agents/{definition}/sessions"), body)
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    (
-        agent.clone(),
-        format!("{agent}/sessions/{}", opened.text("session_id")),
-    )
-}
-
-async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = host.get(path).await.unwrap();
-            if seen.status == 200 && is(&seen.body) {
-                return seen.body;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(seen) => seen,
-        Err(_) => panic!("it does not come to that: {:?}", host.get(path).await),
-    }
-}
-
-fn waits(seen: &Value) -> bool {
-    seen["status"] == "awaiting_client_action"
-}
-
-async fn answer(host: &Host, agent: &str, call: &Value, response: Value) -> Answer {
-    host.post(
-        &format!("{agent}/respond"),
-        &json!({ "tool_call_id": call, "response": response }),
-    )
-    .await
-    .unwrap()
+    Folder::serving(config(&sessions), &["puppet"]).await
 }
 
 /// The types of an agent's events that are about its sessions.
 async fn story(host: &Host, agent: &str) -> Vec<String> {
     let id = agent.rsplit('/').next().unwrap();
-    let events = host
-        .get(&format!("/api/events?agent={id}&limit=1000"))
-        .await
-        .unwrap();
-    let types = events.body["events"]
-        .as_array()
-        .unwrap()
+    let events = host.events(&format!("&agent={id}")).await;
+    let types = events
         .iter()
         .map(|event| event["type"].as_str().unwrap().to_owned());
     types
@@ -131,8 +81,9 @@ async fn story(host: &Host, agent: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metrics() {
     let (folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    let seen = until(&host, &session, waits).await;
+    let session = host.open_as("asks", "lesson").await;
+    let agent = session.agent();
+    let seen = host.until(&session, is_asking).await;
     let pending = &seen["ui_state"]["active_widget"];
     assert_eq!(
         (&pending["tool_name"], &pending["widget_type"]),
@@ -152,14 +103,9 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         "Here is a question."
     );
     // What is half filled in is there again after a crash, with everything else.
-    let ui = json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
-    let saved = host
-        .send(
-            host.request(Method::PUT, &format!("{session}/ui-state"))
-                .json(&ui),
-        )
-        .await
-        .unwrap();
+    let ui =
+        json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let saved = host.put(&format!("{session}/ui-state"), &ui).await;
     assert_eq!(
         (
             saved.status,
@@ -168,8 +114,8 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         (200, &json!({ "half": true }))
     );
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    let again = until(&host, &session, waits).await;
+    let host = folder.serve().await;
+    let again = host.until(&session, is_asking).await;
     assert_eq!(
         (
             &again["ui_state"]["active_widget"],
@@ -183,7 +129,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     );
     // A list says the same of it, and the session itself asks it.
     let sessions = session.rsplit_once('/').unwrap().0;
-    let listed = host.get(sessions).await.unwrap().body["sessions"][0].clone();
+    let listed = host.get(sessions).await.body["sessions"][0].clone();
     assert_eq!(
         (
             &listed["status"],
@@ -193,7 +139,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         (&again["status"], &json!("awaiting_client_action"), pending)
     );
     // The agent shows it too, but for the messages.
-    let shown = host.get(&agent).await.unwrap().body["active_session"].clone();
+    let shown = host.get(agent).await.body["active_session"].clone();
     assert_eq!(
         (&shown["status"], &shown["pending_action"]),
         (&json!("awaiting_client_action"), pending)
@@ -215,18 +161,17 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     // An answer that does not fit changes nothing; the right one goes on, once.
     let call = &pending["tool_call_id"];
     assert_eq!(
-        answer(&host, &agent, call, json!({ "confirmed": "maybe" }))
+        host.respond(agent, call, &json!({ "confirmed": "maybe" }))
             .await
             .text("code"),
         "INVALID_RESPONSE"
     );
-    assert_eq!(
-        answer(&host, &agent, call, json!({ "confirmed": true }))
-            .await
-            .status,
-        202
-    );
-    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    host.respond(agent, call, &json!({ "confirmed": true }))
+        .gives(202)
+        .await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(
         (
             &ended["summary"],
@@ -238,17 +183,17 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     assert!(ended["execution_state"].is_null() && ended["metrics"]["duration_ms"].is_u64());
     assert_eq!(
         ended["items"],
-        host.get(&format!("{session}/items")).await.unwrap().body["items"]
+        host.get(&format!("{session}/items")).await.body["items"]
     );
-    let listed = host.get(sessions).await.unwrap().body["sessions"][0].clone();
+    let listed = host.get(sessions).await.body["sessions"][0].clone();
     assert_eq!(listed["status"], "completed", "{listed}");
     assert_eq!(
-        answer(&host, &agent, call, json!({ "confirmed": true }))
+        host.respond(agent, call, &json!({ "confirmed": true }))
             .await
             .text("code"),
         "NOT_SUSPENDED"
     );
-    let seen = host.get(&agent).await.unwrap().body;
+    let seen = host.get(agent).await.body;
     assert_eq!(
         [
             &seen["total_sessions"],
@@ -260,7 +205,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     assert_eq!(seen["session_history"][0]["status"], "completed");
     assert!(seen["current_session_id"].is_null() && seen["last_interaction_at"].is_string());
     assert!(seen["active_session"].is_null(), "{seen}");
-    let items = host.get(&format!("{session}/items")).await.unwrap().body;
+    let items = host.get(&format!("{session}/items")).await.body;
     assert_eq!(
         (
             &items["items"][0]["sequence"],
@@ -275,7 +220,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     );
     assert_eq!(item["client_action"]["widget_type"], "confirmation");
     assert_eq!(
-        story(&host, &agent).await,
+        story(&host, agent).await,
         [
             "agent.session.started.v1",
             "agent.execution.suspended.v1",
@@ -283,7 +228,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
             "agent.session.completed.v1"
         ]
     );
-    let history = host.get(&format!("{agent}/history")).await.unwrap().body;
+    let history = host.get(&format!("{agent}/history")).await.body;
     assert_eq!(
         (&history["sessions"][0]["summary"], &history["next_after"]),
         (&json!({ "score": 1 }), &Value::Null)
@@ -293,31 +238,29 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_expires_while_it_waits_and_frees_its_agent() {
     let (folder, host) = started(json!({})).await;
-    let (agent, session) = open(
-        &host,
-        "asks",
-        &json!({ "session_type": "lesson", "time_limit_s": 1 }),
-    )
-    .await;
-    until(&host, &session, waits).await;
-    let early = host
-        .post(
-            &format!("{agent}/sessions"),
-            &json!({ "session_type": "lesson" }),
+    let session = host
+        .open_with(
+            "asks",
+            &json!({ "session_type": "lesson", "time_limit_s": 1 }),
         )
-        .await
-        .unwrap();
-    assert_eq!(
-        (early.status, early.text("code").as_str()),
-        (409, "SESSION_ALREADY_ACTIVE")
-    );
+        .await;
+    let agent = session.agent();
+    host.until(&session, is_asking).await;
+    host.post(
+        &format!("{agent}/sessions"),
+        &json!({ "session_type": "lesson" }),
+    )
+    .refused(409, "SESSION_ALREADY_ACTIVE")
+    .await;
     host.kill().await;
     // Its time passes while no host runs.
     sleep(Duration::from_millis(1_100)).await;
-    let host = folder.start(None).await.unwrap();
-    let ended = until(&host, &session, |seen| seen["status"] == "terminated").await;
+    let host = folder.serve().await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "terminated")
+        .await;
     assert_eq!(ended["terminated_reason"], "expired");
-    let seen = host.get(&agent).await.unwrap().body;
+    let seen = host.get(agent).await.body;
     assert_eq!(
         (
             &seen["successful_completions"],
@@ -325,16 +268,18 @@ async fn a_session_expires_while_it_waits_and_frees_its_agent() {
         ),
         (&json!(0), &json!("expired"))
     );
-    open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    host.open_as("asks", "lesson").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_has_its_time_and_the_agent_is_told_when_it_is_up() {
     let (_folder, host) = started(json!({ "lesson": { "itemTimeLimitS": 1 } })).await;
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    until(&host, &session, |seen| seen["status"] == "completed").await;
+    let session = host.open_as("asks", "lesson").await;
+    let agent = session.agent();
+    host.until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(
-        story(&host, &agent).await,
+        story(&host, agent).await,
         [
             "agent.session.started.v1",
             "agent.execution.suspended.v1",
@@ -342,17 +287,14 @@ async fn a_question_has_its_time_and_the_agent_is_told_when_it_is_up() {
             "agent.session.completed.v1"
         ]
     );
-    assert_eq!(
-        host.get(&agent).await.unwrap().body["total_interactions"],
-        0
-    );
+    assert_eq!(host.get(agent).await.body["total_interactions"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_questions_of_one_step_do_not_pass_the_limit_together() {
     let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
-    let (_, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
-    let seen = until(&host, &session, waits).await;
+    let session = host.open_as("asks_two", "lesson").await;
+    let seen = host.until(&session, is_asking).await;
     assert_eq!(
         (seen["pending_action"].is_object(), &seen["further_actions"]),
         (true, &json!([])),
@@ -363,20 +305,19 @@ async fn several_questions_of_one_step_do_not_pass_the_limit_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
     let (_folder, host) = started(json!({ "lesson": { "itemsMax": 1 } })).await;
-    let (agent, session) = open(&host, "asks_on", &json!({ "session_type": "lesson" })).await;
-    let seen = until(&host, &session, waits).await;
-    assert_eq!(
-        answer(
-            &host,
-            &agent,
-            &seen["pending_action"]["tool_call_id"],
-            json!({ "confirmed": true })
-        )
-        .await
-        .status,
-        202
-    );
-    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    let session = host.open_as("asks_on", "lesson").await;
+    let agent = session.agent();
+    let seen = host.until(&session, is_asking).await;
+    host.respond(
+        agent,
+        &seen["pending_action"]["tool_call_id"],
+        &json!({ "confirmed": true }),
+    )
+    .gives(202)
+    .await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(
         (
             &ended["metrics"]["interactions"],
@@ -390,22 +331,21 @@ async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() {
     let (_folder, host) = started(json!({})).await;
-    let (agent, _) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
+    let opened = host.open_as("asks", "lesson").await;
+    let agent = opened.agent();
     for round in 0..30 {
         let path = format!("{agent}/sessions");
         let keyed = host
             .request(Method::POST, &path)
             .json(&json!({ "session_type": "lesson" }));
         let begin = host.send(keyed.header("idempotency-key", format!("round {round}")));
-        let end = host.send(host.request(Method::DELETE, &format!("{path}/current")));
+        let end = host.delete(&format!("{path}/current"));
         let (begun, ended) = tokio::join!(begin, end);
-        let begun = begun.unwrap();
-        let ended = ended.unwrap();
         assert!(
             [201, 409, 429].contains(&begun.status) && ended.status < 500,
             "{begun:?} {ended:?}"
         );
-        let listed = host.get(&format!("{path}?limit=200")).await.unwrap().body;
+        let listed = host.get(&format!("{path}?limit=200")).await.body;
         let open: Vec<&Value> = listed["sessions"]
             .as_array()
             .unwrap()
@@ -413,15 +353,13 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
             .filter(|it| it["completed_at"].is_null())
             .map(|it| &it["session_id"])
             .collect();
-        let current = host.get(&agent).await.unwrap().body["current_session_id"].clone();
+        let current = host.get(agent).await.body["current_session_id"].clone();
         assert!(
             open.len() <= 1 && open.first().map_or(&Value::Null, |id| *id) == &current,
             "round {round}: {open:?} {current}"
         );
         if current.is_null() {
-            host.post(&path, &json!({ "session_type": "lesson" }))
-                .await
-                .unwrap();
+            host.post(&path, &json!({ "session_type": "lesson" })).await;
         }
     }
 }
@@ -431,9 +369,10 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked_again() {
     let (_folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks_two", &json!({ "session_type": "lesson" })).await;
-    let id = session.rsplit('/').next().unwrap();
-    let seen = until(&host, &session, waits).await;
+    let session = host.open_as("asks_two", "lesson").await;
+    let agent = session.agent();
+    let id = session.id();
+    let seen = host.until(&session, is_asking).await;
     let mut late = host
         .follow(&format!("{agent}/stream?session={id}"), None)
         .await;
@@ -452,19 +391,8 @@ async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked
     assert_eq!(asked[1].data["session_id"], id);
     let other = json!({ "tool_call_id": first, "widget_partial_state": { "other": 1 } });
     let ui = json!({ "tool_call_id": second, "widget_partial_state": { "half": true } });
-    host.send(
-        host.request(Method::PUT, &format!("{session}/ui-state"))
-            .json(&other),
-    )
-    .await
-    .unwrap();
-    let saved = host
-        .send(
-            host.request(Method::PUT, &format!("{session}/ui-state"))
-                .json(&ui),
-        )
-        .await
-        .unwrap();
+    host.put(&format!("{session}/ui-state"), &other).await;
+    let saved = host.put(&format!("{session}/ui-state"), &ui).await;
     assert_eq!(
         (
             saved.status,
@@ -473,46 +401,42 @@ async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked
         (200, &json!({ "other": 1 })),
         "each has its own"
     );
-    assert_eq!(
-        answer(&host, &agent, first, json!({ "confirmed": true }))
-            .await
-            .status,
-        202
-    );
-    let seen = until(&host, &session, |seen| {
-        seen["ui_state"]["active_widget"]["tool_call_id"] == *second
-    })
-    .await;
+    host.respond(agent, first, &json!({ "confirmed": true }))
+        .gives(202)
+        .await;
+    let seen = host
+        .until(&session, |seen| {
+            seen["ui_state"]["active_widget"]["tool_call_id"] == *second
+        })
+        .await;
     assert_eq!(
         seen["ui_state"]["widget_partial_state"],
         json!({ "half": true })
     );
-    assert_eq!(
-        answer(&host, &agent, second, json!({ "confirmed": true }))
-            .await
-            .status,
-        202
-    );
-    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    host.respond(agent, second, &json!({ "confirmed": true }))
+        .gives(202)
+        .await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(ended["ui_state"]["widget_partial_state"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archived_agent_leaves_no_run_open() {
     let (folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "shows", &json!({ "session_type": "chat" })).await;
+    let session = host.open_as("shows", "chat").await;
+    let agent = session.agent();
     let script =
         json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": script }),
     )
-    .await
-    .unwrap();
-    let seen = until(&host, &session, |seen| {
-        seen["run_status"] == "awaiting_client"
-    })
     .await;
+    let seen = host
+        .until(&session, |seen| seen["run_status"] == "awaiting_client")
+        .await;
     // A follower of the agent is asked too.
     let asked = host
         .follow(&format!("{agent}/stream"), None)
@@ -525,12 +449,10 @@ async fn an_archived_agent_leaves_no_run_open() {
         asked.data["tool_call_id"],
         seen["pending_action"]["tool_call_id"]
     );
-    let archived = host
-        .post(&format!("{agent}/archive"), &json!({ "reason": "no more" }))
-        .await
-        .unwrap();
-    assert_eq!(archived.status, 200, "{archived:?}");
-    let seen = until(&host, &session, |seen| seen["run_id"].is_null()).await;
+    host.post(&format!("{agent}/archive"), &json!({ "reason": "no more" }))
+        .gives(200)
+        .await;
+    let seen = host.until(&session, |seen| seen["run_id"].is_null()).await;
     assert!(
         seen["messages"]
             .to_string()
@@ -538,11 +460,8 @@ async fn an_archived_agent_leaves_no_run_open() {
         "{seen}"
     );
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    assert_eq!(
-        host.get(&session).await.unwrap().body["run_id"],
-        Value::Null
-    );
+    let host = folder.serve().await;
+    assert_eq!(host.get(&session).await.body["run_id"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -566,19 +485,19 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             "effects": [{ "prefer": { "tone": "warm" } }, { "prefer_for_user": { "level": 2 } }],
         }],
     });
-    let (agent, session) = open(
-        &host,
-        "shows",
-        &json!({ "session_type": "chat", "config": { "lesson": { "title": "Sums" } } }),
-    )
-    .await;
+    let session = host
+        .open_with(
+            "shows",
+            &json!({ "session_type": "chat", "config": { "lesson": { "title": "Sums" } } }),
+        )
+        .await;
+    let agent = session.agent();
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": script.to_string() }),
     )
-    .await
-    .unwrap();
-    let first = told(&until(&host, &session, show).await);
+    .await;
+    let first = told(&host.until(&session, show).await);
     assert_eq!(
         (&first["user"], &first["preferences"], &first["history"]),
         (&json!("local"), &json!({}), &json!([]))
@@ -589,53 +508,37 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     let changes = json!({
         "name": "Ada", "system_prompt_override": "of the agent", "settings": { "extra": 1 },
     });
-    let changed = host
-        .send(host.request(Method::PATCH, &agent).json(&changes))
-        .await
-        .unwrap();
-    assert_eq!(
-        (changed.status, changed.text("name").as_str()),
-        (200, "Ada"),
-        "{changed:?}"
-    );
+    let changed = host.patch(agent, &changes).await;
+    changed.has(200, &json!({ "name": "Ada" }));
     host.post(
         &format!("{agent}/assign"),
         &json!({ "user_id": "bob", "role": "shared" }),
     )
-    .await
-    .unwrap();
+    .await;
     let bob = host.user("bob", &["read", "write"]).await;
     let id = agent.rsplit('/').next().unwrap();
-    let lesson = host
-        .post(
-            &format!("/api/agents/{id}/sessions"),
-            &json!({ "session_type": "lesson" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(lesson.status, 201);
-    host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
-        .await
-        .unwrap();
+    host.post(
+        &format!("/api/agents/{id}/sessions"),
+        &json!({ "session_type": "lesson" }),
+    )
+    .gives(201)
+    .await;
+    host.delete(&format!("{agent}/sessions/current")).await;
     for (line, user, level) in [(host.line(), "local", json!(2)), (bob, "bob", Value::Null)] {
         let opened = line
-            .ask(
-                Method::POST,
+            .post(
                 &format!("{agent}/sessions"),
-                Some(&json!({ "session_type": "chat" })),
+                &json!({ "session_type": "chat" }),
             )
-            .await
-            .unwrap();
+            .await;
         let session = format!("{agent}/sessions/{}", opened.text("session_id"));
         let script = json!({ "steps": [{ "show": true }] }).to_string();
-        line.ask(
-            Method::POST,
+        line.post(
             &format!("{session}/messages"),
-            Some(&json!({ "content": script })),
+            &json!({ "content": script }),
         )
-        .await
-        .unwrap();
-        let seen = told(&until(&host, &session, show).await);
+        .await;
+        let seen = told(&host.until(&session, show).await);
         assert_eq!(
             (&seen["user"], &seen["preferences"]["tone"]),
             (&json!(user), &json!("warm"))
@@ -665,8 +568,9 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_back() {
     let (_folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    let id = session.rsplit('/').next().unwrap();
+    let session = host.open_as("asks", "lesson").await;
+    let agent = session.agent();
+    let id = session.id();
     let mut frames = host
         .follow(&format!("{agent}/stream?session={id}&after=0"), None)
         .await;
@@ -689,7 +593,7 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
             "{name} is not among {first:?}"
         );
     }
-    let seen = until(&host, &session, waits).await;
+    let seen = host.until(&session, is_asking).await;
     let call = seen["ui_state"]["active_widget"]["tool_call_id"].clone();
     // A client that comes later is asked again, once.
     let mut late = host
@@ -708,7 +612,8 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
         (&call, &call)
     );
     assert_eq!(welcome.len(), 2);
-    answer(&host, &agent, &call, json!({ "confirmed": true })).await;
+    host.respond(agent, &call, &json!({ "confirmed": true }))
+        .await;
     let rest = late.until("stream_complete").await;
     for name in [
         "run_resumed",
@@ -735,14 +640,14 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
 #[tokio::test(flavor = "multi_thread")]
 async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
     let (_folder, host) = started(json!({})).await;
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    let id = session.rsplit('/').next().unwrap();
-    let seen = until(&host, &session, waits).await;
-    answer(
-        &host,
-        &agent,
+    let session = host.open_as("asks", "lesson").await;
+    let agent = session.agent();
+    let id = session.id();
+    let seen = host.until(&session, is_asking).await;
+    host.respond(
+        agent,
         &seen["ui_state"]["active_widget"]["tool_call_id"].clone(),
-        json!({ "confirmed": true }),
+        &json!({ "confirmed": true }),
     )
     .await;
     let after = async |after: &str| {
@@ -780,9 +685,7 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     config["agents"] = json!([{
         "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
     }]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "tutor"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet", "tutor"]).await;
     let lesson = json!({
         "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
     });
@@ -791,21 +694,15 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
             "/api/session/",
             &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
         )
-        .await
-        .unwrap();
-    assert_eq!(
-        (created.status, created.text("control_mode").as_str()),
-        (200, "proactive"),
-        "{created:?}"
-    );
+        .await;
+    created.has(200, &json!({ "control_mode": "proactive" }));
     let session = format!("/api/session/{}", created.text("session_id"));
     assert_eq!(created.text("stream_url"), format!("{session}/stream"));
-    let waiting = until(&host, &session, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    let waiting = host
+        .until(&session, |seen| seen["status"] == "awaiting_client_action")
+        .await;
     assert_eq!(waiting["pending_action"]["widget_type"], "multiple_choice");
-    let state = host.get(&format!("{session}/state")).await.unwrap().body;
+    let state = host.get(&format!("{session}/state")).await.body;
     assert_eq!(state["pending_action"], waiting["pending_action"]);
     let raw = host.request(Method::GET, &session).send().await.unwrap();
     assert!(raw.headers().contains_key("deprecation") && raw.headers().contains_key("link"));
@@ -820,27 +717,22 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
         waiting["pending_action"]["tool_call_id"]
     );
     assert_eq!(again["props"], waiting["pending_action"]["props"]);
-    let wrong = host
-        .post(
-            &format!("{session}/respond"),
-            &json!({ "tool_call_id": "ab".repeat(32), "response": {} }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        (wrong.status, wrong.text("code").as_str()),
-        (409, "INVALID_TOOL_CALL_ID")
-    );
+    host.post(
+        &format!("{session}/respond"),
+        &json!({ "tool_call_id": "ab".repeat(32), "response": {} }),
+    )
+    .refused(409, "INVALID_TOOL_CALL_ID")
+    .await;
     let call = &waiting["pending_action"]["tool_call_id"];
-    let answered = host
-        .post(
-            &format!("{session}/respond"),
-            &json!({ "tool_call_id": call, "response": { "index": 0 } }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(answered.status, 200, "{answered:?}");
-    let ended = until(&host, &session, |seen| seen["status"] == "completed").await;
+    host.post(
+        &format!("{session}/respond"),
+        &json!({ "tool_call_id": call, "response": { "index": 0 } }),
+    )
+    .gives(200)
+    .await;
+    let ended = host
+        .until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(
         (
             ended["items"].as_array().unwrap().len(),
@@ -848,21 +740,14 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
         ),
         (1, &json!(1))
     );
-    let listed = host
-        .get("/api/session/?session_type=learning")
-        .await
-        .unwrap()
-        .body;
+    let listed = host.get("/api/session/?session_type=learning").await.body;
     assert_eq!(
         (&listed[0]["id"], &listed[0]["items_completed"]),
         (&ended["id"], &json!(1))
     );
     assert_eq!(listed[0]["status"], "completed");
     assert_eq!(
-        host.get("/api/session?session_type=learning")
-            .await
-            .unwrap()
-            .body,
+        host.get("/api/session?session_type=learning").await.body,
         listed,
         "the slash may be left out"
     );
@@ -874,7 +759,7 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
     ] {
         let asked =
             json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
-        let refused = host.post("/api/session/", &asked).await.unwrap();
+        let refused = host.post("/api/session/", &asked).await;
         assert_eq!(
             (refused.status, refused.text("field").as_str()),
             (status, "/config/time_limit_seconds"),
@@ -886,22 +771,12 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
         stranger.status() == 401 && stranger.headers().contains_key("deprecation"),
         "also to whoever is not let in"
     );
-    let unknown = host
-        .post("/api/session/", &json!({ "session_type": "dancing" }))
-        .await
-        .unwrap();
-    assert_eq!(
-        (unknown.status, unknown.text("code").as_str()),
-        (400, "INVALID_SESSION_TYPE")
-    );
-    let over = host
-        .send(host.request(Method::DELETE, &session))
-        .await
-        .unwrap();
-    assert_eq!(
-        (over.status, over.text("code").as_str()),
-        (409, "NO_ACTIVE_SESSION")
-    );
+    host.post("/api/session/", &json!({ "session_type": "dancing" }))
+        .refused(400, "INVALID_SESSION_TYPE")
+        .await;
+    host.delete(&session)
+        .refused(409, "NO_ACTIVE_SESSION")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -911,37 +786,33 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
         "agentId": "evaluator", "displayName": "Evaluator", "component": "evaluator",
         "toolAllowlist": [],
     }]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "evaluator"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet", "evaluator"]).await;
     let item =
         |prompt: &str| json!({ "prompt": prompt, "options": ["right", "wrong"], "answer": 0 });
     let rubric = json!({ "criteria": [{ "id": "k", "description": "Knows." }], "pass_score": 60 });
     let exam =
         json!({ "title": "Rust", "rubric": rubric, "items": [item("1?"), item("2?"), item("3?")] });
     let asked = |seen: &Value, prompt: &str| {
-        waits(seen) && seen["ui_state"]["active_widget"]["props"]["prompt"] == prompt
+        is_asking(seen) && seen["ui_state"]["active_widget"]["props"]["prompt"] == prompt
     };
     let opened = json!({ "session_type": "validation", "config": { "exam": exam } });
-    let (agent, session) = open(&host, "evaluator", &opened).await;
+    let session = host.open_with("evaluator", &opened).await;
+    let agent = session.agent();
     for (index, prompt) in [(0, "1?"), (1, "2?")] {
-        let seen = until(&host, &session, |seen| asked(seen, prompt)).await;
-        let answered = answer(
-            &host,
-            &agent,
+        let seen = host.until(&session, |seen| asked(seen, prompt)).await;
+        host.respond(
+            agent,
             &seen["ui_state"]["active_widget"]["tool_call_id"],
-            json!({ "index": index }),
+            &json!({ "index": index }),
         )
+        .gives(202)
         .await;
-        assert_eq!(answered.status, 202, "{answered:?}");
     }
-    until(&host, &session, |seen| asked(seen, "3?")).await;
-    let over = host
-        .send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
-        .await
-        .unwrap();
-    assert_eq!(over.status, 200, "{over:?}");
-    let items = host.get(&format!("{session}/items")).await.unwrap().body["items"].clone();
+    host.until(&session, |seen| asked(seen, "3?")).await;
+    host.delete(&format!("{agent}/sessions/current"))
+        .gives(200)
+        .await;
+    let items = host.get(&format!("{session}/items")).await.body["items"].clone();
     let told: Vec<(&Value, &Value)> = items
         .as_array()
         .unwrap()
@@ -967,9 +838,7 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
     config["agents"] = json!([{
         "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
     }]);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "tutor"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet", "tutor"]).await;
     let lesson = json!({
         "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
     });
@@ -978,13 +847,11 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
         "session_type": "learning", "config": opened_with, "system_prompt": "Be kind.",
         "model_id": "m",
     });
-    let created = host.post("/api/session/", &new).await.unwrap();
-    assert_eq!(created.status, 200, "{created:?}");
+    let created = host.post("/api/session/", &new).gives(200).await;
     let session = format!("/api/session/{}", created.text("session_id"));
-    let waiting = until(&host, &session, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    let waiting = host
+        .until(&session, |seen| seen["status"] == "awaiting_client_action")
+        .await;
     let config = json!({
         "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m",
     });
@@ -993,11 +860,7 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
         (&config, &json!("Be kind."))
     );
     let status = async |query: &str| {
-        let listed = host
-            .get(&format!("/api/session/{query}"))
-            .await
-            .unwrap()
-            .body;
+        let listed = host.get(&format!("/api/session/{query}")).await.body;
         listed
             .as_array()
             .unwrap()
@@ -1013,9 +876,9 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
         &format!("{session}/respond"),
         &json!({ "tool_call_id": call, "response": { "index": 0 } }),
     )
-    .await
-    .unwrap();
-    until(&host, &session, |seen| seen["status"] == "completed").await;
+    .await;
+    host.until(&session, |seen| seen["status"] == "completed")
+        .await;
     assert_eq!(status("").await, ["completed"]);
     assert!(status("?active_only=true").await.is_empty());
     // A second one is ended by its user, without having been answered.
@@ -1024,17 +887,12 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
             "/api/session/",
             &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
         )
-        .await
-        .unwrap();
+        .await;
     let session = format!("/api/session/{}", created.text("session_id"));
-    until(&host, &session, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+    host.until(&session, |seen| seen["status"] == "awaiting_client_action")
+        .await;
     assert_eq!(status("").await, ["awaiting_client_action", "completed"]);
-    host.send(host.request(Method::DELETE, &session))
-        .await
-        .unwrap();
+    host.delete(&session).await;
     assert_eq!(status("").await, ["terminated", "completed"]);
 }
 
@@ -1042,34 +900,20 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_mentee() {
     let (_folder, host) = started(json!({})).await;
-    let (agent, session) = open(
-        &host,
-        "asks_two",
-        &json!({ "session_type": "lesson", "time_limit_s": 600 }),
-    )
-    .await;
+    let session = host
+        .open_with(
+            "asks_two",
+            &json!({ "session_type": "lesson", "time_limit_s": 600 }),
+        )
+        .await;
+    let agent = session.agent();
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dana", "observer")] {
-        assert_eq!(
-            host.post(
-                &format!("{agent}/assign"),
-                &json!({ "user_id": user, "role": role })
-            )
-            .await
-            .unwrap()
-            .status,
-            201
-        );
+        host.assign(agent, user, role).await;
     }
-    until(&host, &session, waits).await;
+    host.until(&session, is_asking).await;
     let scopes = ["read", "write"];
     for user in ["carol", "dana"] {
-        let seen = host
-            .user(user, &scopes)
-            .await
-            .ask(Method::GET, &agent, None)
-            .await
-            .unwrap()
-            .body;
+        let seen = host.user(user, &scopes).await.get(agent).await.body;
         let shown = &seen["active_session"];
         assert_eq!(
             (&shown["session_id"], &shown["started_by"]),
@@ -1090,8 +934,8 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
         );
     }
     let bob = host.user("bob", &scopes).await;
-    for path in [agent.clone(), "/api/agents".to_owned()] {
-        let seen = bob.ask(Method::GET, &path, None).await.unwrap().body;
+    for path in [agent, "/api/agents"] {
+        let seen = bob.get(path).await.body;
         let seen = if seen["agents"].is_array() {
             seen["agents"][0].clone()
         } else {
@@ -1103,27 +947,21 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
                 && seen["is_suspended"] == false,
             "{seen}"
         );
-        let id = session.rsplit('/').next().unwrap();
+        let id = session.id();
         assert!(!seen.to_string().contains(id), "{seen}");
     }
     // Their own they see.
-    assert_eq!(
-        host.send(host.request(Method::DELETE, &format!("{agent}/sessions/current")))
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    host.delete(&format!("{agent}/sessions/current"))
+        .gives(200)
+        .await;
     let opened = bob
-        .ask(
-            Method::POST,
+        .post(
             &format!("{agent}/sessions"),
-            Some(&json!({ "session_type": "lesson" })),
+            &json!({ "session_type": "lesson" }),
         )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let seen = bob.ask(Method::GET, &agent, None).await.unwrap().body;
+        .gives(201)
+        .await;
+    let seen = bob.get(agent).await.body;
     assert_eq!(
         (
             &seen["active_session"]["session_id"],
@@ -1136,72 +974,56 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_http() {
     let sleeps = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
-    let agent = |id: &str, steps: &Value| {
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
-    };
-    let folder = Folder::new(puppets(&json!([
-        agent("asks", &asks()),
-        agent("sleeps", &sleeps)
-    ])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(
+        puppets(&json!([acting("asks", &asks()), acting("sleeps", &sleeps)])),
+        &["puppet"],
+    )
+    .await;
     let wrong = "ab".repeat(32);
     let refused = async |agent: &str, call: &Value| {
-        let refused = answer(&host, agent, call, json!({ "confirmed": true })).await;
+        let refused = host
+            .respond(agent, call, &json!({ "confirmed": true }))
+            .await;
         (refused.status, refused.text("code"), refused.text("detail"))
     };
     let told = |code: &str, words: &str| (409, code.to_owned(), words.to_owned());
-    let (sleeping, session) = open(&host, "sleeps", &json!({ "session_type": "lesson" })).await;
-    until(&host, &session, |seen| seen["run_status"] == "running").await;
+    let session = host.open_as("sleeps", "lesson").await;
+    let sleeping = session.agent();
+    host.until(&session, |seen| seen["run_status"] == "running")
+        .await;
     let none_pending = told(
         "NOT_SUSPENDED",
         "Cannot receive response: no pending action",
     );
-    assert_eq!(refused(&sleeping, &json!(wrong)).await, none_pending);
-    let (agent, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    let call = until(&host, &session, waits).await["pending_action"]["tool_call_id"].clone();
+    assert_eq!(refused(sleeping, &json!(wrong)).await, none_pending);
+    let session = host.open_as("asks", "lesson").await;
+    let agent = session.agent();
+    let call = host.until(&session, is_asking).await["pending_action"]["tool_call_id"].clone();
     let other = format!(
         "Response tool_call_id {wrong} doesn't match pending {}",
         call.as_str().unwrap()
     );
     assert_eq!(
-        refused(&agent, &json!(wrong)).await,
+        refused(agent, &json!(wrong)).await,
         told("INVALID_TOOL_CALL_ID", &other)
     );
-    assert_eq!(
-        answer(&host, &agent, &call, json!({ "confirmed": true }))
-            .await
-            .status,
-        202
-    );
-    until(&host, &session, |seen| seen["status"] == "completed").await;
+    host.respond(agent, &call, &json!({ "confirmed": true }))
+        .gives(202)
+        .await;
+    host.until(&session, |seen| seen["status"] == "completed")
+        .await;
     let no_session = told(
         "NOT_SUSPENDED",
         "Cannot receive response: no active session",
     );
-    assert_eq!(refused(&agent, &call).await, no_session);
-    assert_eq!(refused(&agent, &json!(wrong)).await, no_session);
-    // A mentee does not learn what another user's session waits for.
-    let (_, session) = open(&host, "asks", &json!({ "session_type": "lesson" })).await;
-    until(&host, &session, waits).await;
-    assert_eq!(
-        host.post(
-            &format!("{agent}/assign"),
-            &json!({ "user_id": "bob", "role": "mentee" })
-        )
-        .await
-        .unwrap()
-        .status,
-        201
-    );
+    assert_eq!(refused(agent, &call).await, no_session);
+    assert_eq!(refused(agent, &json!(wrong)).await, no_session);
+    // A mentee does not learn what another user's session asks for.
+    let session = host.open_as("asks", "lesson").await;
+    host.until(&session, is_asking).await;
+    host.assign(agent, "bob", "mentee").await;
     let bob = host.user("bob", &["read", "write"]).await;
     let body = json!({ "tool_call_id": wrong, "response": {} });
-    let told = bob
-        .ask(Method::POST, &format!("{agent}/respond"), Some(&body))
-        .await
-        .unwrap();
+    let told = bob.post(&format!("{agent}/respond"), &body).await;
     assert_eq!(told.text("detail"), no_session.2, "{told:?}");
 }

@@ -1,13 +1,13 @@
 //! A user who switches to another agent in the middle of a conversation, and comes back with a
 //! summary: over HTTP, and in `chat`.
 
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, Session, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::Stdio;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The answers of the model of the conversations.
 const SCRIPT: &str = r#"
@@ -66,54 +66,23 @@ async fn town() -> (Folder, Host) {
     }));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     std::fs::write(folder.path().join("memory.toml"), MEMORY).unwrap();
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
-}
-
-/// The path of a session that an answer names.
-fn place(answer: &Answer) -> String {
-    format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    )
-}
-
-async fn open(host: &Host, agent: &str) -> String {
-    let opened = host
-        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    place(&opened)
-}
-
-async fn say(host: &Host, session: &str, words: &str) {
-    let said = host
-        .post(&format!("{session}/messages"), &json!({ "content": words }))
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
 }
 
 /// Returns a session once it has nothing to do and so many turns.
 async fn idle(host: &Host, session: &str, turns: u64) -> Value {
-    let looking = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["waiting"] == 0 && seen["revision"] == turns {
-                return seen;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("it comes to that")
+    host.until(session, |seen| {
+        seen["run_id"].is_null() && seen["waiting"] == 0 && seen["revision"] == turns
+    })
+    .await
 }
 
-async fn ask(host: &Host, path: &str, body: &Value, key: &str) -> Answer {
+#[track_caller]
+fn ask(host: &Host, path: &str, body: &Value, key: &str) -> Reply {
     let request = host.request(Method::POST, path);
     let request = request.header("Idempotency-Key", key).json(body);
-    host.send(request).await.unwrap()
+    host.send(request)
 }
 
 fn refusal(answer: &Answer) -> (u16, String) {
@@ -123,23 +92,19 @@ fn refusal(answer: &Answer) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
     let (_folder, host) = town().await;
-    let first = open(&host, "cook").await;
-    say(&host, &first, "hello").await;
+    let first = host.open("cook").await;
+    host.say(&first, "hello").await;
     idle(&host, &first, 1).await;
     let switch = format!("{first}/switch");
     let words = json!({ "agent": "smith", "message": "plan horseshoes" });
     let there = ask(&host, &switch, &words, "to the smith").await;
-    assert_eq!(
-        (there.status, &there.body["is_new"]),
-        (200, &json!(true)),
-        "{there:?}"
-    );
-    let second = place(&there);
+    there.has(200, &json!({ "is_new": true }));
+    let second = Session::of(&there);
     assert_ne!(first, second);
     // Asked again it says nothing twice.
     let again = ask(&host, &switch, &words, "to the smith").await;
     assert_eq!(
-        (place(&again), &again.body["input_id"]),
+        (Session::of(&again), &again.body["input_id"]),
         (second.clone(), &there.body["input_id"])
     );
     let seen = idle(&host, &second, 1).await;
@@ -152,14 +117,15 @@ async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
         first.ends_with(came_from["session_id"].as_str().unwrap()),
         "{seen}"
     );
-    say(&host, &second, "and nails").await;
+    host.say(&second, "and nails").await;
     idle(&host, &second, 2).await;
     let before = idle(&host, &first, 1).await;
     assert!(!before["messages"].to_string().contains("horseshoes"));
 
-    let back = ask(&host, &format!("{second}/return"), &json!({}), "back").await;
-    assert_eq!(back.status, 200, "{back:?}");
-    assert_eq!(place(&back), first);
+    let back = ask(&host, &format!("{second}/return"), &json!({}), "back")
+        .gives(200)
+        .await;
+    assert_eq!(Session::of(&back), first);
     let seen = idle(&host, &first, 2).await;
     let notice = &seen["messages"][2];
     let text = notice["text"].as_str().unwrap();
@@ -175,7 +141,7 @@ async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
     let again = ask(&host, &format!("{second}/return"), &json!({}), "back").await;
     assert_eq!(again.body["run_id"], back.body["run_id"], "{again:?}");
     // Its agent has seen it by the next turn.
-    say(&host, &first, "recall").await;
+    host.say(&first, "recall").await;
     let seen = idle(&host, &first, 3).await;
     assert_eq!(
         seen["messages"][4]["text"], "You planned horseshoes there.",
@@ -192,16 +158,16 @@ async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run() {
     let (_folder, host) = town().await;
-    let second = open(&host, "smith").await;
-    say(&host, &second, "plan anvils").await;
+    let second = host.open("smith").await;
+    host.say(&second, "plan anvils").await;
     idle(&host, &second, 1).await;
-    let first = open(&host, "cook").await;
+    let first = host.open("cook").await;
     let switch = format!("{first}/switch");
     // Without a message, and back at once.
     let there = ask(&host, &switch, &json!({ "agent": "smith" }), "a").await;
     assert_eq!(
         (
-            place(&there),
+            Session::of(&there),
             &there.body["is_new"],
             &there.body["input_id"]
         ),
@@ -209,7 +175,7 @@ async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run
         "{there:?}"
     );
     let back = ask(&host, &format!("{second}/return"), &json!({}), "b").await;
-    assert_eq!((back.status, &back.body["run_id"]), (200, &Value::Null));
+    back.has(200, &json!({ "run_id": null }));
     idle(&host, &first, 0).await;
     // And with one, after which the earlier words are none of what is told.
     let words = json!({ "agent": "smith", "message": "plan horseshoes" });
@@ -227,42 +193,36 @@ async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run
 
 /// Waits until a session has had a turn and has nothing to do.
 async fn quiet(host: &Host, session: &str) {
-    let looking = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            let is_idle = seen["run_id"].is_null() && seen["waiting"] == 0;
-            if is_idle && seen["revision"] != 0 {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("it comes to rest");
+    until(async || {
+        let seen = host.get(session).await.body;
+        let is_idle = seen["run_id"].is_null() && seen["waiting"] == 0;
+        is_idle && seen["revision"] != 0
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_under_way_when_the_user_came_is_none_of_the_summary() {
     let (_folder, host) = town().await;
     for mode in ["steer", "followup"] {
-        let second = open(&host, "smith").await;
+        let second = host.open("smith").await;
         let queue = host
             .request(Method::PUT, &format!("{second}/queue"))
             .json(&json!({ "mode": mode }));
-        assert_eq!(host.send(queue).await.unwrap().status, 200);
+        host.send(queue).gives(200).await;
         // A turn is open there, and words wait behind it.
-        say(&host, &second, "slowly plan anvils").await;
-        say(&host, &second, "plan bolts").await;
-        let first = open(&host, "cook").await;
+        host.say(&second, "slowly plan anvils").await;
+        host.say(&second, "plan bolts").await;
+        let first = host.open("cook").await;
         let switch = format!("{first}/switch");
         let without = ask(&host, &switch, &json!({ "agent": "smith" }), mode).await;
         assert_eq!(refusal(&without), (409, "RUN_OPEN".to_owned()));
         let words = json!({ "agent": "smith", "message": "plan horseshoes" });
-        let there = host.post(&switch, &words).await.unwrap();
-        assert_eq!(place(&there), second, "{there:?}");
+        let there = host.post(&switch, &words).await;
+        assert_eq!(Session::of(&there), second, "{there:?}");
         quiet(&host, &second).await;
         let back = host.post(&format!("{second}/return"), &json!({})).await;
-        let back = back.unwrap();
-        assert_eq!(place(&back), first, "{back:?}");
+        assert_eq!(Session::of(&back), first, "{back:?}");
         let seen = idle(&host, &first, 1).await;
         let told = seen["messages"].to_string();
         assert!(told.contains("They planned horseshoes."), "{mode}: {told}");
@@ -273,19 +233,19 @@ async fn what_was_under_way_when_the_user_came_is_none_of_the_summary() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switch_is_one_commit_and_repeated_it_lays_no_second_way_back() {
     let (_folder, host) = town().await;
-    let first = open(&host, "cook").await;
+    let first = host.open("cook").await;
     let switch = format!("{first}/switch");
     let words = json!({ "agent": "smith", "message": "plan horseshoes" });
     let opened = ask(&host, &switch, &words, "words").await;
-    let second = place(&opened);
+    let second = Session::of(&opened);
     idle(&host, &second, 1).await;
     let back = format!("{second}/return");
-    assert_eq!(ask(&host, &back, &json!({}), "1").await.status, 200);
+    ask(&host, &back, &json!({}), "1").gives(200).await;
     idle(&host, &first, 1).await;
     let without = json!({ "agent": "smith" });
     let gone = ask(&host, &switch, &without, "without").await;
-    assert_eq!(place(&gone), second);
-    assert_eq!(ask(&host, &back, &json!({}), "2").await.status, 200);
+    assert_eq!(Session::of(&gone), second);
+    ask(&host, &back, &json!({}), "2").gives(200).await;
 
     // Late duplicates are answered as the first time, and nobody is there again.
     for (body, key, before) in [(&words, "words", &opened), (&without, "without", &gone)] {
@@ -301,16 +261,16 @@ async fn a_switch_is_one_commit_and_repeated_it_lays_no_second_way_back() {
     assert_eq!(refusal(&reused), (409, "IDEMPOTENCY_KEY_REUSED".to_owned()));
 
     // Of several places it is the last that one returns to.
-    let third = open(&host, "cook").await;
+    let third = host.open("cook").await;
     ask(&host, &switch, &without, "from the first").await;
     let said = ask(&host, &format!("{third}/switch"), &other, "from the third").await;
-    assert_eq!(place(&said), second);
+    assert_eq!(Session::of(&said), second);
     idle(&host, &second, 2).await;
     let returned = ask(&host, &back, &json!({}), "4").await;
-    assert_eq!(place(&returned), third);
+    assert_eq!(Session::of(&returned), third);
 
     // The way back lies right before the words: no death of the host comes between them.
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
+    let events = host.get("/api/events?limit=1000").await.body;
     for switched in [&opened, &said] {
         let accepted = switched.body["position"].as_u64().unwrap();
         let mut all = events["events"].as_array().unwrap().iter();
@@ -323,7 +283,7 @@ async fn a_switch_is_one_commit_and_repeated_it_lays_no_second_way_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refused() {
     let (_folder, host) = town().await;
-    let first = open(&host, "cook").await;
+    let first = host.open("cook").await;
     let switch = format!("{first}/switch");
     for (body, expected) in [
         (json!({ "agent": "cook" }), (409, "SAME_SESSION")),
@@ -334,58 +294,44 @@ async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refuse
         ),
         (json!({ "message": "x" }), (422, "MISSING_FIELD")),
     ] {
-        let refused = host.post(&switch, &body).await.unwrap();
+        let refused = host.post(&switch, &body).await;
         let (status, code) = refusal(&refused);
         assert_eq!((status, code.as_str()), expected, "{body} {refused:?}");
     }
     let bob = host.user("bob", &["read", "write"]).await;
-    let refused = bob
-        .ask(Method::POST, &switch, Some(&json!({ "agent": "smith" })))
-        .await
-        .unwrap();
-    assert_eq!(refused.status, 404, "{refused:?}");
+    bob.post(&switch, &json!({ "agent": "smith" }))
+        .gives(404)
+        .await;
     // Whoever writes down another place to come from gets no further than their own rights.
-    let opened = bob
-        .ask(Method::POST, "/api/agents/cook/sessions", Some(&json!({})))
-        .await
-        .unwrap();
-    let own = place(&opened);
+    let opened = bob.post("/api/agents/cook/sessions", &json!({})).await;
+    let own = Session::of(&opened);
     let mut ids = first.rsplit('/').step_by(2);
     let forged = json!({
         "session_id": ids.next().unwrap(), "agent_id": ids.next().unwrap(), "first_message": 1,
     });
     let forged = json!({ "attributes": { "switched_from": forged } });
-    let noted = bob.ask(Method::PATCH, &own, Some(&forged)).await.unwrap();
-    assert_eq!(noted.status, 200, "{noted:?}");
-    let refused = bob
-        .ask(Method::POST, &format!("{own}/return"), None)
-        .await
-        .unwrap();
+    bob.patch(&own, &forged).gives(200).await;
+    let refused = bob.ask(Method::POST, &format!("{own}/return"), None).await;
     assert_eq!(refusal(&refused), (404, "AGENT_NOT_FOUND".to_owned()));
     // Nobody comes back in the middle of a turn.
     let words = json!({ "agent": "smith", "message": "slowly" });
-    let there = host.post(&switch, &words).await.unwrap();
-    let second = place(&there);
+    let there = host.post(&switch, &words).await;
+    let second = Session::of(&there);
     let back = format!("{second}/return");
-    let refused = host.post(&back, &json!({})).await.unwrap();
+    let refused = host.post(&back, &json!({})).await;
     assert_eq!(refusal(&refused), (409, "RUN_OPEN".to_owned()));
     idle(&host, &second, 1).await;
     // A summary that fails leaves the conversation as it was, and the user is back all the same.
-    say(&host, &second, "plan broken").await;
+    host.say(&second, "plan broken").await;
     idle(&host, &second, 2).await;
-    let returned = host.post(&back, &json!({})).await.unwrap();
-    assert_eq!(place(&returned), first);
+    let returned = host.post(&back, &json!({})).await;
+    assert_eq!(Session::of(&returned), first);
     let seen = idle(&host, &first, 0).await;
     assert_eq!(seen["messages"], json!([]), "{seen}");
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let ended = events["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["type"] == "run.ended.v1")
-        .any(|event| event["data"]["code"] == "return-failed");
-    assert!(ended, "{events}");
-    say(&host, &first, "hello").await;
+    let ended = host.data_of("run.ended.v1").await;
+    let failed = |ended: &Value| ended["code"] == "return-failed";
+    assert!(ended.iter().any(failed), "{ended:?}");
+    host.say(&first, "hello").await;
     idle(&host, &first, 1).await;
     host.stop().await;
 }
@@ -393,17 +339,16 @@ async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refuse
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_to_an_agent_whose_definition_is_gone_is_refused_for_that() {
     let (folder, host) = town().await;
-    let first = open(&host, "cook").await;
+    let first = host.open("cook").await;
     let words = json!({ "agent": "smith", "message": "plan horseshoes" });
     let there = ask(&host, &format!("{first}/switch"), &words, "a").await;
-    let second = place(&there);
+    let second = Session::of(&there);
     idle(&host, &second, 1).await;
     let text = std::fs::read_to_string(folder.config_file()).unwrap();
     let mut config: Value = serde_json::from_str(&text).unwrap();
     config["agents"].as_array_mut().unwrap().remove(0);
     folder.configure(config);
-    let taken = host.post("/api/config/reload", &json!({})).await.unwrap();
-    assert_eq!(taken.status, 200, "{taken:?}");
+    host.post("/api/config/reload", &json!({})).gives(200).await;
     let back = ask(&host, &format!("{second}/return"), &json!({}), "b").await;
     assert_eq!(refusal(&back), (409, "DEFINITION_GONE".to_owned()));
     host.stop().await;
@@ -412,34 +357,30 @@ async fn a_return_to_an_agent_whose_definition_is_gone_is_refused_for_that() {
 /// A host with two agents of the puppet's, one of which is to ask something.
 async fn two_puppets() -> (Folder, Host) {
     let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
-    let folder = Folder::new(puppets(&json!([agent("asks"), agent("other")])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(
+        puppets(&json!([agent("asks"), agent("other")])),
+        &["puppet"],
+    )
+    .await
 }
 
 /// Has the puppet ask something, and waits until it does.
 async fn have_it_ask(host: &Host, session: &str) {
     let question = json!({ "key": "q", "client": "question" });
     let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
-    say(host, session, &steps.to_string()).await;
-    let asking = async {
-        while host.get(session).await.unwrap().body["pending_action"].is_null() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, asking).await.expect("a question");
+    host.say(session, &steps.to_string()).await;
+    until(async || host.get(session).await.body["pending_action"].is_object()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_to_a_session_at_work_is_refused_by_the_id_of_that_session() {
     let (_folder, host) = two_puppets().await;
-    let asks = open(&host, "asks").await;
+    let asks = host.open("asks").await;
     have_it_ask(&host, &asks).await;
     let words = json!({ "steps": [{ "reply": "over there" }] }).to_string();
     let words = json!({ "agent": "other", "message": words });
     let there = ask(&host, &format!("{asks}/switch"), &words, "a").await;
-    let other = place(&there);
+    let other = Session::of(&there);
     idle(&host, &other, 1).await;
     let refused = ask(&host, &format!("{other}/return"), &json!({}), "b").await;
     assert_eq!(refusal(&refused), (409, "RUN_OPEN".to_owned()));
@@ -548,7 +489,7 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("/rename NAME"), "{shown}");
-    let sessions = host.get("/api/sessions?open=true").await.unwrap().body;
+    let sessions = host.get("/api/sessions?open=true").await.body;
     let names: Vec<(&Value, bool)> = sessions["agents"][0]["sessions"]
         .as_array()
         .unwrap()
@@ -561,11 +502,11 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
         .as_str()
         .unwrap();
     let path = format!("/api/sessions/{plans}");
-    let before = host.get(&path).await.unwrap().body;
+    let before = host.get(&path).await.body;
     assert!(before["messages"].to_string().contains("noted"), "{before}");
     let output = chat(["--session", plans], "/clear\n").await;
     assert!(output.status.success(), "{output:?}");
-    let after = host.get(&path).await.unwrap().body;
+    let after = host.get(&path).await.body;
     assert_eq!(
         (&after["messages"], &after["name"]),
         (&json!([]), &json!("Plans")),
@@ -583,8 +524,8 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
 async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session() {
     let (folder, host) = two_puppets().await;
     let chat = json!({ "session_type": "chat" });
-    let opened = host.post("/api/agents/asks/sessions", &chat).await.unwrap();
-    let asks = place(&opened);
+    let opened = host.post("/api/agents/asks/sessions", &chat).await;
+    let asks = Session::of(&opened);
     let id = opened.text("session_id");
     have_it_ask(&host, &asks).await;
     let mut chat = folder.program(&["chat", "--quiet", "--session", &id]);

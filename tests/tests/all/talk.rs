@@ -1,5 +1,7 @@
 //! Agents that talk: to each other's sessions, back to their callers, and never in a circle.
 
+use agent_host_tests::patience::until;
+use agent_host_tests::process::script;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -11,7 +13,6 @@ use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::EventFilter;
 
 /// A model that asks the other agent what it is told to ask.
 const ASKS: &str = r#"
@@ -28,10 +29,6 @@ fn deep(call_depth_max: u32) -> Setup {
         .definitions
         .push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
     setup
-}
-
-fn script(steps: &Value) -> String {
-    json!({ "steps": steps }).to_string()
 }
 
 fn says(reply: &str) -> String {
@@ -72,18 +69,6 @@ fn result(lines: &[String], key: &str) -> Value {
     let text = outcome(lines, key);
     serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text))
         .unwrap_or_else(|_| panic!("no result: {text}"))
-}
-
-async fn events(world: &World) -> Vec<Event> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
-    events
-        .into_iter()
-        .filter_map(|recorded| recorded.event)
-        .collect()
 }
 
 /// Everything that was said in a session, one line each.
@@ -227,9 +212,7 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
         "agents_message",
         &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }),
     );
-    world
-        .say("puppet", session, &script(&start(&[asked])))
-        .await;
+    world.play_in(session, &start(&[asked])).await;
     world.until(session, |row| row.revision >= 1).await;
     let reply = world.last_reply(session).await;
     let lines: Vec<String> = reply.lines().map(str::to_owned).collect();
@@ -376,9 +359,7 @@ async fn a_messages_timeout_does_not_cancel_the_turn_in_the_targets_session() {
         "agents_message",
         &json!({ "agentId": "other", "content": slow, "timeout": 1 }),
     );
-    world
-        .say("puppet", session, &script(&start(&[asked])))
-        .await;
+    world.play_in(session, &start(&[asked])).await;
     world.until(session, |row| row.revision >= 1).await;
     let lines: Vec<String> = world
         .last_reply(session)
@@ -455,9 +436,7 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
     ]);
     let session = world.open("puppet").await;
     let dispatch = json!({ "key": "d", "agent": "other", "text": script(&steps) });
-    world
-        .say("puppet", session, &script(&start(&[dispatch])))
-        .await;
+    world.play_in(session, &start(&[dispatch])).await;
     world.until(session, |row| row.revision >= 1).await;
     assert_eq!(world.last_reply(session).await, "d parts early");
     let child = world
@@ -479,7 +458,8 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
         "it goes on"
     );
     world.quiet().await;
-    let ends: Vec<TurnEnd> = events(&world)
+    let ends: Vec<TurnEnd> = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -610,9 +590,7 @@ async fn nobody_waits_in_a_circle_of_any_length() {
         "other",
         &script(&start(&[call("c", "agents_message", &back)])),
     );
-    world
-        .say("puppet", session, &script(&start(&[asked])))
-        .await;
+    world.play_in(session, &start(&[asked])).await;
     world.quiet().await;
     let text = heard(&world, session).await;
     assert!(
@@ -635,11 +613,7 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         "args": { "target": "other", "content": early, "wait": true },
     });
     world
-        .say(
-            "puppet",
-            session,
-            &script(&start(&[message("m", "other", &slow), slowly])),
-        )
+        .play_in(session, &start(&[message("m", "other", &slow), slowly]))
         .await;
     world.until(session, |row| row.open_run.is_some()).await;
     for _ in 0..3 {
@@ -667,7 +641,8 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
         1,
         "nothing came twice"
     );
-    let handed = events(&world)
+    let handed = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -692,9 +667,7 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
     };
     let session = world.open("puppet").await;
     world.say("puppet", session, &below(&below(&long))).await;
-    while world.starts().await.len() < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(async || world.starts().await.len() >= 3).await;
     assert!(
         world
             .broker
@@ -703,10 +676,10 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
             .unwrap()
     );
     world.quiet().await;
-    let aborted = events(&world)
-        .await
-        .into_iter()
-        .filter(|event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted));
+    let aborted =
+        world.events().await.into_iter().filter(
+            |event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted),
+        );
     assert_eq!(aborted.count(), 3);
 }
 
@@ -797,7 +770,8 @@ async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
         .play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }]))
         .await;
     let starts = world.starts().await;
-    let used: u64 = events(&world)
+    let used: u64 = world
+        .events()
         .await
         .iter()
         .filter_map(|event| match event {
@@ -898,10 +872,9 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         &json!({ "target": path, "content": says("never"), "wait": true }),
     );
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &script(&json!([{ "until": "all", "start": [latest, waits] }])),
+            &json!([{ "until": "all", "start": [latest, waits] }]),
         )
         .await;
     world.until(busy, |row| row.waiting > 1).await;
@@ -958,11 +931,7 @@ async fn a_conversation_is_handed_over_with_its_subject_and_comes_back_summarise
         "mode": "async",
     });
     world
-        .say(
-            "puppet",
-            session,
-            &script(&start(&[call("m", "agents_message", &first)])),
-        )
+        .play_in(session, &start(&[call("m", "agents_message", &first)]))
         .await;
     world.quiet().await;
     let there = world
@@ -1117,7 +1086,7 @@ async fn tools_that_reach_agents_are_switched_off_by_the_configuration() {
         { "start": [{ "key": "t", "timer": 1_000 }] },
         { "start": [message("m", "other", &says("never"))] },
     ]);
-    world.say("puppet", session, &script(&steps)).await;
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world
         .reload(|setup| setup.agent_tools_disabled = vec!["agents_message"])

@@ -2,11 +2,11 @@
 //! in progress, and what lies between a delegation and its beginning. `bench` has the figures, and
 //! the times.
 
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host};
 use agent_host_tests::{Setup, World};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::sleep;
 
 /// Sessions, messages in progress and open delegations.
@@ -55,7 +55,7 @@ async fn host() -> (Folder, Host) {
     }));
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["assistant"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
@@ -74,32 +74,10 @@ async fn held(host: &Host) -> Option<u64> {
 async fn open(host: &Host, number: usize) -> String {
     let path = format!("/local/agent/assistant-{number}");
     let made = json!({ "definition": "assistant", "path": path });
-    let made = host.post("/api/agents", &made).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/agents", &made).gives(201).await;
     let sessions = format!("/api/agents/{}/sessions", made.text("id"));
-    let opened = host.post(&sessions, &json!({})).await.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = host.post(&sessions, &json!({})).gives(201).await;
     format!("{sessions}/{}", opened.text("session_id"))
-}
-
-async fn say(host: &Host, chat: &str, words: &str) {
-    let path = format!("{chat}/messages");
-    let said = host.post(&path, &json!({ "content": words })).await;
-    let said = said.unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
-}
-
-/// Waits until what is read at a path is like this.
-async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let seen = host.get(path).await.unwrap().body;
-        if is(&seen) {
-            return;
-        }
-        assert!(Instant::now() < patience, "{seen}");
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Checks what each of those takes that were opened between two looks at the memory.
@@ -120,8 +98,9 @@ async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() 
     let mut chats = Vec::new();
     for number in 0..2 * OPEN {
         let chat = open(&host, number).await;
-        say(&host, &chat, "hello").await;
-        until(&host, &chat, |seen| seen["revision"].as_u64() == Some(1)).await;
+        host.say(&chat, "hello").await;
+        host.until(&chat, |seen| seen["revision"].as_u64() == Some(1))
+            .await;
         chats.push(chat);
     }
     let idle = held(&host).await;
@@ -130,16 +109,16 @@ async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() 
 
     let (waiting, delegating) = chats.split_at(OPEN);
     for chat in waiting {
-        say(&host, chat, "wait").await;
-        until(&host, chat, |seen| seen["run_id"].is_string()).await;
+        host.say(chat, "wait").await;
+        host.until(chat, |seen| seen["run_id"].is_string()).await;
     }
     let busy = held(&host).await;
     check_each([idle, busy], MESSAGE_BYTES_MAX, "message in progress");
 
     for chat in delegating {
-        say(&host, chat, "delegate").await;
+        host.say(chat, "delegate").await;
     }
-    until(&host, "/api/tasks?state=RUNNING", |seen| {
+    host.until("/api/tasks?state=RUNNING", |seen| {
         seen["tasks"].as_array().map(Vec::len) == Some(OPEN)
     })
     .await;

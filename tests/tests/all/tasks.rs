@@ -1,11 +1,11 @@
 //! Tasks over HTTP and from the command line: work that agents hand to each other, looked at,
 //! summed up, cancelled and purged.
 
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// A host whose worker plays these steps, whatever it is told.
 async fn started(worker: Value) -> (Folder, Host) {
@@ -15,7 +15,7 @@ async fn started(worker: Value) -> (Folder, Host) {
 /// The same with another configuration.
 async fn started_with(worker: Value, change: impl FnOnce(&mut Value)) -> (Folder, Host) {
     let agents = json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         {
             "agentId": "worker", "displayName": "Worker", "component": "puppet",
             "settings": { "script": { "steps": worker } },
@@ -23,10 +23,7 @@ async fn started_with(worker: Value, change: impl FnOnce(&mut Value)) -> (Folder
     ]);
     let mut config = puppets(&agents);
     change(&mut config);
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["puppet"]).await
 }
 
 fn delegate(key: &str) -> Value {
@@ -39,60 +36,28 @@ fn delegate(key: &str) -> Value {
 }
 
 /// Opens a session and has its agent play some steps. Returns the path of the session.
-async fn begun(host: &Host, steps: &Value) -> String {
-    let chat = json!({ "session_type": "chat" });
-    let opened = host
-        .post("/api/agents/puppet/sessions", &chat)
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let at = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
-    let said = json!({ "content": json!({ "steps": steps }).to_string() });
-    let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
+async fn begun(host: &Host, steps: &Value) -> Session {
+    let at = host.open("puppet").await;
+    host.play(&at, steps).await;
     at
 }
 
 /// Waits until one task is in a state, and returns it.
 async fn task_in(host: &Host, state: &str) -> Value {
-    let looking = async {
-        loop {
-            let path = format!("/api/tasks?state={state}");
-            let listed = host.get(&path).await.unwrap();
-            assert_eq!(listed.status, 200, "{listed:?}");
-            if let Some(task) = listed.body["tasks"].get(0) {
-                return task.clone();
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("such a task")
+    found(async || {
+        let path = format!("/api/tasks?state={state}");
+        let listed = host.get(&path).gives(200).await;
+        listed.body["tasks"].get(0).cloned()
+    })
+    .await
 }
 
 async fn idle(host: &Host, at: &str) {
-    let looking = async {
-        loop {
-            let seen = host.get(at).await.unwrap().body;
-            if seen["revision"].as_u64() > Some(0) && seen["run_id"].is_null() {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("a turn that ends");
-}
-
-#[track_caller]
-fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.text("code").as_str()),
-        (status, code),
-        "{answer:?}"
-    );
+    until(async || {
+        let seen = host.get(at).await.body;
+        seen["revision"].as_u64() > Some(0) && seen["run_id"].is_null()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,8 +67,7 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     let at = begun(&host, &json!([{ "start": [delegate("a")] }])).await;
     let task = task_in(&host, "RUNNING").await;
     let id = task["task_id"].as_str().unwrap().to_owned();
-    let shown = host.get(&format!("/api/tasks/{id}")).await.unwrap();
-    assert_eq!(shown.status, 200, "{shown:?}");
+    let shown = host.get(&format!("/api/tasks/{id}")).gives(200).await;
     assert_eq!(
         (
             &shown.body["target"],
@@ -120,11 +84,11 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     assert!(shown.body["started_at"].is_string() && shown.body["ended_at"].is_null());
     let by_session = shown.body["performer"]["session_id"].as_str().unwrap();
     let of_other = host.get(&format!("/api/tasks?session={by_session}")).await;
-    assert_eq!(of_other.unwrap().body["tasks"], json!([]));
+    assert_eq!(of_other.body["tasks"], json!([]));
 
     // The list of agents has the one that works for another only if it is asked for.
     for (query, count) in [("", 1), ("?spawned=true", 2)] {
-        let listed = host.get(&format!("/api/agents{query}")).await.unwrap();
+        let listed = host.get(&format!("/api/agents{query}")).await;
         let agents = listed.body["agents"].as_array().unwrap();
         assert_eq!(agents.len(), count, "{query}: {listed:?}");
     }
@@ -136,49 +100,47 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     let in_query = agent_path.replace('/', "%2F");
     for agent in [of_caller("agent_id"), in_query.as_str()] {
         let listed = host.get(&format!("/api/tasks?agent={agent}")).await;
-        assert_eq!(listed.unwrap().body["tasks"][0]["task_id"], json!(id));
+        assert_eq!(listed.body["tasks"][0]["task_id"], json!(id));
         let summed = host.get(&format!("/api/tasks/stats?agent={agent}")).await;
-        assert_eq!(summed.unwrap().body["stats"][0]["count"], 1, "{agent}");
+        assert_eq!(summed.body["stats"][0]["count"], 1, "{agent}");
     }
     for list in ["/api/tasks", "/api/tasks/stats"] {
-        let nowhere = host.get(&format!("{list}?agent={in_query}none")).await;
-        refused(&nowhere.unwrap(), 404, "AGENT_NOT_FOUND");
+        host.get(&format!("{list}?agent={in_query}none"))
+            .refused(404, "AGENT_NOT_FOUND")
+            .await;
         let path = format!("{list}?agent={in_query}");
-        let hidden = eve.ask(Method::GET, &path, None).await.unwrap();
-        refused(&hidden, 404, "AGENT_NOT_FOUND");
+        eve.get(&path).refused(404, "AGENT_NOT_FOUND").await;
     }
 
     // To others it is not there.
     let path = format!("/api/tasks/{id}");
     let cancel = format!("{path}/cancel");
-    let listed = eve.ask(Method::GET, "/api/tasks", None).await.unwrap();
+    let listed = eve.get("/api/tasks").await;
     assert_eq!(listed.body["tasks"], json!([]));
-    let summed = eve
-        .ask(Method::GET, "/api/tasks/stats", None)
-        .await
-        .unwrap();
+    let summed = eve.get("/api/tasks/stats").await;
     assert_eq!(summed.body["stats"], json!([]));
-    let read = eve.ask(Method::GET, &path, None).await.unwrap();
-    refused(&read, 404, "TASK_NOT_FOUND");
-    let cancelled = eve.ask(Method::POST, &cancel, None).await.unwrap();
-    refused(&cancelled, 404, "TASK_NOT_FOUND");
+    eve.get(&path).refused(404, "TASK_NOT_FOUND").await;
+    eve.ask(Method::POST, &cancel, None)
+        .refused(404, "TASK_NOT_FOUND")
+        .await;
 
     // Its caller is told, and goes on.
-    let cancelled = host.post(&cancel, &json!({ "reason": "enough" })).await;
-    let cancelled = cancelled.unwrap();
-    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    let cancelled = host
+        .post(&cancel, &json!({ "reason": "enough" }))
+        .gives(200)
+        .await;
     assert_eq!(cancelled.text("state"), "CANCELLED");
     idle(&host, &at).await;
     let session = at.rsplit('/').next().unwrap();
     let said = host
         .get(&format!("/api/sessions/{session}?from=1&to=100"))
-        .await
-        .unwrap();
+        .await;
     let said = said.body["messages"].to_string();
     assert!(said.contains(r#"\"taskState\":\"CANCELLED\""#), "{said}");
-    let again = host.post(&cancel, &json!({})).await.unwrap();
-    refused(&again, 409, "TASK_SETTLED");
-    let stats = host.get("/api/tasks/stats").await.unwrap().body;
+    host.post(&cancel, &json!({}))
+        .refused(409, "TASK_SETTLED")
+        .await;
+    let stats = host.get("/api/tasks/stats").await.body;
     let sum = &stats["stats"][0];
     assert_eq!(
         (
@@ -196,7 +158,7 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     );
     assert!(sum["p95_ms"].is_u64(), "{sum}");
     let later = host.get("/api/tasks/stats?from=2999-01-01T00:00:00Z").await;
-    assert_eq!(later.unwrap().body["stats"], json!([]));
+    assert_eq!(later.body["stats"], json!([]));
 
     for (arguments, expected) in [
         (vec!["task", "list"], "CANCELLED"),
@@ -209,13 +171,11 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
         assert!(told.contains(expected), "{arguments:?}: {output:?}");
     }
 
-    let deleted = host.send(host.request(Method::DELETE, &at)).await.unwrap();
-    assert_eq!(deleted.status, 200, "{deleted:?}");
+    host.delete(&at).gives(200).await;
     let caller = &shown.body["caller"];
     let purge = json!({ "agent_id": caller["agent_id"], "session_id": caller["session_id"] });
-    let purged = host.post("/api/purges", &purge).await.unwrap();
-    assert_eq!(purged.status, 200, "{purged:?}");
-    let left = host.get("/api/tasks").await.unwrap();
+    host.post("/api/purges", &purge).gives(200).await;
+    let left = host.get("/api/tasks").await;
     assert_eq!(left.body["tasks"], json!([]));
 }
 
@@ -229,7 +189,7 @@ async fn the_command_line_lists_tasks_a_page_after_the_other() {
     )
     .await;
     task_in(&host, "RUNNING").await;
-    let listed = host.get("/api/tasks").await.unwrap().body;
+    let listed = host.get("/api/tasks").await.body;
     let tasks = listed["tasks"].as_array().unwrap();
     assert_eq!(tasks.len(), 3, "{listed}");
     let mut after: Option<String> = None;
@@ -265,26 +225,21 @@ async fn a_model_whose_delegation_is_cancelled_is_told_so_as_a_result() {
         },
     ]));
     config["defaultModel"] = json!("m");
-    let folder = Folder::new(config);
-    folder.warm(&["assistant", "puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["assistant", "puppet"]).await;
     let opened = host
         .post("/api/agents/assistant/sessions", &json!({}))
         .await;
-    let opened = opened.unwrap();
     let session = opened.text("session_id");
     let at = format!("/api/agents/{}/sessions/{session}", opened.text("agent_id"));
     let said = json!({ "content": "read a" });
-    let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
+    host.post(&format!("{at}/messages"), &said).gives(202).await;
     let task = task_in(&host, "RUNNING").await;
     let id = task["task_id"].as_str().unwrap();
     let cancel = format!("/api/tasks/{id}/cancel");
-    let cancelled = host.post(&cancel, &json!({})).await.unwrap();
-    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    host.post(&cancel, &json!({})).gives(200).await;
     idle(&host, &at).await;
     let path = format!("/api/sessions/{session}?from=1&to=100");
-    let said = host.get(&path).await.unwrap().body["messages"].to_string();
+    let said = host.get(&path).await.body["messages"].to_string();
     for told in [
         r#"\"code\":\"TASK_FAILED\""#,
         r#"\"taskState\":\"CANCELLED\""#,
@@ -312,11 +267,11 @@ async fn tasks_come_a_page_at_a_time_and_end_with_what_their_callers_were_told()
     let both = json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]);
     let at = begun(&host, &both).await;
     idle(&host, &at).await;
-    let first = host.get("/api/tasks?limit=1").await.unwrap().body;
+    let first = host.get("/api/tasks?limit=1").await.body;
     assert_eq!(first["tasks"][0]["state"], "COMPLETED", "{first}");
     let after = first["next_after"].as_str().unwrap();
     let second = host.get(&format!("/api/tasks?limit=5&after={after}")).await;
-    let second = second.unwrap().body;
+    let second = second.body;
     assert_eq!(second["tasks"].as_array().unwrap().len(), 1, "{second}");
     assert!(second["next_after"].is_null());
     assert_ne!(first["tasks"][0]["task_id"], second["tasks"][0]["task_id"]);
@@ -325,8 +280,7 @@ async fn tasks_come_a_page_at_a_time_and_end_with_what_their_callers_were_told()
         ("/api/tasks?after=x", "query:after"),
         ("/api/tasks/stats?from=yesterday", "query:from"),
     ] {
-        let answer = host.get(path).await.unwrap();
-        refused(&answer, 400, "INVALID_QUERY");
+        let answer = host.get(path).refused(400, "INVALID_QUERY").await;
         assert_eq!(answer.text("field"), field);
     }
 }
@@ -336,7 +290,7 @@ async fn tasks_come_a_page_at_a_time_and_end_with_what_their_callers_were_told()
 async fn a_delegation_that_waits_for_room_survives_the_death_of_the_process() {
     let work = json!([{ "start": [{ "key": "t", "timer": 1_000 }] }, { "reply": "done" }]);
     let agents = json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         {
             "agentId": "worker", "displayName": "Worker", "component": "puppet",
             "settings": { "script": { "steps": work } },
@@ -344,18 +298,16 @@ async fn a_delegation_that_waits_for_room_survives_the_death_of_the_process() {
     ]);
     let mut config = puppets(&agents);
     config["limits"] = json!({ "childrenMax": 1 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, &["puppet"]).await;
     let both = json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]);
     let at = begun(&host, &both).await;
     let queued = task_in(&host, "QUEUED").await;
     assert!(queued["started_at"].is_null(), "{queued}");
     assert!(queued["deadline"].is_string(), "{queued}");
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     idle(&host, &at).await;
-    let ended = host.get("/api/tasks?state=COMPLETED").await.unwrap().body;
+    let ended = host.get("/api/tasks?state=COMPLETED").await.body;
     let tasks = ended["tasks"].as_array().unwrap();
     assert_eq!(tasks.len(), 2, "{ended}");
     let times: Vec<&str> = tasks
@@ -379,7 +331,7 @@ async fn a_task_and_its_sums_have_the_tokens_the_time_and_the_money_that_it_used
     let at = begun(&host, &json!([{ "start": [delegate("a")] }])).await;
     idle(&host, &at).await;
     let task = task_in(&host, "COMPLETED").await;
-    let stats = host.get("/api/tasks/stats").await.unwrap().body;
+    let stats = host.get("/api/tasks/stats").await.body;
     let sum = &stats["stats"][0];
     for used in ["tokens", "cost_micros"] {
         assert!(task[used].as_u64() > Some(0), "{used}: {task}");
@@ -403,7 +355,6 @@ async fn what_a_delegate_says_streams_to_the_clients_of_its_caller() {
     let (_folder, host) = started(worker).await;
     let chat = json!({ "session_type": "chat" });
     let opened = host.post("/api/agents/puppet/sessions", &chat).await;
-    let opened = opened.unwrap();
     let agent = opened.text("agent_id");
     let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true");
@@ -411,8 +362,7 @@ async fn what_a_delegate_says_streams_to_the_clients_of_its_caller() {
     let steps = json!({ "steps": [{ "start": [delegate("a")] }] });
     let said = json!({ "content": steps.to_string() });
     let at = format!("/api/agents/{agent}/sessions/{session}/messages");
-    let said = host.post(&at, &said).await.unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
+    host.post(&at, &said).gives(202).await;
     let following = async {
         let mut of_task = Vec::new();
         loop {

@@ -1,9 +1,8 @@
 //! Telemetry of a whole host: a delegation with real tools as its operator watches it, failures,
 //! and a client that never reads.
 
-use agent_host_tests::guests::root;
+use agent_host_tests::guests::test_program;
 use agent_host_tests::process::{Folder, Frame, Frames, Host, PATIENCE};
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -24,7 +23,7 @@ async fn started() -> (Folder, Host) {
 
 /// A host with these limits of its server, and a script of its model if not the usual one.
 async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) {
-    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let puppet = test_program("puppet");
     let folder = Folder::new(json!({
         "agents": [
             {
@@ -54,7 +53,7 @@ async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) 
     folder
         .warm(&["assistant", "worker", "files", "puppet"])
         .await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
@@ -62,17 +61,18 @@ async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) 
 async fn opened(host: &Host, definition: &str) -> (String, String) {
     let answer = host
         .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
+        .gives(201)
+        .await;
     (answer.text("agent_id"), answer.text("session_id"))
 }
 
 /// Sends a message; its id.
 async fn send(host: &Host, session: &(String, String), text: &str) -> String {
     let path = format!("/api/agents/{}/sessions/{}/messages", session.0, session.1);
-    let answer = host.post(&path, &json!({ "content": text })).await.unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
+    let answer = host
+        .post(&path, &json!({ "content": text }))
+        .gives(202)
+        .await;
     answer.text("input_id")
 }
 
@@ -209,7 +209,7 @@ async fn text_of_replies_is_told_only_to_an_operator_whose_reading_is_on_record(
     // A user's key does not open it.
     let line = host.user("alice", &["read", "write", "keys"]).await;
     assert_eq!(line.follow(PATH, None).await.unwrap_err(), Some(403));
-    let refused = line.ask(Method::GET, PATH, None).await.unwrap();
+    let refused = line.get(PATH).await;
     assert_eq!(refused.text("code"), "SCOPE_MISSING");
     assert_eq!(refused.body["retryable"], json!(false), "{refused:?}");
 }
@@ -270,7 +270,7 @@ async fn a_delegation_that_failed_is_no_success_in_telemetry_and_in_the_response
         session.0, session.1
     );
     let content = json!({ "content": "read absent.txt" });
-    let said = host.post(&path, &content).await.unwrap().body;
+    let said = host.post(&path, &content).await.body;
     assert_eq!(said["outcome"], "replied", "{said}");
     assert_eq!(said["tool_calls"][0]["name"], "delegate", "{said}");
     assert_eq!(said["tool_calls"][0]["ok"], false, "{said}");
@@ -316,8 +316,7 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
         json!({ "code": "model-refused", "category": "LLM_REQUEST_FAILED", "retryable": false })
     );
     let archive = format!("/api/agents/{}/archive", session.0);
-    let archived = host.post(&archive, &json!({})).await.unwrap();
-    assert_eq!(archived.status, 200, "{archived:?}");
+    host.post(&archive, &json!({})).gives(200).await;
     let seen = frames.until("agent.shutdown").await;
     let gone = ["agent.unregistered", "agent.shutdown"];
     let told = seen.iter().rev().take(gone.len()).rev();

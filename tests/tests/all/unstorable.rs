@@ -1,37 +1,26 @@
 //! Events that can never be stored, whenever it is tried: the turn that they belong to ends with a
 //! reason, and the session goes on.
 
-use super::exhaustion::{idle, open, say};
-use agent_host_tests::process::{CONTRADICTS_ON, Folder, Host, MISREADS_ON, UNSTORABLE, puppets};
+use agent_host_tests::process::{
+    CONTRADICTS_ON, Folder, Host, MISREADS_ON, Session, UNSTORABLE, puppet, puppets,
+};
 use serde_json::{Value, json};
 
 /// The scripted model's reply, which no event may have in it.
 const WORDS: &str = "hello from the model";
 
 /// Returns the ends of a session's turns, and everything that its events say.
-async fn ends(host: &Host, session: &str) -> (Vec<Value>, String) {
-    let id = session.rsplit('/').next().unwrap();
-    let events = host
-        .get(&format!("/api/events?limit=1000&session={id}"))
-        .await
-        .unwrap()
-        .body;
-    let ended = events["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["type"] == "run.ended.v1");
+async fn ends(host: &Host, session: &Session) -> (Vec<Value>, String) {
+    let events = host.events(&format!("&session={}", session.id())).await;
     (
-        ended.map(|event| event["data"].clone()).collect(),
-        events.to_string(),
+        host.story(session, "run.ended.v1").await,
+        json!(events).to_string(),
     )
 }
 
 /// A folder for hosts with an agent that does what it is told.
 async fn folder() -> Folder {
-    let folder = Folder::new(puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
+    let folder = Folder::new(puppets(&json!([puppet()])));
     folder.warm(&["puppet"]).await;
     folder
 }
@@ -40,7 +29,7 @@ async fn folder() -> Folder {
 /// replied.
 struct FailedTurn {
     host: Host,
-    session: String,
+    session: Session,
     /// Number of times that the turn was tried again.
     tried: usize,
     /// The ends of both turns.
@@ -63,15 +52,15 @@ impl FailedTurn {
             .start_in(&[], Some((variable, refused)))
             .await
             .unwrap();
-        let session = open(&host).await;
+        let session = host.open("puppet").await;
         let asks =
             json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
-        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
-        idle(&host, &session).await;
+        host.say(&session, &asks.to_string()).await;
+        host.rest(&session).await;
         let tried = tries() - before;
         let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-        let seen = idle(&host, &session).await;
+        host.say(&session, &replies.to_string()).await;
+        let seen = host.rest(&session).await;
         assert!(
             seen["messages"].to_string().contains("it goes on"),
             "{variable}: {seen}"
@@ -124,11 +113,10 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
         folder.log()
     );
     turn.host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    idle(&host, &turn.session).await;
+    let host = folder.serve().await;
+    host.rest(&turn.session).await;
     assert_eq!(ends(&host, &turn.session).await.0, turn.ended);
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +132,7 @@ async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session
         assert!(!turn.told.contains(WORDS), "{variable}: {}", turn.told);
         turn.stop(&folder).await;
     }
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.verified().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,5 +152,5 @@ async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_g
         );
         turn.stop(&folder).await;
     }
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.verified().await;
 }

@@ -1,12 +1,10 @@
 //! Files that users hand over: asked for, named in an answer, read by the agent, given back, not
 //! seen by others.
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Line, Reply, Session, puppet, puppets};
 use domain::digest::Digest;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Bytes of the largest file.
 const LARGEST: usize = 10 << 20;
@@ -15,15 +13,14 @@ struct Chat {
     host: Host,
     folder: Folder,
     agent: String,
-    session: String,
+    session: Session,
 }
 
 async fn chat() -> Chat {
-    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
-    let folder = Folder::new(puppets(&json!([agent])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    let (agent, session) = open(&host).await;
+    let agent = puppet();
+    let (folder, host) = Folder::serving(puppets(&json!([agent])), &["puppet"]).await;
+    let session = host.open("puppet").await;
+    let agent = session.agent().to_owned();
     Chat {
         host,
         folder,
@@ -32,53 +29,14 @@ async fn chat() -> Chat {
     }
 }
 
-async fn open(host: &Host) -> (String, String) {
-    let opened = host
-        .post(
-            "/api/agents/puppet/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    let agent = format!("/api/agents/{}", opened.text("agent_id"));
-    (
-        agent.clone(),
-        format!("{agent}/sessions/{}", opened.text("session_id")),
-    )
-}
-
-async fn upload(
-    host: &Host,
-    session: &str,
-    name: &str,
-    media_type: &str,
-    content: &[u8],
-) -> Answer {
+#[track_caller]
+fn upload(host: &Host, session: &str, name: &str, media_type: &str, content: &[u8]) -> Reply {
     let request = host.request(Method::POST, &format!("{session}/files?name={name}"));
     host.send(
         request
             .header("content-type", media_type)
             .body(content.to_vec()),
     )
-    .await
-    .unwrap()
-}
-
-async fn until(host: &Host, session: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let waiting = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(seen) => seen,
-        Err(_) => panic!("it does not come to that: {:?}", host.get(session).await),
-    }
 }
 
 /// Has the agent ask for files and say what is in them; the question's id.
@@ -88,34 +46,20 @@ async fn ask(host: &Host, session: &str, props: Value) -> Value {
         .as_object_mut()
         .unwrap()
         .extend(props.as_object().unwrap().clone());
-    say(host, session, json!([
+    host.play(session, &json!([
         { "start": [{ "key": "q", "client": "file_upload", "props": shown }] }, { "files": true },
     ])).await;
-    until(host, session, |seen| {
-        seen["run_status"] == "awaiting_client"
-    })
-    .await["pending_action"]["tool_call_id"]
+    host.until(session, |seen| seen["run_status"] == "awaiting_client")
+        .await["pending_action"]["tool_call_id"]
         .clone()
 }
 
-async fn say(host: &Host, session: &str, steps: Value) {
-    let said = host
-        .post(
-            &format!("{session}/messages"),
-            &json!({ "content": json!({ "steps": steps }).to_string() }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(said.status, 202, "{said:?}");
-}
-
-async fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Answer {
+#[track_caller]
+fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Reply {
     host.post(
         &format!("{agent}/respond"),
         &json!({ "tool_call_id": call, "response": { "files": files } }),
     )
-    .await
-    .unwrap()
 }
 
 /// Waits until the agent says this, and has nothing more to do.
@@ -126,7 +70,7 @@ async fn says(host: &Host, session: &str, text: &str) {
             .and_then(|messages| messages.last())
             .map(|last| last["text"] == text)
     };
-    until(host, session, |seen| {
+    host.until(session, |seen| {
         seen["run_id"].is_null() && last(seen) == Some(true)
     })
     .await;
@@ -163,8 +107,9 @@ async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_b
     let content: Vec<u8> = (0..LARGEST)
         .map(|at| u8::try_from(at % 251).unwrap())
         .collect();
-    let kept = upload(&host, &session, "thesis.pdf", "application/pdf", &content).await;
-    assert_eq!(kept.status, 201, "{kept:?}");
+    let kept = upload(&host, &session, "thesis.pdf", "application/pdf", &content)
+        .gives(201)
+        .await;
     let digest = kept.text("digest");
     assert_eq!(digest, Digest::of(&content).reference());
     let call = ask(
@@ -176,8 +121,9 @@ async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_b
     // One that was handed over before, and a small one that comes along.
     let small =
         json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": "YW4gZXNzYXk=" });
-    let taken = answer(&host, &agent, &call, json!([{ "digest": digest }, small])).await;
-    assert_eq!(taken.status, 202, "{taken:?}");
+    answer(&host, &agent, &call, json!([{ "digest": digest }, small]))
+        .gives(202)
+        .await;
     let note = b"an essay";
     let said = format!(
         "thesis.pdf application/pdf {LARGEST} bytes sum {}\nnote.txt text/plain 8 bytes sum {}",
@@ -187,8 +133,8 @@ async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_b
     says(&host, &session, &said).await;
     // Both are files of the session like any other, also after the host was killed.
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
-    let listed = host.get(&format!("{session}/files")).await.unwrap().body;
+    let host = folder.serve().await;
+    let listed = host.get(&format!("{session}/files")).await.body;
     let names: Vec<&Value> = listed["files"]
         .as_array()
         .unwrap()
@@ -204,13 +150,13 @@ async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_b
         b"an essay"
     );
     // A later turn of the session reads it still, and one of another session does not.
-    say(&host, &session, json!([{ "read": digest }])).await;
+    host.play(&session, &json!([{ "read": digest }])).await;
     says(&host, &session, &format!("{LARGEST} bytes")).await;
-    let (_, other) = open(&host).await;
-    say(&host, &other, json!([{ "read": digest }])).await;
+    let other = host.open("puppet").await;
+    host.play(&other, &json!([{ "read": digest }])).await;
     says(&host, &other, "no blob").await;
     assert_eq!(back(&host, &other, &digest).await, None);
-    let verified = host.post("/api/verifications", &json!({})).await.unwrap();
+    let verified = host.post("/api/verifications", &json!({})).await;
     assert_eq!(verified.body["intact"], true, "{verified:?}");
 }
 
@@ -222,7 +168,7 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         session,
         ..
     } = chat().await;
-    let (_, other) = open(&host).await;
+    let other = host.open("puppet").await;
     let mut digests = Vec::new();
     for (of, name, media_type, content) in [
         (&session, "a.txt", "text/plain", &b"fits"[..]),
@@ -283,29 +229,25 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
     assert_eq!(
         host.post(&format!("{agent}/respond"), &flat)
             .await
-            .unwrap()
             .text("code"),
         "INVALID_RESPONSE"
     );
     assert_eq!(
-        host.get(&format!("{session}/files")).await.unwrap().body["files"]
+        host.get(&format!("{session}/files")).await.body["files"]
             .as_array()
             .unwrap()
             .len(),
         3,
         "nothing was kept of them"
     );
-    assert_eq!(
-        answer(
-            &host,
-            &agent,
-            &call,
-            json!([inline("x.txt", "Zm91cg=="), named(0)])
-        )
-        .await
-        .status,
-        202
-    );
+    answer(
+        &host,
+        &agent,
+        &call,
+        json!([inline("x.txt", "Zm91cg=="), named(0)]),
+    )
+    .gives(202)
+    .await;
     let said = format!(
         "x.txt text/plain 4 bytes sum {}\na.txt text/plain 4 bytes sum {}",
         sum(b"four"),
@@ -315,7 +257,7 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
 }
 
 async fn with(line: &Line, method: Method, path: &str) -> u16 {
-    line.ask(method, path, None).await.unwrap().status
+    line.ask(method, path, None).await.status
 }
 
 /// Files are seen by those who see the session and handed over by those who may talk in it.
@@ -331,14 +273,7 @@ async fn files_are_seen_by_who_sees_the_session_and_uploaded_by_who_may_talk_in_
         .await
         .text("digest");
     for (user, role) in [("bob", "mentee"), ("carol", "shared"), ("dave", "observer")] {
-        let assigned = host
-            .post(
-                &format!("{agent}/assign"),
-                &json!({ "user_id": user, "role": role }),
-            )
-            .await
-            .unwrap();
-        assert_eq!(assigned.status, 201, "{assigned:?}");
+        host.assign(&agent, user, role).await;
     }
     let files = format!("{session}/files");
     for (user, sees, hands_over) in [
@@ -367,11 +302,9 @@ async fn files_are_seen_by_who_sees_the_session_and_uploaded_by_who_may_talk_in_
             "{user} with a key to look with"
         );
     }
-    let archived = host
-        .post(&format!("{agent}/archive"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(archived.status, 200, "{archived:?}");
+    host.post(&format!("{agent}/archive"), &json!({}))
+        .gives(200)
+        .await;
     assert_eq!(
         upload(&host, &session, "late.txt", "text/plain", b"late")
             .await
@@ -396,33 +329,30 @@ async fn files_are_there_after_a_rebuild_and_in_a_backup() {
     let digest = upload(&host, &session, "a.txt", "text/plain", b"an essay")
         .await
         .text("digest");
-    assert_eq!(
-        host.post("/api/rebuilds", &json!({})).await.unwrap().status,
-        202
-    );
-    let rebuilt = until(&host, "/api/rebuilds", |seen| seen["state"] != "running").await;
+    host.post("/api/rebuilds", &json!({})).gives(202).await;
+    let rebuilt = host
+        .until("/api/rebuilds", |seen| seen["state"] != "running")
+        .await;
     assert_eq!(
         (&rebuilt["state"], &rebuilt["replaced"]),
         (&json!("done"), &json!([])),
         "{rebuilt}"
     );
-    let backup = host.post("/api/backups", &json!({})).await.unwrap();
-    assert_eq!(backup.status, 201, "{backup:?}");
+    let backup = host.post("/api/backups", &json!({})).gives(201).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // The backup takes the place of what was.
     let kept = folder.path().join("backup.db");
     std::fs::copy(backup.text("file"), &kept).unwrap();
     std::fs::remove_dir_all(folder.data()).unwrap();
-    let made = folder
-        .run(&[
+    folder
+        .succeeds(&[
             "restore",
             kept.to_str().unwrap(),
             "--data",
             folder.data().to_str().unwrap(),
         ])
         .await;
-    assert!(made.status.success(), "{made:?}");
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(back(&host, &session, &digest).await.unwrap(), b"an essay");
 }

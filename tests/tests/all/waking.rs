@@ -128,11 +128,7 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
         leave(&world, stuck, reminder(), "now").await;
         sleep(Duration::from_millis(500)).await;
         world
-            .say(
-                "puppet",
-                other,
-                &json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }] }).to_string(),
-            )
+            .play_in(other, &json!([{ "start": [{ "key": "t", "timer": 300 }] }]))
             .await;
         world.idle(other).await;
     };
@@ -178,13 +174,7 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
             .say("puppet", session, &format!("word {number}"))
             .await;
     }
-    world
-        .say(
-            "puppet",
-            other,
-            &json!({ "steps": [{ "reply": "here" }] }).to_string(),
-        )
-        .await;
+    world.play_in(other, &json!([{ "reply": "here" }])).await;
     world.idle(other).await;
     let after = world.broker.stats();
     // Words may go into quarantine with their session, which wakes nobody.
@@ -251,11 +241,7 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     }
     world.idle(bobs).await;
     world.idle(carols).await;
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let steps: Vec<_> = events
         .iter()
         .filter_map(|recorded| match &recorded.event {
@@ -314,11 +300,7 @@ async fn hold_puppets(world: &World) -> Admission {
 /// The steps in the order in which they were stored: of which session, how many inputs were claimed
 /// and operations settled.
 async fn steps(world: &World) -> Vec<(SessionId, usize, usize)> {
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 100_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let stepped = events
         .into_iter()
         .filter_map(|recorded| match recorded.event {
@@ -360,13 +342,7 @@ async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then()
     let world = of_one_step_at_a_time().await;
     let session = world.open("puppet").await;
     let held = hold_puppets(&world).await;
-    world
-        .say(
-            "puppet",
-            session,
-            &json!({ "steps": [{ "show": true }] }).to_string(),
-        )
-        .await;
+    world.play_in(session, &json!([{ "show": true }])).await;
     until("a driver of its session", async || {
         world.broker.stats().drivers == 1
     })
@@ -451,11 +427,7 @@ async fn at_start_a_run_that_waits_for_people_or_times_gets_no_driver() {
             let mut operation = work.clone();
             operation["key"] = json!("w");
             world
-                .say(
-                    "puppet",
-                    session,
-                    &json!({ "steps": [{ "start": [operation] }] }).to_string(),
-                )
+                .play_in(session, &json!([{ "start": [operation] }]))
                 .await;
             world.until(session, |row| row.open_run.is_some()).await;
             sessions.push(session);
@@ -514,10 +486,9 @@ async fn at_start_work_is_taken_up_by_and_by_and_reads_are_answered_meanwhile() 
 async fn wait_for_an_hour(world: &World) {
     let session = world.open("puppet").await;
     world
-        .say(
-            "puppet",
+        .play_in(
             session,
-            &json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string(),
+            &json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]),
         )
         .await;
     world.until(session, |row| row.open_run.is_some()).await;

@@ -2,13 +2,14 @@
 //! text, none of them is too much, and what may change something is sent once.
 
 use super::network::Server;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use domain::egress::{EgressGrant, Method};
 use domain::grant::GuestLimits;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
 
 /// Bytes of a page that the tool reads.
 const READ_BYTES_MAX: usize = 2 << 20;
@@ -23,8 +24,7 @@ fn answer(head: &str, body: &str) -> String {
 }
 
 async fn world(network: Vec<EgressGrant>, guest_limits: GuestLimits) -> World {
-    let definitions =
-        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    let definitions = vec![puppet()];
     World::new(Setup {
         components: vec!["puppet", "web"],
         definitions,
@@ -246,9 +246,7 @@ async fn a_request_that_was_cut_off_by_a_restart_is_unknown_and_not_sent_again()
     let session = world.open("puppet").await;
     let steps = json!({ "steps": posts(&server.url("/open/a")) });
     world.say("puppet", session, &steps.to_string()).await;
-    while server.asked().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    until(async || !server.asked().is_empty()).await;
     let world = world.restart(|_| ()).await;
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t unknown");

@@ -1,6 +1,7 @@
 //! The built-in `web_search` with a search service on loopback: it is asked as the operator
 //! configured, and no answer of it is too much.
 
+use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, PathPattern, Scheme};
 use domain::event::BoundaryVerdict;
@@ -191,8 +192,7 @@ pub(super) fn settings(backend: &str, base: String) -> BTreeMap<String, String> 
 
 /// A world whose puppet may call the tools of `web` under this grant.
 async fn world(grant: Grant) -> World {
-    let definitions =
-        vec![json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" })];
+    let definitions = vec![puppet()];
     World::new(Setup {
         components: vec!["puppet", "web"],
         definitions,

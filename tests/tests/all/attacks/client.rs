@@ -1,9 +1,9 @@
 //! A7: clients that send too slowly, too much, too often or in another language, beside one that is
 //! honest.
 
-use super::super::exhaustion::{config, idle, open, say};
+use super::super::exhaustion::config;
 use super::siege::repeats_of_slow;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session};
 use agent_host_tests::repeats::is_whole;
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,23 +23,18 @@ const FLOODED: &str = "AGENT_HOST_TESTS_FLOODED";
 /// Connections of the flood, and in the whole set.
 const FLOOD: (usize, usize) = (2_000, 10_000);
 
-async fn started(limits: Value) -> (Folder, Host, String) {
+async fn started(limits: Value) -> (Folder, Host, Session) {
     let mut config = config();
     config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "limits": limits });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet", "effects"]).await;
-    let host = folder
-        .start(None)
-        .await
-        .unwrap_or_else(|ended| panic!("{}", ended.said));
-    let session = open(&host).await;
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+    let session = host.open("puppet").await;
     (folder, host, session)
 }
 
 /// An honest client is served.
 async fn serves(host: &Host, session: &str) {
-    assert_eq!(say(host, session, r#"{"steps":[]}"#).await.status, 202);
-    idle(host, session).await;
+    host.say(session, r#"{"steps":[]}"#).await;
+    host.rest(session).await;
 }
 
 fn address(host: &Host) -> SocketAddr {
@@ -68,7 +63,7 @@ async fn rests(host: &Host, before: usize) {
 async fn ends(folder: &Folder, host: Host) {
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(!folder.log().contains("panicked at"), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.verified().await;
 }
 
 /// Returns the answer to these bytes, as far as the host says anything before it hangs up.
@@ -298,8 +293,8 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
         let resident = resident_bytes(&host);
         let words = json!({ "steps": [{ "reply": "x".repeat(100_000) }] }).to_string();
         for _ in 0..20 {
-            assert_eq!(say(&host, &session, &words).await.status, 202);
-            idle(&host, &session).await;
+            host.say(&session, &words).await;
+            host.rest(&session).await;
         }
         serves(&host, &session).await;
         let grown = resident_bytes(&host).saturating_sub(resident);
@@ -324,8 +319,7 @@ async fn streams_that_nobody_reads_are_bounded_and_their_places_come_free_again(
                 host.request(Method::GET, &format!("{agent}/stream?view=log"))
                     .header("last-event-id", id),
             )
-            .await
-            .unwrap();
+            .await;
         assert_eq!(answer.status, 400, "{id}: {answer:?}");
     }
     ends(&folder, host).await;
@@ -387,14 +381,10 @@ async fn names_in_requests_are_names_and_not_paths_queries_or_lines_of_the_log()
     let key = host
         .request(Method::POST, &format!("{session}/messages"))
         .header("idempotency-key", "'; DROP TABLE inputs; --");
-    assert_eq!(
-        host.send(key.json(&json!({ "content": "\u{1b}[2J\r\nERROR forged \u{202e}" })))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
-    idle(&host, &session).await;
+    host.send(key.json(&json!({ "content": "\u{1b}[2J\r\nERROR forged \u{202e}" })))
+        .gives(202)
+        .await;
+    host.rest(&session).await;
     serves(&host, &session).await;
     let log = folder.log();
     assert!(
@@ -545,8 +535,7 @@ fn impostor(address: SocketAddr) -> Arc<Mutex<String>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_at_the_address_of_a_host_that_is_gone_is_sent_no_credential() {
     let (folder, host, _) = started(json!({})).await;
-    let shown = folder.run(&["status"]).await;
-    assert!(shown.status.success(), "{shown:?}");
+    folder.succeeds(&["status"]).await;
     let address = address(&host);
     // The file with its address stays behind.
     host.kill().await;

@@ -5,16 +5,15 @@ use super::super::exhaustion::config;
 use super::super::secrets::leaks;
 use super::siege::{Siege, repeats_of_slow};
 use agent_host_tests::guests::wasm;
-use agent_host_tests::process::{Folder, PATIENCE};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::Folder;
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::ruling::Rule;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
 use tokio::process::Command;
-use tokio::time::{sleep, timeout};
 
 /// Returns the message of a start about a changed configuration, which the check refuses too.
 async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
@@ -210,7 +209,7 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
     let folder = Folder::new(pair(Mount::write("files"), Mount::read("other")));
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
-    folder.start(None).await.unwrap().stop().await;
+    folder.serve().await.stop().await;
     std::fs::create_dir(folder.path().join("files/in")).unwrap();
     std::os::unix::fs::symlink("../data", folder.path().join("files/out")).unwrap();
     for (target, told) in [
@@ -239,8 +238,7 @@ async fn components_without_a_pin_are_refused_where_pins_are_required() {
         config["components"][name]["sha256"] = json!(domain::digest::Digest::of(&wasm(name)).hex());
     }
     let folder = Folder::new(config.clone());
-    let checked = folder.run(&["config", "check"]).await;
-    assert!(checked.status.success(), "{checked:?}");
+    folder.succeeds(&["config", "check"]).await;
     // An agent of a built-in component brings that in, and its pin is wanted too.
     config["agents"][0]["component"] = json!("worker");
     folder.configure(config);
@@ -490,13 +488,7 @@ async fn every_file_of_the_data_folder_is_its_owners_alone_whatever_the_umask() 
     let data = folder.data();
     // The clock is the last that is written.
     for name in ["proof", "token", "address", "clock"] {
-        let written = async {
-            while !data.join(name).exists() {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let written = timeout(PATIENCE, written).await;
-        assert!(written.is_ok(), "{name} is not there");
+        until(async || data.join(name).exists()).await;
     }
     assert!(folder.run(&["backup", "kept"]).await.status.success());
     assert_eq!(open_to_others(&data), [""; 0]);

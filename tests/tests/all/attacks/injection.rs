@@ -2,9 +2,10 @@
 
 use super::super::secrets::{leaks, leaky_files};
 use super::siege::{Siege, narrow};
-use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host, PATIENCE};
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::guests::{test_program, wasm};
+use agent_host_tests::peer::{Peer, Says};
+use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::prompt::{self, completion};
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryVerdict, Event};
 use domain::grant::Grant;
@@ -12,10 +13,6 @@ use domain::operation::Performer;
 use domain::ruling::TOOL_CALL;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
 
 /// A secret that only the provider may ever see.
 const CANARY: &str = "SK-CANARY-5f1d8e0a7b";
@@ -258,47 +255,15 @@ fn answer(prompt: &Value) -> Value {
             });
             json!({ "role": "assistant", "content": null, "tool_calls": [call] })
         }
-        _ => json!({ "role": "assistant", "content": format!("I was sent: {prompt}") }),
+        _ => prompt::saying(&format!("I was sent: {prompt}")),
     };
-    let finish = if message["content"].is_null() {
-        "tool_calls"
-    } else {
-        "stop"
-    };
-    json!({
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
-    })
-}
-
-async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let body = answer(&prompt).to_string();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: \
-         close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
+    completion(&message)
 }
 
 /// A host with such a model, whose provider's key is the canary.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn started() -> (Folder, Host) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream));
-        }
-    });
-    let hostile = root().join("tests/programs/target/wasm32-wasip2/release/hostile.wasm");
+    let model = Peer::new(|asked, _| Says::Json(200, answer(&asked.body)));
+    let hostile = test_program("hostile");
     let folder = Folder::new(json!({
         "agents": [{
             "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["attack"],
@@ -306,7 +271,7 @@ async fn started() -> (Folder, Host) {
         "components": { "hostile": { "path": hostile } },
         "providers": {
             "echo": {
-                "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1"),
+                "kind": "openai-compatible", "baseUrl": model.url("/v1"),
                 "apiKeyFile": "key",
             },
         },
@@ -316,39 +281,14 @@ async fn started() -> (Folder, Host) {
     std::fs::write(&key, CANARY).unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     folder.warm(&["hostile", "assistant"]).await;
-    let host = folder
-        .start(None)
-        .await
-        .unwrap_or_else(|ended| panic!("{}", ended.said));
+    let host = folder.serve().await;
     (folder, host)
 }
 
 async fn said(host: &Host, words: &str) -> String {
-    let answer = host
-        .post("/api/agents/assistant/sessions", &json!({}))
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    );
-    assert_eq!(
-        host.post(&format!("{session}/messages"), &json!({ "content": words }))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let seen = host.get(&session).await.unwrap().body;
-        if seen["run_id"].is_null() && seen["waiting"] == 0 {
-            return seen.to_string();
-        }
-        assert!(Instant::now() < patience, "{seen}");
-        sleep(Duration::from_millis(10)).await;
-    }
+    let session = host.open("assistant").await;
+    host.say(&session, words).await;
+    host.rest(&session).await.to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -365,14 +305,8 @@ async fn a_model_that_is_asked_for_keys_has_none_to_tell() {
             "{words}: {seen}"
         );
     }
-    let events = host
-        .get("/api/events?limit=1000")
-        .await
-        .unwrap()
-        .body
-        .to_string();
-    let checked = folder.run(&["config", "check", "--json"]).await;
-    assert!(checked.status.success(), "{checked:?}");
+    let events = host.get("/api/events?limit=1000").await.body.to_string();
+    let checked = folder.succeeds(&["config", "check", "--json"]).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let checked = [checked.stdout, checked.stderr].map(|said| String::from_utf8(said).unwrap());
     assert!(checked[0].contains("\"models\""), "{checked:?}");
@@ -407,6 +341,5 @@ async fn arguments_that_can_be_read_in_two_ways_are_refused() {
             "{words:.40}: {seen:.2000}"
         );
     }
-    assert!(host.stop().await.success(), "{}", folder.log());
-    assert!(folder.run(&["verify"]).await.status.success());
+    folder.over(host).await;
 }

@@ -303,11 +303,7 @@ impl Case {
         let session = siege.world.open("puppet").await;
         siege
             .world
-            .say(
-                "puppet",
-                session,
-                &json!({ "steps": [{ "until": "all", "start": start }] }).to_string(),
-            )
+            .play_in(session, &json!([{ "until": "all", "start": start }]))
             .await;
         siege.world.idle(session).await;
         let whole = siege.world.last_reply(session).await;

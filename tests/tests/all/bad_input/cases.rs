@@ -171,10 +171,10 @@ fn ids(stage: &Stage, operation: &Operation, good: &Case) -> Vec<Case> {
     }
     let has = |name: &str| operation.ids.iter().any(|id| id == name);
     if has("id") && has("sid") {
-        let elsewhere = if good.path.contains(&stage.asking.session) {
-            &stage.chatting.session
+        let elsewhere = if good.path.contains(stage.asking.id()) {
+            stage.chatting.id()
         } else {
-            &stage.asking.session
+            stage.asking.id()
         };
         cases.push(good.on(
             "the session of another agent".to_owned(),

@@ -2,7 +2,7 @@
 //! exists already, repeat an earlier key, or come when all is over.
 
 use super::document::Document;
-use super::{ExpectedRefusal, NOBODY, RawAnswer, Stage, cut, end, requests, send, stage, until};
+use super::{ExpectedRefusal, NOBODY, RawAnswer, Stage, cut, end, requests, send, stage};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -62,21 +62,21 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
     let mut refusals = vec![
         (
             Method::POST,
-            respond(&asking.agent),
+            respond(asking.agent_id()),
             answer(&wrong, &yes),
             409,
             "INVALID_TOOL_CALL_ID",
         ),
         (
             Method::POST,
-            old_respond(&asking.session),
+            old_respond(asking.id()),
             old(&wrong, &yes),
             409,
             "INVALID_TOOL_CALL_ID",
         ),
         (
             Method::POST,
-            old_respond(&asking.session),
+            old_respond(asking.id()),
             old(call, &json!({})),
             422,
             "INVALID_RESPONSE",
@@ -84,49 +84,49 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
         // Where nothing waits, and where it is not this one that waits.
         (
             Method::POST,
-            respond(&chatting.agent),
+            respond(chatting.agent_id()),
             answer(&wrong, &yes),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::POST,
-            respond(&chatting.agent),
+            respond(chatting.agent_id()),
             answer(call, &yes),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::POST,
-            old_respond(&chatting.session),
+            old_respond(chatting.id()),
             old(call, &yes),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::PUT,
-            ui(&asking.agent, &asking.session),
+            ui(asking.agent_id(), asking.id()),
             kept(&wrong, &yes),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::PUT,
-            ui(&chatting.agent, &chatting.session),
+            ui(chatting.agent_id(), chatting.id()),
             kept(call, &yes),
             409,
             "NOT_SUSPENDED",
         ),
         (
             Method::PUT,
-            ui(&chatting.agent, &asking.session),
+            ui(chatting.agent_id(), asking.id()),
             kept(call, &yes),
             404,
             "SESSION_NOT_FOUND",
         ),
         (
             Method::PUT,
-            ui(&asking.agent, &asking.session),
+            ui(asking.agent_id(), asking.id()),
             kept(call, &json!("x".repeat(WIDGET_BYTES))),
             422,
             "INVALID",
@@ -142,7 +142,7 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
     ] {
         refusals.push((
             Method::POST,
-            respond(&asking.agent),
+            respond(asking.agent_id()),
             answer(call, &response),
             422,
             "INVALID_RESPONSE",
@@ -153,8 +153,8 @@ fn no_answers(stage: &Stage) -> Vec<Refusal> {
 
 /// Returns the requests that are refused while the session is active.
 fn in_the_way(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent_path();
-    let free = stage.chatting.agent_path();
+    let agent = stage.asking.agent();
+    let free = stage.chatting.agent();
     vec![
         (
             Method::POST,
@@ -200,7 +200,7 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
     let respond = || {
         send(stage.ask(
             Method::POST,
-            &format!("{}/respond", stage.asking.agent_path()),
+            &format!("{}/respond", stage.asking.agent()),
             &answer,
         ))
     };
@@ -211,10 +211,10 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
         .map(|said| (said.status, said.code()))
         .collect();
     came.sort();
-    until(&stage.host, &stage.asking.session_path(), |seen| {
-        seen["status"] == "completed"
-    })
-    .await;
+    stage
+        .host
+        .until(&stage.asking, |seen| seen["status"] == "completed")
+        .await;
     let wanted = [(202, "none".to_owned()), (409, "NOT_SUSPENDED".to_owned())];
     (came != wanted)
         .then(|| format!("two answers at once: {wanted:?} was to come, and came {came:?}"))
@@ -224,9 +224,9 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
 
 /// Returns the requests that are refused once the session has ended.
 fn after_the_end(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent_path();
-    let session = stage.asking.session_path();
-    let old = format!("/api/session/{}", stage.asking.session);
+    let agent = stage.asking.agent();
+    let session = &stage.asking;
+    let old = format!("/api/session/{}", stage.asking.id());
     let call = &stage.call;
     let yes = json!({ "confirmed": true });
     vec![
@@ -285,7 +285,7 @@ async fn what_is_there_already_was_asked_before_or_is_over_is_refused_and_makes_
 
 /// Requests against two rules: a user is assigned once, and an agent keeps a primary.
 fn assigned_already(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent_path();
+    let agent = stage.asking.agent();
     let assign = |user: &str, role: &str| json!({ "user_id": user, "role": role });
     vec![
         (
@@ -366,7 +366,7 @@ fn assigned_already(stage: &Stage) -> Vec<Refusal> {
 fn made_already(stage: &Stage) -> Vec<Refusal> {
     let agents = || "/api/agents".to_owned();
     let keys = || "/api/keys".to_owned();
-    let id = &stage.asking.agent;
+    let id = stage.asking.agent_id();
     vec![
         (
             Method::POST,
@@ -556,9 +556,9 @@ async fn replays(stage: &Stage, request: RequestBuilder, first: &RawAnswer) -> V
 }
 
 async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
-    let session = stage.chatting.session_path();
+    let session = &stage.chatting;
     let messages = format!("{session}/messages");
-    let sessions = format!("{}/sessions", stage.chatting.agent_path());
+    let sessions = format!("{}/sessions", stage.chatting.agent());
     let said = json!({ "content": json!({ "steps": [{ "reply": "hello" }] }).to_string() });
     let first = send(keyed(stage, &messages, "one", &said)).await.unwrap();
     assert_eq!(first.status, 202, "{}", first.shown());
@@ -568,7 +568,7 @@ async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
                 .as_array()
                 .is_some_and(|messages| messages.len() == 2)
     };
-    until(&stage.host, &session, answered).await;
+    stage.host.until(&session, answered).await;
     let mut findings = replays(stage, keyed(stage, &messages, "one", &said), &first).await;
     let reused = ExpectedRefusal::new(409, "IDEMPOTENCY_KEY_REUSED");
     for (what, path, body) in [
@@ -593,7 +593,7 @@ async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
 }
 
 async fn a_key_is_one_session(stage: &Stage) -> Vec<String> {
-    let sessions = format!("{}/sessions", stage.chatting.agent_path());
+    let sessions = format!("{}/sessions", stage.chatting.agent());
     let chat = json!({ "session_type": "chat" });
     let other = json!({ "session_type": "chat", "name": "another" });
     let first = send(keyed(stage, &sessions, "two", &chat)).await.unwrap();
@@ -612,7 +612,7 @@ async fn a_key_is_one_session(stage: &Stage) -> Vec<String> {
     // A key of its own makes no second structured session.
     let lesson = keyed(
         stage,
-        &format!("{}/sessions", stage.asking.agent_path()),
+        &format!("{}/sessions", stage.asking.agent()),
         "three",
         &json!({ "session_type": "lesson" }),
     );
@@ -631,7 +631,7 @@ async fn a_key_is_one_session(stage: &Stage) -> Vec<String> {
 async fn an_archived_agent_takes_no_commands(stage: &Stage) -> Vec<String> {
     let archived = send(stage.ask(
         Method::POST,
-        &format!("{}/archive", stage.chatting.agent_path()),
+        &format!("{}/archive", stage.chatting.agent()),
         &Value::Null,
     ))
     .await

@@ -95,8 +95,7 @@ pub(super) struct Shape {
 impl Document {
     /// The document of a host.
     pub(super) async fn of(host: &Host) -> Self {
-        let answer = host.get("/openapi.json").await.unwrap();
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = host.get("/openapi.json").gives(200).await;
         Self(answer.body)
     }
 

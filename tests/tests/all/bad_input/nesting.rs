@@ -3,7 +3,7 @@
 //! A parser stops at some depth, and what is stored stands deeper than where it came from: beside a
 //! kind, under a user, in an outcome.
 
-use super::{Stage, cut, end, question, send, stage, until};
+use super::{Stage, cut, end, question, send, stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -23,18 +23,9 @@ const PARTS: [&str; 6] = [
 async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
     let host = &stage.host;
     let new = json!({ "definition": "asks", "path": format!("/local/agent/{part}-{depth}") });
-    let made = host.post("/api/agents", &new).await.unwrap();
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = host.post("/api/agents", &new).gives(201).await;
     let agent = format!("/api/agents/{}", made.text("id"));
-    let begun = host
-        .post(
-            &format!("{agent}/sessions"),
-            &json!({ "session_type": "lesson" }),
-        )
-        .await
-        .unwrap();
-    assert_eq!(begun.status, 201, "{begun:?}");
-    let session = format!("{agent}/sessions/{}", begun.text("session_id"));
+    let session = host.open_as(&agent, "lesson").await;
     let call = question(host, &session).await;
     let lists = (0..depth).fold(json!(1), |inner, _| Value::Array(vec![inner]));
     let (method, path, body) = match part {
@@ -82,13 +73,13 @@ async fn nested(stage: &Stage, part: &str, depth: usize) -> Vec<String> {
             let status = seen["status"].as_str().unwrap_or_default();
             ["pending", "active", "awaiting_client_action"].contains(&status)
         };
-        until(host, &session, |seen| !goes_on(seen)).await;
+        host.until(&session, |seen| !goes_on(seen)).await;
     }
     let id = made.text("id");
     let mut findings = Vec::new();
     for path in [
         agent.clone(),
-        session.clone(),
+        session.to_string(),
         format!("{agent}/sessions"),
         format!("{agent}/preferences"),
         format!("{session}/items"),
@@ -115,24 +106,20 @@ async fn what_is_nested_as_deep_as_it_is_taken_is_read_again_also_after_a_restar
             findings.extend(nested(&stage, part, depth).await);
         }
     }
-    let verified = stage
-        .host
-        .post("/api/verifications", &json!({}))
-        .await
-        .unwrap();
+    let verified = stage.host.post("/api/verifications", &json!({})).await;
     if verified.body["intact"] != true {
         findings.push(format!("the chain: {}", verified.body));
     }
     let Stage { host, folder, .. } = stage;
     assert!(host.stop().await.success(), "{}", folder.log());
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     for path in [
         "/api/agents",
         "/api/events?limit=1000",
         "/api/audit?limit=1000",
         "/api/session/",
     ] {
-        let answer = host.get(path).await.unwrap();
+        let answer = host.get(path).await;
         if answer.status != 200 {
             findings.push(format!(
                 "after a restart, GET {path}: {}",

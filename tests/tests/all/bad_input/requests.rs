@@ -1,7 +1,7 @@
 //! Requests as they should be, one for each endpoint: a bad one differs from them in one thing.
 
 use super::document::Operation;
-use super::{NOBODY, SessionIds, Stage};
+use super::{NOBODY, Session, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
 }
 
 /// The same, of a certain agent and session.
-pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &SessionIds) -> String {
+pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &Session) -> String {
     filled(operation, place, |name| {
         known(stage, operation, place, name)
     })
@@ -65,7 +65,7 @@ pub(super) fn path_at(stage: &Stage, operation: &Operation, place: &SessionIds) 
 /// The path with something else in the place of one id, written as it stands in a path.
 pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &str) -> String {
     let good = path(stage, operation);
-    let place = if good.contains(&stage.chatting.agent) {
+    let place = if good.contains(stage.chatting.agent_id()) {
         &stage.chatting
     } else {
         &stage.asking
@@ -79,7 +79,7 @@ pub(super) fn path_with(stage: &Stage, operation: &Operation, id: &str, text: &s
     })
 }
 
-fn filled<'a>(operation: &Operation, place: &SessionIds, id: impl Fn(&str) -> &'a str) -> String {
+fn filled<'a>(operation: &Operation, place: &Session, id: impl Fn(&str) -> &'a str) -> String {
     let path = operation
         .ids
         .iter()
@@ -88,7 +88,7 @@ fn filled<'a>(operation: &Operation, place: &SessionIds, id: impl Fn(&str) -> &'
         });
     let value = |name: &str| {
         if name == "with" {
-            place.session.clone()
+            place.id().to_owned()
         } else {
             name.to_owned()
         }
@@ -106,20 +106,15 @@ fn filled<'a>(operation: &Operation, place: &SessionIds, id: impl Fn(&str) -> &'
     }
 }
 
-fn known<'a>(
-    stage: &'a Stage,
-    operation: &Operation,
-    place: &'a SessionIds,
-    name: &str,
-) -> &'a str {
+fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Session, name: &str) -> &'a str {
     match name {
-        "id" if operation.path.starts_with("/api/agents/") => &place.agent,
+        "id" if operation.path.starts_with("/api/agents/") => place.agent_id(),
         "id" if operation.path.starts_with("/api/keys/") => &stage.key,
         // There is none: everything was dealt with.
         "id" if operation.path.starts_with("/api/dead-letters/") => NOBODY,
         // Nothing is in quarantine.
         "id" if operation.path.starts_with("/api/quarantine/") => NOBODY,
-        "sid" => &place.session,
+        "sid" => place.id(),
         "user" => "erin",
         "key" => "site:1",
         "digest" => &stage.file,
@@ -189,12 +184,12 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/import") => json!({ "format": "agent-host.sessions/1", "sessions": [] }),
         ("POST", "/api/messages") => {
             json!({
-                "to": { "session": stage.chatting.session }, "content": "hello",
+                "to": { "session": stage.chatting.id() }, "content": "hello",
                 "queue": { "mode": "steer" }, "priority": "high",
             })
         }
         ("POST", "/api/purges") => {
-            json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session })
+            json!({ "agent_id": stage.chatting.agent_id(), "session_id": stage.chatting.id() })
         }
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
         ("POST", "/api/definitions") => json!({ "template": "spare", "display_name": "Mine" }),

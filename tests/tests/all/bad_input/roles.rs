@@ -201,6 +201,7 @@ async fn refuse(stage: &Stage, others: &Others, operation: &Operation) -> Vec<St
     for (who, line, status, code) in others.refused(operation) {
         match line
             .ask(operation.method.clone(), &path, body.as_ref())
+            .attempt()
             .await
         {
             Ok(answer) if !operation.may_say(answer.status, &answer.text("code")) => {

@@ -1,14 +1,13 @@
 //! The account of a message. Everything that the message began draws on it, however late it comes,
 //! and begins so many turns and no more.
 
-use super::{dispatch, events, limited, tokens_of};
-use agent_host_tests::world::PATIENCE;
+use super::{dispatch, limited, tokens_of};
+use agent_host_tests::patience::found;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, Source};
 use domain::id::SessionId;
 use domain::operation::Performer;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// A puppet that plays this at any message, under these limits. The limit on hops is out of the
 /// way.
@@ -37,7 +36,8 @@ async fn calls_in(world: &World, session: SessionId) -> usize {
         .filter(|start| start.session == session)
         .map(|start| start.run)
         .collect();
-    let started = events(world)
+    let started = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -227,7 +227,8 @@ async fn turns_that_draw_on_an_account_at_the_same_time_come_to_no_more_than_it_
         .play(json!([{ "until": "all", "start": workers }]))
         .await;
     world.quiet().await;
-    let made = events(&world)
+    let made = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {
@@ -256,17 +257,7 @@ async fn a_late_reply_to_a_session_in_which_too_many_wait_is_a_dead_letter_that_
     world.until(session, |row| row.open_run.is_some()).await;
     let words = (0..500).map(|_| world.say("puppet", session, r#"{"steps":[{"reply":"heard"}]}"#));
     futures::future::join_all(words).await;
-    let looking = async {
-        loop {
-            if let Some(letter) = world.broker.dead_letters(10).await.unwrap().pop() {
-                return letter;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let letter = tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("a dead letter");
+    let letter = found(async || world.broker.dead_letters(10).await.unwrap().pop()).await;
     assert!(
         matches!(letter.accepted.source, Source::LateReply { .. })
             && letter.accepted.session == session

@@ -1,16 +1,16 @@
 //! Attempts at a model's call. Each is afforded before it is made, and one whose outcome is unknown
 //! is charged its reservation.
 
-use super::{asks, cost, costing, events, limited, reserved, tokens_of};
+use super::{asks, cost, costing, limited, reserved, tokens_of};
 use crate::all::crash;
-use agent_host_tests::process::Folder;
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Session, puppet};
 use agent_host_tests::world::SCRIPT;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, OperationAttempted};
 use domain::id::SessionId;
 use domain::operation::{Attempt, Settlement};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// A reply to whom no schema is ever enough.
 fn structured(key: &str) -> Value {
@@ -32,7 +32,7 @@ fn tokens(tokens_max: u64, script: &str) -> Setup {
 }
 
 async fn attempted(world: &World) -> Vec<OperationAttempted> {
-    let events = events(world).await.into_iter();
+    let events = world.events().await.into_iter();
     let attempted = events.filter_map(|event| match event {
         Event::OperationAttempted(attempted) => Some(*attempted),
         _ => None,
@@ -50,7 +50,7 @@ fn settled(events: Vec<Event>) -> Vec<Settlement> {
 }
 
 async fn attempts(world: &World) -> Vec<Attempt> {
-    settled(events(world).await)
+    settled(world.events().await)
         .into_iter()
         .flat_map(|settlement| settlement.attempts)
         .collect()
@@ -69,25 +69,15 @@ async fn reserves(steps: &Value) -> (u64, u64) {
 async fn cut_off(setup: Setup, again: &'static str) -> (World, SessionId) {
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
-    world
-        .say(
-            "puppet",
-            session,
-            &json!({ "steps": [asks("a")] }).to_string(),
-        )
-        .await;
-    let asked = async {
-        while !events(&world)
+    world.play_in(session, &json!([asks("a")])).await;
+    until(async || {
+        world
+            .events()
             .await
             .iter()
             .any(|event| matches!(event, Event::RunStepped(_)))
-        {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(agent_host_tests::process::PATIENCE, asked)
-        .await
-        .unwrap();
+    })
+    .await;
     let world = world.restart(|setup| setup.script = again.to_owned()).await;
     world.idle(session).await;
     (world, session)
@@ -138,9 +128,7 @@ async fn an_attempt_that_broke_off_is_charged_and_made_again_only_if_that_is_lef
     for (tokens_max, made) in [(reserved, 1), (2 * reserved - 1, 1), (2 * reserved, 2)] {
         let world = World::new(tokens(tokens_max, CUT_SHORT)).await;
         let session = world.open("puppet").await;
-        world
-            .say("puppet", session, &json!({ "steps": steps }).to_string())
-            .await;
+        world.play_in(session, &steps).await;
         world.idle(session).await;
         let told = world.last_reply(session).await;
         assert!(
@@ -204,32 +192,20 @@ async fn a_call_that_a_restart_cut_off_is_not_made_again_on_what_it_was_charged(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
-    let folder = Folder::new(agent_host_tests::process::puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
+    let folder = Folder::new(agent_host_tests::process::puppets(&json!([puppet()])));
     folder.warm(&["puppet"]).await;
     let host = folder
         .start(Some("panic@broker.perform.after:1"))
         .await
         .unwrap();
-    let answer = host
-        .post("/api/agents/puppet/sessions", &json!({}))
-        .await
-        .unwrap();
-    let path = format!(
-        "/api/agents/{}/sessions/{}/messages",
-        answer.text("agent_id"),
-        answer.text("session_id")
-    );
+    let answer = host.post("/api/agents/puppet/sessions", &json!({})).await;
+    let path = format!("{}/messages", Session::of(&answer));
     host.post(
         &path,
         &json!({ "content": json!({ "steps": [asks("a")] }).to_string() }),
     )
-    .await
-    .unwrap();
-    crash::rest(&host, &answer.text("session_id"))
-        .await
-        .unwrap();
+    .await;
+    crash::rest(&host, &answer.text("session_id")).await.unwrap();
     assert!(host.stop().await.success());
     let store = crash::open(&folder).await;
     let events = store

@@ -1,7 +1,7 @@
 //! The reply of a model's call that names no limit. The model is asked for what is reserved, and
 //! for a shorter reply when a budget leaves less.
 
-use super::{asks, costing, dispatch, events, limited};
+use super::{asks, costing, dispatch, limited};
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::operation::Performer;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 /// Returns the longest reply that each call of a model is asked for, with the tokens reserved for
 /// the call.
 async fn asked(world: &World) -> Vec<(u64, u64)> {
-    let started = events(world)
+    let started = world
+        .events()
         .await
         .into_iter()
         .filter_map(|event| match event {

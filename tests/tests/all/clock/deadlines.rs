@@ -1,7 +1,7 @@
 //! Deadlines of what waits, of keys, and until an agent sleeps, by a clock that a test sets. The
 //! real program keeps idempotency keys in [`super::jumps`].
 
-use agent_host_tests::world::PATIENCE;
+use agent_host_tests::patience::until;
 use agent_host_tests::{Setup, World};
 use broker::{Clock, PathFilter, PostMessage};
 use domain::clock::Reading;
@@ -15,7 +15,7 @@ use domain::user::{Scope, UserId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use store::{EventFilter, KeyRow, SessionStatus};
 
 const NOON_MS: u64 = 1_700_000_000_000;
@@ -98,9 +98,7 @@ async fn world(hands: &Hands) -> World {
 
 async fn begin(world: &World, step: Value) -> SessionId {
     let session = world.open("puppet").await;
-    world
-        .say("puppet", session, &json!({ "steps": [step] }).to_string())
-        .await;
+    world.play_in(session, &json!([step])).await;
     session
 }
 
@@ -110,21 +108,13 @@ async fn continued(world: &World, session: SessionId) {
         session: Some(session),
         ..EventFilter::default()
     };
-    let waiting = async {
-        loop {
-            let events = world.store().events(0, filter, 1_000).await.unwrap();
-            if events
-                .iter()
-                .any(|recorded| matches!(recorded.event, Some(Event::OperationContinued(_))))
-            {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("a tool that goes on later");
+    until(async || {
+        let events = world.store().events(0, filter, 1_000).await.unwrap();
+        events
+            .iter()
+            .any(|recorded| matches!(recorded.event, Some(Event::OperationContinued(_))))
+    })
+    .await;
 }
 
 /// A session with words that wait for their debounce. Its first turn is over.

@@ -1,16 +1,17 @@
 //! The real program while its wall clock jumps, and while its process is stopped.
 
-use super::{HOUR_MS, SLOW, is_under_way, play, said, say, started, until};
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
-use agent_host_tests::prompt::prompt;
+use super::{HOUR_MS, SLOW, is_under_way, play, said, started};
+use agent_host_tests::peer::{Peer, Says};
+use agent_host_tests::process::{
+    Answer, Folder, Host, PATIENCE, Session, is_asking, puppet, puppets,
+};
+use agent_host_tests::prompt::{completion, saying};
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
 /// More than idempotency keys are remembered.
@@ -31,14 +32,10 @@ async fn a_timer_of_seconds_takes_seconds_after_jumps_back_and_a_restart() {
     is_under_way(&host, &session).await;
     folder.clock().shift(-24 * HOUR_MS);
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(said(&host, &session).await.contains("t elapsed"));
-    say(
-        &host,
-        &session,
-        &json!({ "steps": [{ "reply": "it takes words" }] }).to_string(),
-    )
-    .await;
+    host.play(&session, &json!([{ "reply": "it takes words" }]))
+        .await;
     assert!(said(&host, &session).await.contains("it takes words"));
 }
 
@@ -46,7 +43,7 @@ async fn a_timer_of_seconds_takes_seconds_after_jumps_back_and_a_restart() {
 async fn leading() -> (Folder, Host) {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} }]);
     let folder = Folder::with_clock(puppets(&json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         { "agentId": "other", "displayName": "Other", "component": "puppet" },
         {
             "agentId": "leads", "displayName": "Leads", "component": "puppet",
@@ -56,28 +53,14 @@ async fn leading() -> (Folder, Host) {
     ])));
     std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
     folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
 }
 
 /// Begins a lesson, and waits until it asks something.
-async fn lesson(host: &Host) -> String {
-    let opened = host
-        .post(
-            "/api/agents/leads/sessions",
-            &json!({ "session_type": "lesson" }),
-        )
-        .await
-        .unwrap();
-    let lesson = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
-    until(host, &lesson, |seen| {
-        seen["status"] == "awaiting_client_action"
-    })
-    .await;
+async fn lesson(host: &Host) -> Session {
+    let lesson = host.open_as("leads", "lesson").await;
+    host.until(&lesson, is_asking).await;
     lesson
 }
 
@@ -92,9 +75,8 @@ async fn say_once(host: &Host, session: &str) -> String {
             &format!("{session}/messages"),
             Some(&words),
         )
-        .await
-        .unwrap();
-    assert_eq!(answer.status, 202, "{answer:?}");
+        .gives(202)
+        .await;
     answer.text("input_id")
 }
 
@@ -128,10 +110,10 @@ async fn a_jump_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirm
     let users = said(&host, &chat).await.matches(r#""role":"user""#).count();
     assert_eq!(users, 2, "what began it, and what was said once");
     assert_eq!(
-        host.get(&lesson).await.unwrap().body["status"],
+        host.get(&lesson).await.body["status"],
         "awaiting_client_action"
     );
-    let clock = host.get("/api/clock").await.unwrap().body;
+    let clock = host.get("/api/clock").await.body;
     let ahead_ms = clock["jump"]["ms"].as_i64().unwrap();
     assert!(
         (EIGHT_DAYS_MS - 5_000..=EIGHT_DAYS_MS).contains(&ahead_ms)
@@ -139,12 +121,9 @@ async fn a_jump_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirm
         "{clock}"
     );
 
-    let confirmed = folder.run(&["clock", "confirm"]).await;
-    assert!(confirmed.status.success(), "{confirmed:?}");
-    until(&host, &lesson, |seen| {
-        seen["terminated_reason"] == "expired"
-    })
-    .await;
+    folder.succeeds(&["clock", "confirm"]).await;
+    host.until(&lesson, |seen| seen["terminated_reason"] == "expired")
+        .await;
     assert_ne!(
         say_once(&host, &chat).await,
         first,
@@ -171,9 +150,9 @@ async fn a_start_after_a_jump_ends_nothing_on_the_same_boot_and_keeps_keys_on_an
     said(&host, &chat).await;
     host.kill().await;
     folder.clock().shift(EIGHT_DAYS_MS);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(say_once(&host, &chat).await, first);
-    let clock = host.get("/api/clock").await.unwrap().body;
+    let clock = host.get("/api/clock").await.body;
     assert!(
         clock["jump"]["ms"]
             .as_i64()
@@ -182,19 +161,17 @@ async fn a_start_after_a_jump_ends_nothing_on_the_same_boot_and_keeps_keys_on_an
         "{clock}"
     );
     assert_eq!(
-        host.get(&lesson).await.unwrap().body["status"],
+        host.get(&lesson).await.body["status"],
         "awaiting_client_action"
     );
     host.kill().await;
     // As if the machine had been booted: nothing tells the jump from downtime.
     std::fs::remove_file(folder.data().join("clock")).unwrap();
-    let host = folder.start(None).await.unwrap();
-    until(&host, &lesson, |seen| {
-        seen["terminated_reason"] == "expired"
-    })
-    .await;
+    let host = folder.serve().await;
+    host.until(&lesson, |seen| seen["terminated_reason"] == "expired")
+        .await;
     assert_eq!(say_once(&host, &chat).await, first);
-    let clock = host.get("/api/clock").await.unwrap().body;
+    let clock = host.get("/api/clock").await.body;
     assert!(
         clock["gap"]["ms"]
             .as_i64()
@@ -203,19 +180,17 @@ async fn a_start_after_a_jump_ends_nothing_on_the_same_boot_and_keeps_keys_on_an
         "{clock}"
     );
     // As little is it forgotten when other keys come.
-    let opened = host
-        .line()
+    host.line()
         .ask_under(
             "another",
             Method::POST,
             "/api/agents/puppet/sessions",
             Some(&json!({})),
         )
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+        .gives(201)
+        .await;
     assert_eq!(say_once(&host, &chat).await, first);
-    host.post("/api/clock/confirm", &json!({})).await.unwrap();
+    host.post("/api/clock/confirm", &json!({})).await;
     assert_ne!(say_once(&host, &chat).await, first);
 }
 
@@ -234,16 +209,14 @@ async fn key_for_an_hour(host: &Host) -> Answer {
             "/api/keys",
             &json!({ "user": "alice", "scopes": ["read"], "expires_in_s": 3_600 }),
         )
-        .await
-        .unwrap();
-    assert_eq!(issued.status, 201, "{issued:?}");
+        .gives(201)
+        .await;
     issued
 }
 
 async fn is_let_in(host: &Host, key: &str) -> bool {
     host.send(host.bare(Method::GET, "/api/me").bearer_auth(key))
         .await
-        .unwrap()
         .status
         == 200
 }
@@ -257,7 +230,7 @@ async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_conf
     host.kill().await;
     boot(&folder);
     folder.clock().shift(8 * HOUR_MS);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(!is_let_in(&host, &key).await);
     // So that what is stored is as far ahead.
     key_for_an_hour(&host).await;
@@ -266,12 +239,11 @@ async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_conf
         !is_let_in(&host, &key).await,
         "nobody has said which is right"
     );
-    let before = host.get("/api/clock").await.unwrap();
+    let before = host.get("/api/clock").await;
 
-    let confirmed = folder.run(&["clock", "confirm"]).await;
-    assert!(confirmed.status.success(), "{confirmed:?}");
+    folder.succeeds(&["clock", "confirm"]).await;
     assert!(is_let_in(&host, &key).await);
-    let after = host.get("/api/clock").await.unwrap();
+    let after = host.get("/api/clock").await;
     assert!(
         after.text("now") >= before.text("now"),
         "the host's time goes on: {after:?}"
@@ -285,50 +257,32 @@ async fn credentials_end_by_a_clock_that_was_put_right_once_an_operator_has_conf
 
     // Over a restart and two boots, the second with a clock that is ahead again.
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(is_let_in(&host, &key).await);
     host.kill().await;
     boot(&folder);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(is_let_in(&host, &key).await);
     host.kill().await;
     boot(&folder);
     folder.clock().shift(8 * HOUR_MS);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(!is_let_in(&host, &key).await);
     folder.clock().shift(0);
     assert!(is_let_in(&host, &key).await);
 }
 
 /// A host whose model answers when a test says so, within limits of some seconds.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folder, Host) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            if prompt(&mut stream).await.unwrap().is_none() {
-                continue;
-            }
-            asked.add_permits(1);
-            answers.acquire().await.unwrap().forget();
-            let message = json!({ "role": "assistant", "content": "patience" });
-            let body = json!({
-                "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }],
-                "model": "m",
-            })
-            .to_string();
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-            stream
-                .write_all(format!("{head}{body}").as_bytes())
-                .await
-                .unwrap();
-            stream.shutdown().await.unwrap();
+    // One at a time.
+    let turn = Mutex::new(());
+    let peer = Peer::new(move |_, _| {
+        let _turn = turn.lock().unwrap();
+        asked.add_permits(1);
+        while answers.try_acquire().map(SemaphorePermit::forget).is_err() {
+            std::thread::sleep(Duration::from_millis(2));
         }
+        Says::Json(200, completion(&saying("patience")))
     });
     let agent = json!({
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
@@ -336,16 +290,13 @@ async fn asking_a_peer(asked: Arc<Semaphore>, answers: Arc<Semaphore>) -> (Folde
     });
     let mut config = puppets(&json!([agent]));
     config["providers"] = json!({
-        "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+        "peer": { "kind": "openai-compatible", "baseUrl": peer.url("/v1") },
     });
     config["models"] = json!({ "m": { "provider": "peer", "model": "m" } });
     config["timeouts"] =
         json!({ "firstTokenMs": 4_000, "idleMs": 4_000, "wholeMs": 4_000, "totalMs": 5_000 });
     config["retry"] = json!({ "attemptsMax": 1 });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    (folder, host)
+    Folder::serving(config, &["puppet"]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! The host's side of a program in a model's place: what it does for its prompt, and what it tells
 //! of a turn.
 
-use super::{Scene, events, open, say};
+use super::Scene;
 use agent_host_tests::process::Frame;
 use serde_json::{Value, json};
 
@@ -22,14 +22,14 @@ async fn with_lists() -> Scene {
 async fn no_tool_lists_items_for_a_program_that_is_told_of_none() {
     let scene = with_lists().await;
     let host = scene.start().await;
-    let session = open(&host).await;
-    let said = say(&host, &session, "hello").await;
+    let session = host.open("assistant").await;
+    let said = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
     let (agent, _) = session.split_once("/sessions/").unwrap();
-    let prompt = host.get(&format!("{agent}/prompt")).await.unwrap().body;
+    let prompt = host.get(&format!("{agent}/prompt")).await.body;
     let parts = prompt["parts"].as_array().unwrap().iter();
     assert!(parts.map(|part| &part["name"]).eq(["base"]), "{prompt}");
-    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let audit = host.get("/api/audit?limit=1000").await.body;
     let lines = audit["lines"].as_array().unwrap();
     let is_listing = |line: &Value| line["tool"] == "todo_items";
     assert!(!lines.iter().any(is_listing), "{audit}");
@@ -40,11 +40,11 @@ async fn no_tool_lists_items_for_a_program_that_is_told_of_none() {
 async fn a_programs_own_calls_are_shown_while_they_are_made() {
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
-    let session = open(&host).await;
+    let session = host.open("assistant").await;
     let stream = session.replacen("/sessions/", "/stream?session=", 1);
     let mut frames = host.follow(&stream, None).await;
     frames.until("connected").await;
-    say(&host, &session, "hello").await;
+    host.turn(&session, "hello").gives(200).await;
     let frames = frames.until("stream_complete").await;
     let own = frames
         .iter()
@@ -89,15 +89,15 @@ async fn a_failed_turn_of_a_program_names_the_limit_or_the_programs_own_words() 
     ] {
         let scene = Scene::new(limits).await;
         let host = scene.start().await;
-        let session = open(&host).await;
-        let said = say(&host, &session, word).await;
+        let session = host.open("assistant").await;
+        let said = host.turn(&session, word).gives(200).await.body;
         assert_eq!(said["outcome"], "failed", "{word}: {said}");
-        let ended = events(&host, &session, "run.ended.v1").await;
+        let ended = host.story(&session, "run.ended.v1").await;
         let reason = ended[0]["reason"].as_str().unwrap();
         assert!(reason.contains(expected), "{word}: {reason}");
         assert!(!reason.contains("status"), "{word}: {reason}");
         // Everybody who may read sees how a model does, and not what was said in somebody's turn.
-        let models = host.get("/api/models").await.unwrap().body;
+        let models = host.get("/api/models").await.body;
         let models = models.to_string();
         let told = expected.split(": \"").next().unwrap().trim_end_matches(':');
         assert!(models.contains(told), "{word}: {models}");

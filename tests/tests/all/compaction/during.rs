@@ -18,7 +18,7 @@ const WORDS: &str = "read it all, and remember the word heliotrope";
 /// A host whose assistant reads a file of 50 KB as often as its model asks. The tool gives it in
 /// parts of up to 30 KB, which are in the thread word for word.
 async fn reader(at: Option<&str>) -> Stage {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let mut config = config(&peer);
     config["agents"] = json!([{
         "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["read_file"],
@@ -68,6 +68,7 @@ fn results(seen: &Value) -> Vec<&str> {
 /// Waits for the reply of the first turn.
 async fn replied(stage: &Stage, session: &str) -> Value {
     stage
+        .host
         .until(session, |seen| {
             seen["revision"].as_u64() >= Some(1) && seen["run_id"].is_null()
         })
@@ -78,8 +79,8 @@ async fn replied(stage: &Stage, session: &str) -> Value {
 async fn a_turn_with_forty_large_results_goes_on_to_its_reply_within_the_window() {
     let stage = reader(None).await;
     stage.peer.reads(READS);
-    let session = stage.open().await;
-    stage.say(&session, WORDS).await;
+    let session = stage.host.open("assistant").await;
+    stage.host.say(&session, WORDS).await;
     let seen = replied(&stage, &session).await;
     // Nothing of the thread is lost.
     let results = results(&seen);
@@ -102,7 +103,7 @@ async fn a_turn_with_forty_large_results_goes_on_to_its_reply_within_the_window(
         .count();
     assert!(whole >= 2, "{whole}");
     // The cuts are on record, each shows less than the one before.
-    let cuts = stage.events(&session, "run.cut.v1").await;
+    let cuts = stage.host.story(&session, "run.cut.v1").await;
     assert!(cuts.len() >= 2, "{cuts:?}");
     for cut in &cuts {
         assert!(
@@ -123,8 +124,8 @@ async fn a_model_that_summarises_what_is_left_out_is_told_of_by_telemetry() {
     let stage = reader(None).await;
     let mut frames = stage.host.follow("/api/telemetry", None).await;
     stage.peer.reads(READS);
-    let session = stage.open().await;
-    stage.say(&session, WORDS).await;
+    let session = stage.host.open("assistant").await;
+    stage.host.say(&session, WORDS).await;
     let seen = frames.until("message.processed").await;
     let run = &seen.last().unwrap().data["data"]["runId"];
     assert!(run.is_string(), "{seen:?}");
@@ -150,8 +151,8 @@ async fn a_summary_that_fails_does_not_end_the_turn_that_needs_it() {
     let stage = reader(None).await;
     stage.peer.fails("memory");
     stage.peer.reads(READS);
-    let session = stage.open().await;
-    stage.say(&session, WORDS).await;
+    let session = stage.host.open("assistant").await;
+    stage.host.say(&session, WORDS).await;
     replied(&stage, &session).await;
     let asked = stage.peer.asked("chat");
     asked.iter().for_each(check);
@@ -161,7 +162,7 @@ async fn a_summary_that_fails_does_not_end_the_turn_that_needs_it() {
         "{last}"
     );
     assert!(!stage.peer.asked("memory").is_empty());
-    let ended = &stage.events(&session, "run.ended.v1").await[0];
+    let ended = &stage.host.story(&session, "run.ended.v1").await[0];
     assert_eq!(ended["end"], "replied", "{ended}");
     stage.over().await;
 }
@@ -171,21 +172,17 @@ async fn a_cut_that_the_process_dies_around_is_made_once_and_holds() {
     for point in ["broker.cut.before", "broker.cut.after"] {
         let mut stage = reader(Some(point)).await;
         stage.peer.reads(8);
-        let session = stage.open().await;
-        stage.say(&session, WORDS).await;
+        let session = stage.host.open("assistant").await;
+        stage.host.say(&session, WORDS).await;
         assert!(
             stage.host.died(PATIENCE).await.is_some(),
             "{point} was never passed"
         );
-        stage.host = stage
-            .folder
-            .start(None)
-            .await
-            .unwrap_or_else(|ended| panic!("{}", ended.said));
+        stage.host = stage.folder.serve().await;
         let seen = replied(&stage, &session).await;
         assert_eq!(results(&seen).len(), 8, "{point}");
         stage.peer.asked("chat").iter().for_each(check);
-        let cuts = stage.events(&session, "run.cut.v1").await;
+        let cuts = stage.host.story(&session, "run.cut.v1").await;
         let operations: BTreeSet<&str> = cuts
             .iter()
             .map(|cut| cut["operation_id"].as_str().unwrap())
@@ -202,11 +199,11 @@ async fn a_model_that_refuses_a_prompt_as_too_long_gets_a_shorter_one() {
     stage.peer.reads(8);
     // Two results fit into it, and three do not.
     stage.peer.takes_at_most(80_000);
-    let session = stage.open().await;
-    stage.say(&session, WORDS).await;
+    let session = stage.host.open("assistant").await;
+    stage.host.say(&session, WORDS).await;
     let seen = replied(&stage, &session).await;
     assert_eq!(results(&seen).len(), 8);
-    let ended = &stage.events(&session, "run.ended.v1").await[0];
+    let ended = &stage.host.story(&session, "run.ended.v1").await[0];
     assert_eq!(ended["end"], "replied", "{ended}");
     let asked = stage.peer.asked("chat");
     assert!(asked.len() > 9, "one at least was refused: {}", asked.len());
@@ -219,16 +216,11 @@ async fn a_model_that_refuses_a_prompt_as_too_long_gets_a_shorter_one() {
 async fn a_message_that_is_too_long_for_its_model_is_answered_and_so_is_the_next() {
     let stage = reader(None).await;
     stage.peer.takes_at_most(50_000);
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     let path = format!("{session}/messages?wait_s=30");
     for words in [long("hello", 80_000), "hi again".to_owned()] {
-        let said = stage.host.post(&path, &json!({ "content": words }));
-        let said = said.await.unwrap();
-        assert_eq!(
-            (said.status, &said.body["outcome"]),
-            (200, &json!("replied")),
-            "{said:?}"
-        );
+        let said = stage.host.post(&path, &json!({ "content": words })).await;
+        said.has(200, &json!({ "outcome": "replied" }));
     }
     let asked = stage.peer.asked("chat").len();
     assert!(asked > 2, "one at least was refused: {asked}");

@@ -9,21 +9,23 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_arrive_while_a_thread_is_compacted_wait_and_lead_the_next_turn() {
     let stage = stage().await;
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     stage.peer.slow_ms(500);
     stage
+        .host
         .say(&session, &long(&format!("one {FULL}"), 6_000))
         .await;
     stage
+        .host
         .until(&session, |seen| {
             seen["revision"] == 1 && !seen["run_id"].is_null()
         })
         .await;
     assert_eq!(
-        stage.host.get(&session).await.unwrap().body["run_status"],
+        stage.host.get(&session).await.body["run_status"],
         "compacting"
     );
-    let meanwhile = stage.say(&session, "meanwhile").await;
+    let meanwhile = stage.host.say(&session, "meanwhile").await;
     let seen = stage.turns(&session, 3).await;
     let told: Vec<&str> = seen["messages"]
         .as_array()
@@ -36,7 +38,7 @@ async fn words_that_arrive_while_a_thread_is_compacted_wait_and_lead_the_next_tu
         ["summary 1", "meanwhile", "reply to meanwhile"],
         "{seen}"
     );
-    let started = stage.events(&session, "run.started.v1").await;
+    let started = stage.host.story(&session, "run.started.v1").await;
     let claimed: Vec<usize> = started
         .iter()
         .map(|run| run["claimed"].as_array().unwrap().len())
@@ -58,12 +60,13 @@ async fn words_that_arrive_while_a_thread_is_compacted_wait_and_lead_the_next_tu
 async fn a_compaction_that_fails_is_given_up_and_the_session_keeps_its_whole_thread() {
     let stage = stage().await;
     stage.peer.fails("memory");
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     stage
+        .host
         .say(&session, &long(&format!("one {FULL}"), 6_000))
         .await;
     stage.turns(&session, 1).await;
-    stage.say(&session, "two").await;
+    stage.host.say(&session, "two").await;
     let seen = stage.turns(&session, 2).await;
     assert_eq!(
         seen["messages"].as_array().unwrap().len(),
@@ -75,7 +78,7 @@ async fn a_compaction_that_fails_is_given_up_and_the_session_keeps_its_whole_thr
             .to_string()
             .contains("one fill")
     );
-    let ended = stage.events(&session, "run.ended.v1").await;
+    let ended = stage.host.story(&session, "run.ended.v1").await;
     let failed: Vec<_> = ended
         .iter()
         .filter(|ended| ended["code"] == "compaction-failed")
@@ -89,7 +92,7 @@ async fn a_compaction_that_fails_is_given_up_and_the_session_keeps_its_whole_thr
     );
     // A turn later it is tried again.
     stage.peer.recovers();
-    stage.say(&session, &format!("three {FULL}")).await;
+    stage.host.say(&session, &format!("three {FULL}")).await;
     let seen = stage.turns(&session, 4).await;
     assert!(
         seen["messages"].to_string().contains("\"host:compaction\""),
@@ -104,15 +107,17 @@ async fn a_compaction_that_fails_is_given_up_and_the_session_keeps_its_whole_thr
 async fn a_stopped_compaction_leaves_the_thread_and_waits_for_the_next_turn() {
     let stage = stage().await;
     stage.peer.slow_ms(20_000);
-    let session = stage.open().await;
+    let session = stage.host.open("assistant").await;
     for words in ["cancel", "interrupt"] {
-        let before = stage.host.get(&session).await.unwrap().body["revision"]
+        let before = stage.host.get(&session).await.body["revision"]
             .as_u64()
             .unwrap();
         stage
+            .host
             .say(&session, &long(&format!("{words} {FULL}"), 6_000))
             .await;
         stage
+            .host
             .until(&session, |seen| {
                 seen["revision"].as_u64() == Some(before + 1) && !seen["run_id"].is_null()
             })
@@ -121,24 +126,22 @@ async fn a_stopped_compaction_leaves_the_thread_and_waits_for_the_next_turn() {
             let cancelled = stage
                 .host
                 .post(&format!("{session}/cancel"), &json!({}))
-                .await
-                .unwrap();
+                .await;
             assert_eq!(&cancelled.body["cancelled"], &json!(true), "{cancelled:?}");
             stage.turns(&session, before + 1).await;
         } else {
             let body = json!({ "content": "at once", "queue": { "mode": "interrupt" } });
-            let said = stage
+            stage
                 .host
                 .post(&format!("{session}/messages"), &body)
-                .await
-                .unwrap();
-            assert_eq!(said.status, 202, "{said:?}");
+                .gives(202)
+                .await;
             stage.turns(&session, before + 2).await;
         }
     }
-    let seen = stage.host.get(&session).await.unwrap().body;
+    let seen = stage.host.get(&session).await.body;
     assert!(!seen.to_string().contains("host:compaction"), "{seen}");
-    let started = stage.events(&session, "run.started.v1").await;
+    let started = stage.host.story(&session, "run.started.v1").await;
     assert_eq!(
         started
             .iter()
@@ -169,20 +172,17 @@ async fn a_compaction_that_the_process_dies_in_is_made_once_and_nothing_is_lost(
         "broker.commit.after:4",
     ] {
         let mut stage = stage_that_dies(Some(point)).await;
-        let session = stage.open().await;
+        let session = stage.host.open("assistant").await;
         stage
+            .host
             .say(&session, &long(&format!("one {FULL}"), 6_000))
             .await;
         assert!(
             stage.host.died(PATIENCE).await.is_some(),
             "{point} was never passed"
         );
-        stage.host = stage
-            .folder
-            .start(None)
-            .await
-            .unwrap_or_else(|ended| panic!("{}", ended.said));
-        stage.say(&session, "two").await;
+        stage.host = stage.folder.serve().await;
+        stage.host.say(&session, "two").await;
         let seen = stage.turns(&session, 3).await;
         let told = seen["messages"].as_array().unwrap();
         let roles: Vec<&str> = told

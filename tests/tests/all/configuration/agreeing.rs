@@ -1,8 +1,8 @@
 //! The agreement of a running host with a start and `config check` on which files they take.
 
-use super::{config, events_of, look, play, put, reload, session, started, text_of};
+use super::{config, look, put, reload, started, text_of};
 use agent_host_tests::guests::wasm;
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::process::{Folder, Host, script};
 use domain::digest::Digest;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn refuse(folder: &Folder, host: &Host, key: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it() {
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
-    let session = session(&host).await;
+    let session = host.open("puppet").await;
     std::fs::write(folder.path().join("wrong.toml"), "rules = 7").unwrap();
     let scripted = |script: Value| {
         let mut provider = json!({ "kind": "scripted", "script": script });
@@ -76,10 +76,10 @@ async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it(
         // Of the same file, what is read again would take the tool away.
         put(&folder, &text_of(config(&json!([]), more)));
         refuse(&folder, &host, key).await;
-        let told = play(&host, &session, &look()).await;
+        let told = host.reply(&session, &script(&look())).await;
         assert!(told.contains("look done"), "{key}: {told}");
     }
-    assert!(events_of(&host, "config.reloaded.v1").await.is_empty());
+    assert!(host.events_of("config.reloaded.v1").await.is_empty());
 
     // What both take is in force, but for what a start alone takes up.
     for (more, needs_restart) in [
@@ -97,13 +97,12 @@ async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it(
         (json!({}), json!([])),
     ] {
         put(&folder, &text_of(config(&json!([]), &more)));
-        let checked = folder.run(&["config", "check"]).await;
-        assert!(checked.status.success(), "{checked:?}");
+        folder.succeeds(&["config", "check"]).await;
         let taken = reload(&host).await;
         assert_eq!(taken.status, 200, "{taken:?}");
         assert_eq!(taken.body["needs_restart"], needs_restart, "{taken:?}");
     }
-    let told = play(&host, &session, &look()).await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(!told.contains("look done"), "{told}");
     assert!(host.stop().await.success());
 }
@@ -144,7 +143,7 @@ async fn changed_code_under_the_same_path_needs_a_restart_and_is_named() {
     let other = [code.clone(), vec![0, 2, 1, b'x']].concat();
     build(&code);
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let needs_restart = async || {
         let taken = reload(&host).await;
         assert_eq!(taken.status, 200, "{taken:?}");

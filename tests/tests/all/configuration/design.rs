@@ -32,8 +32,8 @@ fn answer(prompt: &Value) -> Value {
 }
 
 /// The example's configuration with such a provider.
-async fn configured(received: &Received) -> Value {
-    let base = provider(received, |all| all.last().map(answer)).await;
+fn configured(received: &Received) -> Value {
+    let base = provider(received, |all| all.last().map(answer));
     let example = std::fs::read(root().join("examples/reading-list/agent-host.json")).unwrap();
     let mut config: Value = serde_json::from_slice(&example).unwrap();
     config.as_object_mut().unwrap().remove("server");
@@ -45,16 +45,16 @@ async fn configured(received: &Received) -> Value {
 /// Says something to an agent in a session of its own, and returns the reply.
 async fn say(host: &Host, agent: &str, words: &str) -> String {
     let path = format!("/api/agents/{agent}/sessions");
-    let opened = host.post(&path, &json!({ "session_type": "chat" })).await;
-    let opened = opened.unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
+    let opened = host
+        .post(&path, &json!({ "session_type": "chat" }))
+        .gives(201)
+        .await;
     let path = format!(
         "/api/agents/{}/sessions/{}/messages?wait_s=30",
         opened.text("agent_id"),
         opened.text("session_id")
     );
     let said = host.post(&path, &json!({ "content": words })).await;
-    let said = said.unwrap();
     let reply = said.body.pointer("/reply/text").and_then(Value::as_str);
     reply.unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
@@ -154,8 +154,8 @@ fn assert_prompt(prompt: &Value, agent: &Value) {
 
 /// Asserts that each agent is listed by agentId and uiVisible, and made by displayName.
 async fn assert_listed(host: &Host, agents: &[Value]) {
-    let listed = host.get("/api/definitions").await.unwrap().body;
-    let made = host.get("/api/agents").await.unwrap().body.to_string();
+    let listed = host.get("/api/definitions").await.body;
+    let made = host.get("/api/agents").await.body.to_string();
     for agent in agents {
         let is = |listed: &Value| {
             listed["definition"] == agent["agentId"] && listed["ui_visible"] == agent["uiVisible"]
@@ -191,7 +191,7 @@ async fn checked(folder: &Folder) -> String {
 /// The calls of an agent's that were refused, as tool and rule.
 async fn refused_calls(host: &Host, agent: &str) -> BTreeSet<(String, String)> {
     let audit = host.get("/api/audit?verdict=refused&limit=1000").await;
-    let audit = audit.unwrap().body;
+    let audit = audit.body;
     let lines = audit["lines"].as_array().unwrap().iter();
     let text = |line: &Value, name: &str| line[name].as_str().unwrap_or_default().to_owned();
     lines
@@ -203,7 +203,7 @@ async fn refused_calls(host: &Host, agent: &str) -> BTreeSet<(String, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused() {
     let received = Received::default();
-    let mut config = configured(&received).await;
+    let mut config = configured(&received);
     config["skills"] = json!({ "notes": { "path": "notes" }, "recipes": { "path": "recipes" } });
     let agents = config["agents"].as_array().unwrap().clone();
     let folder = Folder::new(config);
@@ -211,7 +211,7 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     folder
         .warm(&["assistant", "reading-list", "web", "lists"])
         .await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
 
     // Of apiExposed there is nothing to say that is not so, and nobody misses a tool.
     let told = checked(&folder).await;
@@ -270,17 +270,14 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_agents_and_capabilities_of_the_design_leave_only_what_they_name() {
     let received = Received::default();
-    let mut config = configured(&received).await;
+    let mut config = configured(&received);
     // The design's tool lists hide the tool by which agents are reached, and all tools that need
     // another capability.
     config["agents"][0]["toolAllowlist"] = json!(null);
     config["agents"][0]["apiExposed"] = json!(true);
     let agent = config["agents"][0].clone();
-    let folder = Folder::new(config);
-    folder
-        .warm(&["assistant", "reading-list", "web", "lists"])
-        .await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) =
+        Folder::serving(config, &["assistant", "reading-list", "web", "lists"]).await;
     assert!(checked(&folder).await.contains("agents[0].apiExposed"));
     say(&host, "reading-list", "hello").await;
     let prompt = received.lock().unwrap().last().unwrap().clone();

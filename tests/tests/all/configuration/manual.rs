@@ -1,9 +1,9 @@
 //! What a changed file would do before it does it: shown, applied on request, and with what it
 //! leaves behind; and folders that were replaced under a running host.
 
-use super::{changes, config, look, play, put, reload, session, started};
+use super::{changes, config, look, put, reload, started};
 use crate::all::keyvalue::shelved;
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, script};
 use serde_json::{Value, json};
 use std::process::Output;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
         &manual(config(&json!(["look"]), &json!({}))).to_string(),
     );
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let same = folder.run(&["config", "diff"]).await;
     assert!(out(&same).contains("is what is in force"), "{same:?}");
 
@@ -57,8 +57,7 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
         "{grants:?}"
     );
 
-    let applied = folder.run(&["config", "apply"]).await;
-    assert!(applied.status.success(), "{applied:?}");
+    folder.succeeds(&["config", "apply"]).await;
     let change = changes(&host).await.remove(0);
     assert_eq!(change["data"]["because"], "request", "{change}");
     assert_eq!(change["data"]["user_id"], "local", "{change}");
@@ -78,11 +77,11 @@ async fn keys_that_another_scope_leaves_behind_are_named_before_it_is_applied() 
     let folder = Folder::new(json!({}));
     put(&folder, &manual(shelved("agent")).to_string());
     folder.warm(&["puppet", "shelf"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = session(&host).await;
+    let host = folder.serve().await;
+    let session = host.open("puppet").await;
     let keeps = json!({ "do": [["set", "a", "1"], ["set", "b", "2"]] });
     let steps = json!([{ "start": [{ "key": "t", "tool": "keep", "args": keeps }] }]);
-    let told = play(&host, &session, &steps).await;
+    let told = host.reply(&session, &script(&steps)).await;
     assert!(told.contains("ok | ok"), "{told}");
     put(&folder, &manual(shelved("user")).to_string());
     let shown = folder.run(&["config", "diff"]).await;
@@ -114,15 +113,15 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     );
     let checked = folder.run(&["config", "check"]).await;
     assert!(!err(&checked).contains(told), "{checked:?}");
-    let session = session(&host).await;
-    let told = play(&host, &session, &look()).await;
+    let session = host.open("puppet").await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(told.contains("look done"), "{told}");
     assert!(files.join("log").exists(), "the new folder has its line");
     assert!(!folder.path().join("files.old/log").exists());
 
     // One that is gone is told to a model by its place, and never by its path on this machine.
     std::fs::remove_dir_all(&files).unwrap();
-    let told = play(&host, &session, &look()).await;
+    let told = host.reply(&session, &script(&look())).await;
     assert!(
         told.contains("the folder at `/data` cannot be opened"),
         "{told}"

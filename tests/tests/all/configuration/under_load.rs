@@ -1,8 +1,8 @@
 //! Turns while the file changes all the time, between two configurations that are right and one
 //! that is wrong.
 
-use super::{config, first_of, put, session, stored, text_of};
-use agent_host_tests::process::{Folder, Host};
+use super::{config, first_of, put, stored, text_of};
+use agent_host_tests::process::{Folder, Host, Session};
 use agent_host_tests::repeats;
 use domain::digest::Digest;
 use domain::event::{ConfigRefused, Event, ReloadCause, RunStarted};
@@ -110,8 +110,9 @@ struct Seen {
 /// Has the puppet play the steps.
 async fn turn(host: &Host, session: &str) -> Seen {
     let words = json!({ "content": json!({ "steps": steps() }).to_string() });
-    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
-    let said = said.await.unwrap();
+    let said = host
+        .post(&format!("{session}/messages?wait_s=60"), &words)
+        .await;
     let told = said.body.pointer("/reply/text").and_then(Value::as_str);
     Seen {
         input: said.text("input_id"),
@@ -220,17 +221,17 @@ fn check_changes(events: &[Event], right: &BTreeSet<Digest>) {
 
 /// A host under the first of the configurations, and the sessions in which there are turns. The
 /// agents that are talked to are there already.
-async fn started() -> (Folder, Host, Vec<String>) {
+async fn started() -> (Folder, Host, Vec<Session>) {
     let folder = Folder::new(right(0));
     for (which, says) in SAYS.iter().enumerate() {
         let rules = format!("[[rule]]\nreply.text = \"{says}\"\n");
         std::fs::write(folder.path().join(format!("{which}.toml")), rules).unwrap();
     }
     folder.warm(&["puppet", "effects"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions.push(session(&host).await);
+        sessions.push(host.open("puppet").await);
     }
     let first = turn(&host, &sessions[0]).await;
     assert_eq!(check(&first, 0), 2, "all that it allows: {}", first.told);

@@ -1,7 +1,9 @@
 //! Conversations over Telegram: words, questions, files, long replies and groups.
 
-use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, script, texts, until};
+use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, texts};
 use super::telegram_server::Fault;
+use agent_host_tests::patience::found;
+use agent_host_tests::process::script;
 use domain::connector::ATTACHMENT_BYTES_MAX;
 use domain::digest::Digest;
 use serde_json::{Value, json};
@@ -68,11 +70,14 @@ async fn words_of_triggers_and_connectors_are_accepted_before_their_turns_begin(
         ..Wanted::default()
     };
     let scene = Scene::with(wanted).await;
-    let run = scene.host.post("/api/triggers/it/run", &json!({})).await;
-    assert_eq!(run.unwrap().status, 202);
+    scene
+        .host
+        .post("/api/triggers/it/run", &json!({}))
+        .gives(202)
+        .await;
     scene.telegram.say(ADA, "hello");
     scene.telegram.messages(1).await;
-    let events = until(async || {
+    let events = found(async || {
         let page = get(&scene.host.line(), "/api/events?limit=1000").await;
         let events = page["events"].as_array().unwrap().clone();
         let starts = events.iter().filter(|it| it["type"] == "run.started.v1");

@@ -1,8 +1,11 @@
 //! A chat for web pages: visitors, what they say and hear, and which pages may use it.
 
-use super::scene::{choice, until};
+use super::scene::choice;
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Frame, Frames, Host, Line, puppets};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{
+    Answer, Folder, Frame, Frames, Host, Line, Reply, puppet, puppets,
+};
 use agent_host_tests::skip::{WITHOUT_NODE, needed};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -29,7 +32,7 @@ struct Visitor {
 impl Site {
     async fn new(agent: &str) -> Self {
         let mut config = puppets(&json!([
-            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+            puppet(),
             { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] },
         ]));
         config["connectors"]["site"] = json!({
@@ -39,18 +42,18 @@ impl Site {
         let folder = Folder::new(config);
         std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
         folder.warm(&["puppet", "assistant"]).await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self { host, folder }
     }
 
-    async fn come(&self) -> Answer {
+    #[track_caller]
+    fn come(&self) -> Reply {
         let request = self.host.bare(Method::POST, "/chat/site/visitors");
-        self.host.send(request).await.unwrap()
+        self.host.send(request)
     }
 
     async fn visitor(&self) -> Visitor {
-        let came = self.come().await;
-        assert_eq!(came.status, 201, "{came:?}");
+        let came = self.come().gives(201).await;
         Visitor {
             line: self.host.line().with_token(came.text("token")),
             id: came.text("visitor_id"),
@@ -60,19 +63,15 @@ impl Site {
 }
 
 impl Visitor {
-    async fn post(&self, what: &str, body: &Value) -> Answer {
-        let path = format!("/chat/site/{what}");
-        self.line
-            .ask(Method::POST, &path, Some(body))
-            .await
-            .unwrap()
+    fn post(&self, what: &str, body: &Value) -> Reply {
+        self.line.post(&format!("/chat/site/{what}"), body)
     }
 
     async fn say(&self, text: &str) -> Answer {
         let said = self
             .post("messages", &json!({ "id": text, "text": text }))
+            .gives(202)
             .await;
-        assert_eq!(said.status, 202, "{said:?}");
         said
     }
 
@@ -112,7 +111,7 @@ async fn a_visitor_is_answered_over_their_event_stream() {
         .get(&format!("/api/users/{user}/connectors"))
         .await;
     let key = format!("site:{}", visitor.id);
-    assert_eq!(keys.unwrap().body["connectors"][0]["key"], key.as_str());
+    assert_eq!(keys.body["connectors"][0]["key"], key.as_str());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,9 +124,9 @@ async fn a_page_that_comes_back_gets_exactly_what_it_missed() {
     drop(frames);
     for text in ["two", "three"] {
         visitor.say(text).await;
-        until(async || {
+        found(async || {
             let path = "/api/connectors/site/deliveries";
-            let all = site.host.get(path).await.unwrap().body;
+            let all = site.host.get(path).await.body;
             let count = all["deliveries"].as_array().unwrap().len();
             (count == if text == "two" { 2 } else { 3 }).then_some(())
         })
@@ -136,7 +135,7 @@ async fn a_page_that_comes_back_gets_exactly_what_it_missed() {
     // A host that was killed meanwhile has it all too.
     let Site { host, folder } = site;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let line = host.line().with_token(visitor.token);
     let mut back = line.follow("/chat/site/events", seen).await.unwrap();
     for missed in ["said two", "said three"] {
@@ -193,8 +192,8 @@ async fn of_visitors_who_come_at_once_no_more_are_let_in_than_may() {
         );
         let line = site.host.line().with_token(came.text("token"));
         let words = json!({ "text": "here" });
-        let said = line.ask(Method::POST, "/chat/site/messages", Some(&words));
-        heard += usize::from(said.await.unwrap().status == 202);
+        let said = line.post("/chat/site/messages", &words);
+        heard += usize::from(said.await.status == 202);
     }
     assert_eq!(heard, 3, "{came:?}");
 }
@@ -219,11 +218,7 @@ async fn places_of_visitors_who_say_nothing_go_to_others_and_those_in_use_do_not
             other.follow(None).await.until("message").await;
         }
     }
-    let full = site.come().await;
-    assert_eq!(
-        (full.status, full.text("code")),
-        (409, "TOO_MANY_VISITORS".to_owned())
-    );
+    site.come().refused(409, "TOO_MANY_VISITORS").await;
     assert_eq!(visitor.say("still here").await.status, 202);
 }
 
@@ -249,12 +244,12 @@ async fn a_visitor_answers_a_question_and_hears_that_it_is_closed() {
     let other = site.visitor().await;
     let value = json!({ "value": asked["choices"][0]["value"] });
     let mut of_other = other.follow(None).await;
-    assert_eq!(other.post("answers", &value).await.status, 202);
+    other.post("answers", &value).gives(202).await;
     let told = of_other.until("message").await;
     let told = last(&told).data["text"].as_str().unwrap().to_owned();
     assert!(told.contains("answered already"), "{told}");
     let value = json!({ "value": asked["choices"][1]["value"] });
-    assert_eq!(visitor.post("answers", &value).await.status, 202);
+    visitor.post("answers", &value).gives(202).await;
     let closed = frames.until("question_closed").await;
     assert_eq!(last(&closed).data["question_id"], asked["question_id"]);
     let told = frames.until("message").await;
@@ -314,7 +309,7 @@ async fn only_pages_that_the_operator_lists_use_a_chat() {
         assert_eq!(from(Method::POST, other).await, (403, None), "{other}");
     }
     let nowhere = site.host.bare(Method::POST, "/chat/nowhere/visitors");
-    let nowhere = site.host.send(nowhere).await.unwrap();
+    let nowhere = site.host.send(nowhere).await;
     assert_eq!(nowhere.text("code"), "CONNECTOR_NOT_FOUND");
 }
 

@@ -2,7 +2,7 @@
 
 use super::scene::{ADA, Scene};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Output;
 
 async fn tested(scene: &Scene) -> Output {
@@ -13,8 +13,10 @@ async fn tested(scene: &Scene) -> Output {
 /// Returns the lines of the ledger that a filter leaves.
 async fn ledger(scene: &Scene, filter: [&str; 2]) -> Vec<Value> {
     let [option, value] = filter;
-    let ledger = scene.folder.run(&["audit", "--json", option, value]).await;
-    assert!(ledger.status.success(), "{ledger:?}");
+    let ledger = scene
+        .folder
+        .succeeds(&["audit", "--json", option, value])
+        .await;
     let lines = String::from_utf8(ledger.stdout).unwrap();
     let lines = lines.lines();
     lines
@@ -93,10 +95,10 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
     );
     let path = "/api/users/alice/connectors/nope:5";
     let line = scene.host.line();
-    let put = line.ask(Method::PUT, path, None).await.unwrap();
-    assert_eq!(
-        (put.status, put.text("code"), put.text("field")),
-        (404, "CONNECTOR_NOT_FOUND".to_owned(), "path:key".to_owned())
+    let put = line.ask(Method::PUT, path, None).await;
+    put.has(
+        404,
+        &json!({ "code": "CONNECTOR_NOT_FOUND", "field": "path:key" }),
     );
     for command in [
         &["connector", "deliveries", "nope"][..],

@@ -1,9 +1,10 @@
 //! Hosts that are killed between a message and its reply, at a random moment and at every commit:
 //! what was acknowledged is there, and nothing is said twice without anybody knowing.
 
-use super::scene::{ADA, AGENT, STRANGER, Scene, Wanted, choice, reply, script, texts, until};
+use super::scene::{ADA, AGENT, STRANGER, Scene, Wanted, choice, reply, texts};
 use super::telegram_server::Fault;
-use agent_host_tests::process::PATIENCE;
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{PATIENCE, script};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -43,7 +44,7 @@ async fn dying_at(point: &str, connector: Value) -> Scene {
 /// Returns the place at which a host polls first, which began to poll after so many polls of
 /// others.
 async fn first_offset(scene: &Scene, after: usize) -> i64 {
-    let polled = until(async || scene.telegram.calls("getUpdates").into_iter().nth(after)).await;
+    let polled = found(async || scene.telegram.calls("getUpdates").into_iter().nth(after)).await;
     polled.body["offset"].as_i64().unwrap_or_default()
 }
 
@@ -54,7 +55,7 @@ async fn a_host_that_is_killed_at_work_answers_once_and_polls_on_where_it_was() 
     scene.telegram.messages(1).await;
     let slow = script(&json!([{ "start": [{ "key": "t", "timer": 2_000 }] }]));
     scene.telegram.say(ADA, &slow);
-    until(async || {
+    found(async || {
         let session = scene.session("ada", AGENT).await;
         session["run_id"].is_string().then_some(())
     })
@@ -65,7 +66,7 @@ async fn a_host_that_is_killed_at_work_answers_once_and_polls_on_where_it_was() 
     scene.telegram.messages(2).await;
     let offset = first_offset(&scene, polls).await;
     assert!(offset > 1_000, "it began anew, at {offset}");
-    until(async || {
+    found(async || {
         let told = scene.telegram.quiet().await.join("\n");
         told.contains("said two").then_some(())
     })
@@ -189,17 +190,17 @@ async fn a_pairing_that_was_entered_while_the_host_died_is_entered_again() {
         let scene = dying_at(point, json!({ "unknown": "pair" })).await;
         scene.telegram.say(STRANGER, "hello");
         scene.telegram.messages(1).await;
-        let listed = scene.host.get("/api/pairings").await.unwrap();
+        let listed = scene.host.get("/api/pairings").await;
         let code = listed.body["pairings"][0]["code"]
             .as_str()
             .unwrap()
             .to_owned();
         let path = format!("/api/pairings/{code}");
         let body = json!({ "user": "bob" });
-        let lost = scene.host.post(&path, &body).await;
+        let lost = scene.host.post(&path, &body).attempt().await;
         assert!(lost.is_err(), "{point}: {lost:?}");
         let scene = scene.died().await;
-        let entered = scene.host.post(&path, &body).await.unwrap().status;
+        let entered = scene.host.post(&path, &body).await.status;
         let settled = if point == "edge.pair.after" { 404 } else { 200 };
         assert_eq!(entered, settled, "{point}");
         scene.telegram.say(STRANGER, "It is me.");
@@ -216,12 +217,12 @@ async fn a_dead_letter_is_sent_again_once_although_the_host_dies_over_it() {
         scene.telegram.fail("sendMessage", &[wrong]);
         scene.telegram.say(ADA, "hello");
         let dead = scene.until_delivery("dead").await;
-        let lost = scene.requeue(&dead).await;
+        let lost = scene.requeue(&dead).attempt().await;
         assert!(lost.is_err(), "{point}: {lost:?}");
         let scene = scene.died().await;
         if point == "edge.requeue.before" {
             assert_eq!(scene.deliveries().await[0]["state"], "dead");
-            assert_eq!(scene.requeue(&dead).await.unwrap().status, 202);
+            scene.requeue(&dead).gives(202).await;
         }
         scene.until_delivery("delivered").await;
         assert_eq!(scene.telegram.quiet().await, ["said hello"], "{point}");

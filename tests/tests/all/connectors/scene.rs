@@ -1,13 +1,13 @@
 //! A host with a connector to a stand-in for Telegram, whose agents do what messages say.
 
 use super::telegram_server::{TOKEN, Telegram};
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{
+    Folder, Host, Line, PATIENCE, Reply, effects, puppet, puppets, script,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Duration;
-use tokio::time::{sleep, timeout};
 
 /// The person at the service who is the user `ada`.
 pub(super) const ADA: i64 = 7;
@@ -15,8 +15,6 @@ pub(super) const ADA: i64 = 7;
 pub(super) const STRANGER: i64 = 8;
 /// The agent that Ada talks with.
 pub(super) const AGENT: &str = "/ada/telegram";
-/// Time between two looks at what becomes of something.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The wishes of a test on its scene.
 #[derive(Debug, Clone)]
@@ -104,7 +102,7 @@ impl Scene {
             host,
         } = self;
         host.kill().await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self {
             telegram,
             folder,
@@ -120,7 +118,7 @@ impl Scene {
             mut host,
         } = self;
         assert!(host.died(PATIENCE).await.is_some(), "it did not die");
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self {
             telegram,
             folder,
@@ -140,14 +138,13 @@ impl Scene {
 
     /// Returns the connector as the operator sees it.
     pub(super) async fn state(&self) -> Value {
-        let listed = self.host.get("/api/connectors").await.unwrap();
-        assert_eq!(listed.status, 200, "{listed:?}");
+        let listed = self.host.get("/api/connectors").gives(200).await;
         listed.body["connectors"][0].clone()
     }
 
     /// Waits until everything that the service has was polled, and the host is done with it.
     pub(super) async fn all_polled(&self) {
-        until(async || {
+        found(async || {
             let next = self.telegram.next_offset();
             let polls = self.telegram.calls("getUpdates");
             let asked = polls.iter().filter_map(|it| it.body["offset"].as_i64());
@@ -173,7 +170,7 @@ impl Scene {
 
     /// Waits until the connector is in a state, and returns it.
     pub(super) async fn until_state(&self, state: &str) -> Value {
-        until(async || {
+        found(async || {
             let seen = self.state().await;
             (seen["state"] == state).then_some(seen)
         })
@@ -183,14 +180,13 @@ impl Scene {
     /// Returns the deliveries, the newest first.
     pub(super) async fn deliveries(&self) -> Vec<Value> {
         let path = "/api/connectors/telegram/deliveries";
-        let listed = self.host.get(path).await.unwrap();
-        assert_eq!(listed.status, 200, "{listed:?}");
+        let listed = self.host.get(path).gives(200).await;
         listed.body["deliveries"].as_array().unwrap().clone()
     }
 
     /// Waits until the latest delivery is in a state, and returns it.
     pub(super) async fn until_delivery(&self, state: &str) -> Value {
-        until(async || {
+        found(async || {
             let latest = self.deliveries().await.into_iter().next()?;
             (latest["state"] == state).then_some(latest)
         })
@@ -198,16 +194,16 @@ impl Scene {
     }
 
     /// Has a delivery sent again.
-    pub(super) async fn requeue(&self, delivery: &Value) -> reqwest::Result<Answer> {
+    pub(super) fn requeue(&self, delivery: &Value) -> Reply {
         let id = delivery["delivery_id"].as_str().unwrap();
         let path = format!("/api/connectors/telegram/deliveries/{id}/requeue");
-        self.host.post(&path, &json!({})).await
+        self.host.post(&path, &json!({}))
     }
 
     /// Returns the one session of an agent, as its user sees it.
     pub(super) async fn session(&self, user: &str, agent: &str) -> Value {
         let line = self.user(user).await;
-        until(async || {
+        found(async || {
             let listed = get(&line, &format!("{}/sessions", at(agent))).await;
             let sessions = listed["sessions"].as_array()?;
             assert!(sessions.len() <= 1, "{listed}");
@@ -220,7 +216,7 @@ impl Scene {
 
 fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
     let mut config = puppets(&json!([
-        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        puppet(),
         { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] },
     ]));
     let server = &telegram.server;
@@ -228,7 +224,7 @@ fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
     config["secrets"]["telegram"] = json!({ "command": ["echo", TOKEN] });
     let mut connector = json!({
         "component": "telegram", "agent": wanted.agent,
-        "configuration": { "server": server.url(), "longPollS": 1 },
+        "configuration": { "server": server.url(""), "longPollS": 1 },
     });
     let more = wanted.connector.as_object().unwrap().clone();
     connector.as_object_mut().unwrap().extend(more);
@@ -238,12 +234,8 @@ fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
     }
     config["triggers"] = wanted.triggers.clone();
     if !wanted.confirm.is_empty() {
-        let effects = "tests/programs/target/wasm32-wasip2/release/effects.wasm";
         config["agents"][0]["confirm"] = json!(wanted.confirm);
-        config["components"]["effects"] = json!({
-            "path": root().join(effects),
-            "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
-        });
+        config["components"]["effects"] = effects();
     }
     config
 }
@@ -272,8 +264,7 @@ pub(super) fn reaching(port: u16) -> Value {
 /// Binds a connector key to a user.
 pub(super) async fn bind(host: &Host, key: &str, user: &str) {
     let path = format!("/api/users/{user}/connectors/{key}");
-    let bound = host.send(host.request(Method::PUT, &path)).await.unwrap();
-    assert_eq!(bound.status, 200, "{bound:?}");
+    host.send(host.request(Method::PUT, &path)).gives(200).await;
 }
 
 /// An agent as an HTTP route names it by its path.
@@ -283,27 +274,7 @@ pub(super) fn at(agent: &str) -> String {
 
 /// Reads something.
 pub(super) async fn get(line: &Line, path: &str) -> Value {
-    line.ask(Method::GET, path, None).await.unwrap().body
-}
-
-/// Looks again and again until there is something.
-pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
-    let waiting = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            sleep(LOOK).await;
-        }
-    };
-    timeout(PATIENCE, waiting)
-        .await
-        .expect("it comes to that in time")
-}
-
-/// Words that have the puppet take these steps.
-pub(super) fn script(steps: &Value) -> String {
-    json!({ "steps": steps }).to_string()
+    line.get(path).await.body
 }
 
 /// Words that have the puppet say something.

@@ -1,7 +1,8 @@
 //! What people see of a reply before it is there: that the agent types, and the reply as it grows.
 
-use super::scene::{ADA, Scene, Wanted, until};
+use super::scene::{ADA, Scene, Wanted};
 use super::telegram_server::Fault;
+use agent_host_tests::patience::until;
 use serde_json::json;
 
 /// A model that takes its time over each word.
@@ -107,7 +108,7 @@ async fn a_reply_does_not_grow_above_one_that_waits_in_its_chat() {
     let limited = [Fault::Limited(4), Fault::Limited(4)];
     scene.telegram.fail("sendMessage", &limited);
     scene.telegram.say(ADA, "hello");
-    until(async || (scene.telegram.calls("sendMessage").len() >= 2).then_some(())).await;
+    until(async || scene.telegram.calls("sendMessage").len() >= 2).await;
     scene.telegram.say(ADA, "and again");
     let told = scene.telegram.messages(2).await;
     assert_eq!(
@@ -158,7 +159,7 @@ async fn a_reply_that_may_be_in_its_message_is_not_sent_beside_it() {
     assert!(reason.contains("message to edit not found"), "{reason}");
     let told = scene.telegram.quiet().await;
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(scene.requeue(&unknown).await.unwrap().status, 202);
+    scene.requeue(&unknown).gives(202).await;
     scene.until_delivery("delivered").await;
     let told = scene.telegram.quiet().await;
     assert_eq!((told.len(), told[1].as_str()), (2, WHOLE), "{told:?}");

@@ -1,19 +1,19 @@
 //! People whom nobody knows: ignored, refused politely, or paired with a user by a code.
 
 use super::scene::{ADA, STRANGER, Scene, get, texts};
-use agent_host_tests::process::{Answer, Line};
-use reqwest::Method;
+use agent_host_tests::process::{Line, Reply};
 use serde_json::{Value, json};
 
 /// Enters a code, for oneself or for the user in the body.
-async fn enter(line: &Line, code: &str, body: &Value) -> Answer {
+#[track_caller]
+fn enter(line: &Line, code: &str, body: &Value) -> Reply {
     let path = format!("/api/pairings/{code}");
-    line.ask(Method::POST, &path, Some(body)).await.unwrap()
+    line.post(&path, body)
 }
 
 /// Returns the code that a person was told, as the operator sees it.
 async fn code(scene: &Scene) -> String {
-    let listed = scene.host.get("/api/pairings").await.unwrap();
+    let listed = scene.host.get("/api/pairings").await;
     let [pairing] = listed.body["pairings"].as_array().unwrap().as_slice() else {
         panic!("{listed:?}")
     };
@@ -118,8 +118,7 @@ async fn codes_are_not_guessed_and_one_that_was_declined_does_not_count() {
     assert_eq!(right.text("code"), "TOO_MANY_GUESSES");
     let operator = scene.host.line();
     let path = format!("/api/pairings/{code}");
-    let declined = operator.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(declined.status, 204, "{declined:?}");
+    operator.delete(&path).gives(204).await;
     let late = enter(&operator, &code, &json!({ "user": "bob" })).await;
     assert_eq!(late.text("code"), "PAIRING_NOT_FOUND");
     let keys = get(&operator, "/api/users/bob/connectors").await;

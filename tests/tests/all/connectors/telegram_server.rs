@@ -1,14 +1,14 @@
 //! The Bot API of Telegram, as far as the connector uses it: updates by long polling, messages,
 //! edits, buttons and files, and faults on demand.
 
-use super::server::{Answer, Asked, Server};
-use agent_host_tests::process::PATIENCE;
+use agent_host_tests::patience::until;
+use agent_host_tests::peer::{Asked, Peer, Says};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// The bot's token.
 pub(super) const TOKEN: &str = "123456:AAE-test-token_of-a-bot";
@@ -76,7 +76,7 @@ struct State {
 /// The server.
 #[derive(Debug)]
 pub(super) struct Telegram {
-    pub(super) server: Server,
+    pub(super) server: Peer,
     state: Arc<Mutex<State>>,
 }
 
@@ -88,7 +88,7 @@ impl Telegram {
         }));
         let shared = Arc::clone(&state);
         Self {
-            server: Server::new(move |asked| answer(&shared, asked)),
+            server: Peer::new(move |asked, _| answer(&shared, asked)),
             state,
         }
     }
@@ -199,17 +199,7 @@ impl Telegram {
 
     /// Waits for so many messages, and returns all there are.
     pub(super) async fn messages(&self, count: usize) -> Vec<Message> {
-        let waiting = async {
-            while self.sent().len() < count {
-                sleep(LOOK).await;
-            }
-        };
-        let all = timeout(PATIENCE, waiting).await;
-        assert!(
-            all.is_ok(),
-            "{count} messages were not sent: {:?}",
-            self.sent()
-        );
+        until(async || self.sent().len() >= count).await;
         self.sent()
     }
 
@@ -229,13 +219,7 @@ impl Telegram {
 
     /// Waits for a call of a method.
     pub(super) async fn called(&self, method: &str) {
-        let waiting = async {
-            while self.calls(method).is_empty() {
-                sleep(LOOK).await;
-            }
-        };
-        let called = timeout(PATIENCE, waiting).await;
-        assert!(called.is_ok(), "`{method}` was not called");
+        until(async || !self.calls(method).is_empty()).await;
     }
 }
 
@@ -252,10 +236,10 @@ fn message(from: i64, chat: &Value, content: &Value) -> Value {
     message
 }
 
-fn answer(state: &Mutex<State>, asked: &Asked) -> Answer {
+fn answer(state: &Mutex<State>, asked: &Asked) -> Says {
     if let Some(path) = asked.path.strip_prefix(&format!("/file/bot{TOKEN}/")) {
         return match state.lock().unwrap().files.get(path) {
-            Some(file) => Answer::File(file.clone()),
+            Some(file) => Says::Body(200, "application/octet-stream", file.clone()),
             None => refused(404, "Not Found", &Value::Null),
         };
     }
@@ -281,21 +265,21 @@ fn answer(state: &Mutex<State>, asked: &Asked) -> Answer {
         }
         Some(Fault::Lost) => {
             done(state, method, asked);
-            Answer::Cut
+            Says::Cut
         }
-        Some(Fault::Silence) => Answer::Silence,
+        Some(Fault::Silence) => Says::Open(Vec::new()),
     }
 }
 
-fn refused(status: u16, words: &str, parameters: &Value) -> Answer {
+fn refused(status: u16, words: &str, parameters: &Value) -> Says {
     let mut body = json!({ "ok": false, "error_code": status, "description": words });
     if !parameters.is_null() {
         body["parameters"] = parameters.clone();
     }
-    Answer::Json(status, body)
+    Says::Json(status, body)
 }
 
-fn done(state: &Mutex<State>, method: &str, asked: &Asked) -> Answer {
+fn done(state: &Mutex<State>, method: &str, asked: &Asked) -> Says {
     let body = &asked.body;
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let result = match method {
@@ -321,7 +305,7 @@ fn done(state: &Mutex<State>, method: &str, asked: &Asked) -> Answer {
         "sendChatAction" | "answerCallbackQuery" | "editMessageReplyMarkup" => json!(true),
         _ => return refused(404, "Not Found", &Value::Null),
     };
-    Answer::Json(200, json!({ "ok": true, "result": result }))
+    Says::Json(200, json!({ "ok": true, "result": result }))
 }
 
 /// Waits for updates from an offset on, as long as the poll says.

@@ -1,7 +1,8 @@
 //! Services that are down, limit the rate, lose answers, refuse messages or revoke the token.
 
-use super::scene::{ADA, AGENT, Scene, Wanted, choice, get, until};
+use super::scene::{ADA, AGENT, Scene, Wanted, choice, get};
 use super::telegram_server::Fault;
+use agent_host_tests::patience::{found, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
     let scene = Scene::new().await;
     let slow = json!({ "steps": [{ "start": [{ "key": "t", "timer": 500 }] }] });
     scene.telegram.say(ADA, &slow.to_string());
-    until(async || (scene.state().await["last_received_at"].is_string()).then_some(())).await;
+    until(async || scene.state().await["last_received_at"].is_string()).await;
     scene.telegram.server.go_down();
     scene.telegram.say(ADA, "said while it was down");
     let failed = scene.until_delivery("failed").await;
@@ -32,7 +33,7 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
     let sent = scene.telegram.messages(2).await;
     let told: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
     assert_eq!(told, ["t elapsed", "said said while it was down"]);
-    until(async || {
+    found(async || {
         let state = scene.until_state("polling").await;
         (state["deliveries_waiting"] == 0).then_some(())
     })
@@ -56,7 +57,7 @@ async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
     let state = scene.until_state("failing").await;
     let reason = state["reason"].as_str().unwrap();
     assert!(reason.contains("cannot be reached"), "{reason}");
-    let status = scene.host.get("/api/status").await.unwrap().body;
+    let status = scene.host.get("/api/status").await.body;
     let outage = &status["outages"][0];
     assert_eq!(
         (&outage["kind"], &outage["name"]),
@@ -71,14 +72,14 @@ async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
     assert_eq!(warned.count(), 1, "{log}");
     let fired = async || {
         let history = scene.host.get("/api/triggers/hears/history").await;
-        let runs = history.unwrap().body["runs"].as_array()?.clone();
+        let runs = history.body["runs"].as_array()?.clone();
         let is_done = runs.first()?["state"] == "done";
         is_done.then_some(runs)
     };
-    until(fired).await;
+    found(fired).await;
     scene.telegram.server.come_up();
     scene.until_state("polling").await;
-    let runs = until(fired).await;
+    let runs = found(fired).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert_eq!(runs[0]["occasion"]["name"], "connector.down", "{runs:?}");
 }
@@ -127,20 +128,16 @@ async fn a_message_that_the_service_refuses_is_a_dead_letter_until_it_is_requeue
     assert_eq!(of_turn(&scene).await["state"], "dead");
     assert_eq!(scene.state().await["deliveries_dead"], 1);
     let path = "/api/connectors/telegram/deliveries?state=queued";
-    let none = scene.host.get(path).await.unwrap();
+    let none = scene.host.get(path).await;
     assert_eq!(none.body["deliveries"], json!([]));
     // What comes behind it goes on meanwhile.
     scene.telegram.say(ADA, "again");
     scene.telegram.messages(1).await;
-    assert_eq!(scene.requeue(&dead).await.unwrap().status, 202);
+    scene.requeue(&dead).gives(202).await;
     let told = scene.telegram.messages(2).await.remove(1).text;
     assert_eq!(told, "said hello");
-    until(async || (scene.state().await["deliveries_dead"] == 0).then_some(())).await;
-    let twice = scene.requeue(&dead).await.unwrap();
-    assert_eq!(
-        (twice.status, twice.text("code").as_str()),
-        (409, "DELIVERY_NOT_DEAD")
-    );
+    until(async || scene.state().await["deliveries_dead"] == 0).await;
+    scene.requeue(&dead).refused(409, "DELIVERY_NOT_DEAD").await;
 }
 
 /// Returns what a scene wants in which the trigger `hears` hears of an event of the host's.
@@ -157,9 +154,9 @@ fn hearing(event: &str, message: &str) -> Wanted {
 
 /// Waits until the latest firing of the trigger `hears` is done; the firings, the latest first.
 async fn heard(scene: &Scene) -> Vec<Value> {
-    until(async || {
+    found(async || {
         let history = scene.host.get("/api/triggers/hears/history").await;
-        let runs = history.unwrap().body["runs"].as_array()?.clone();
+        let runs = history.body["runs"].as_array()?.clone();
         (runs.first()?["state"] == "done").then_some(runs)
     })
     .await
@@ -177,7 +174,7 @@ async fn a_message_whose_answer_was_lost_is_unknown_and_not_sent_again_by_itself
     let unknown = scene.until_delivery("unknown").await;
     assert_eq!(of_turn(&scene).await["state"], "unknown");
     assert_eq!(scene.telegram.quiet().await, ["said hello"]);
-    assert_eq!(scene.requeue(&unknown).await.unwrap().status, 202);
+    scene.requeue(&unknown).gives(202).await;
     assert_eq!(scene.telegram.messages(2).await.len(), 2);
     scene.until_delivery("delivered").await;
     let runs = heard(&scene).await;
@@ -212,15 +209,14 @@ async fn a_test_of_a_connector_reaches_the_user_whose_key_it_has() {
     let scene = Scene::new().await;
     let test = json!({ "user": "ada", "text": "Do you hear me?" });
     let path = "/api/connectors/telegram/test";
-    let tested = scene.host.post(path, &test).await.unwrap();
-    assert_eq!(tested.status, 202, "{tested:?}");
+    scene.host.post(path, &test).gives(202).await;
     let sent = scene.telegram.messages(1).await.remove(0);
     assert_eq!(
         (sent.chat.as_str(), sent.text.as_str()),
         ("7", "Do you hear me?")
     );
     let nobody = json!({ "user": "nobody", "text": "Do you hear me?" });
-    let refused = scene.host.post(path, &nobody).await.unwrap();
+    let refused = scene.host.post(path, &nobody).await;
     assert_eq!(refused.text("code"), "CONNECTOR_KEY_NOT_FOUND");
 }
 
@@ -262,8 +258,8 @@ async fn a_delivery_that_was_given_up_is_told_to_the_trigger_that_hears_of_it() 
     let agent = run["messages"][0]["agent_id"].as_str().unwrap();
     let session = run["messages"][0]["session_id"].as_str().unwrap();
     let path = format!("/api/agents/{agent}/sessions/{session}");
-    let told = until(async || {
-        let seen = scene.host.get(&path).await.unwrap().body;
+    let told = found(async || {
+        let seen = scene.host.get(&path).await.body;
         let messages = seen["messages"].as_array()?.iter();
         let mut told = messages.filter(|message| message["origin"] == "trigger:hears");
         told.next().cloned()

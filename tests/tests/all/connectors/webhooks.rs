@@ -1,9 +1,10 @@
 //! Services that call: Telegram, WhatsApp and Slack, with the proofs of each, right, forged,
 //! replayed and too old.
 
-use super::scene::{at, bind, get, reaching, texts, until};
-use super::server::{Answer, Asked, Server};
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use super::scene::{at, bind, get, reaching, texts};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::process::{Folder, Host, puppets};
 use hmac::{Hmac, Mac};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ fn secret(name: &str) -> &'static str {
 
 /// A host that three services call, and a server in the place of all of them.
 struct Called {
-    server: Server,
+    server: Peer,
     host: Host,
     _folder: Folder,
 }
@@ -46,11 +47,11 @@ type Answered = (u16, String);
 
 impl Called {
     async fn new() -> Self {
-        let server = Server::new(taken);
+        let server = Peer::new(|asked, _| taken(asked));
         let folder = Folder::new(config(&server));
         let components = ["puppet", "telegram", "whatsapp", "slack"];
         folder.warm(&components).await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         for key in ["telegram:7", "whatsapp:4912345", "slack:U7"] {
             bind(&host, key, "ada").await;
         }
@@ -76,13 +77,7 @@ impl Called {
             let asked = self.server.asked().into_iter();
             asked.filter_map(|it| text_of(&it.body)).collect()
         };
-        let waiting = async {
-            while told().len() < count {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let all = timeout(PATIENCE, waiting).await;
-        assert!(all.is_ok(), "{count} messages were not sent: {:?}", told());
+        until(async || told().len() >= count).await;
         sleep(QUIET).await;
         told()
     }
@@ -94,13 +89,13 @@ async fn answered(request: reqwest::RequestBuilder) -> Answered {
     (status, response.text().await.unwrap())
 }
 
-fn config(server: &Server) -> Value {
+fn config(server: &Peer) -> Value {
     let puppet = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
     let mut config = puppets(&json!([puppet]));
     for (name, value) in SECRETS {
         config["secrets"][name] = json!({ "command": ["echo", value] });
     }
-    let url = server.url();
+    let url = server.url("");
     let slots = [
         ("telegram", json!({ "path": "/bot" }), ""),
         ("whatsapp", json!({ "header": "authorization" }), "Bearer "),
@@ -142,9 +137,9 @@ fn config(server: &Server) -> Value {
 }
 
 /// Takes whatever the connectors send, as each service answers it. Acknowledgements get no answer.
-fn taken(asked: &Asked) -> Answer {
+fn taken(asked: &Asked) -> Says {
     if asked.path.ends_with(ACKNOWLEDGED) {
-        return Answer::Silence;
+        return Says::Open(Vec::new());
     }
     let proof = match asked.path.as_str() {
         path if path.starts_with("/bot") => path.contains(secret("telegram")),
@@ -152,9 +147,9 @@ fn taken(asked: &Asked) -> Answer {
         _ => is_bearer(asked, "whatsapp"),
     };
     if !proof {
-        return Answer::Json(401, json!({ "ok": false, "error": { "code": 190 } }));
+        return Says::Json(401, json!({ "ok": false, "error": { "code": 190 } }));
     }
-    Answer::Json(
+    Says::Json(
         200,
         json!({
             "ok": true, "result": { "message_id": 1 }, "messages": [{ "id": "wamid.1" }],
@@ -307,14 +302,7 @@ async fn a_call_with_a_pressed_button_is_answered_whatever_its_acknowledgement_d
         let asked = asked.filter(|it| it.path.ends_with(ACKNOWLEDGED));
         asked.map(|it| it.body).collect()
     };
-    let waiting = async {
-        while acknowledged().is_empty() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, waiting)
-        .await
-        .expect("it is acknowledged");
+    until(async || !acknowledged().is_empty()).await;
     sleep(QUIET).await;
     assert_eq!(acknowledged(), [json!({ "callback_query_id": "q1" })]);
 }
@@ -373,7 +361,7 @@ async fn every_message_of_a_call_with_hundreds_is_taken() {
     assert_eq!(called.call("whatsapp", &headers, &body).await.0, 200);
     called.texts(1).await;
     let ada = called.host.user("ada", &["read", "write"]).await;
-    until(async || {
+    found(async || {
         let listed = get(&ada, &format!("{}/sessions", at("/ada/whatsapp"))).await;
         let id = listed["sessions"][0]["session_id"].as_str()?.to_owned();
         let session = get(&ada, &format!("/api/sessions/{id}?from=1&to=100")).await;
@@ -441,9 +429,9 @@ async fn a_reaction_is_heard_in_the_thread_of_the_bots_own_message_alone() {
     let call = async |body: &str| assert_eq!(call_slack(&called, now_s(), body).await.0, 200);
     call(&in_channel("app_mention", "2.1", "2.1", "<@UBOT> hello")).await;
     called.texts(1).await;
-    until(async || {
+    found(async || {
         let listed = called.host.get("/api/connectors/slack/deliveries").await;
-        let listed = listed.unwrap().body;
+        let listed = listed.body;
         (listed["deliveries"][0]["state"] == "delivered").then_some(())
     })
     .await;
@@ -527,7 +515,7 @@ async fn a_call_that_claims_to_be_from_another_person_is_refused() {
     assert_eq!(answers.len(), 1, "{answers:?}");
     sleep(QUIET).await;
     assert!(called.server.asked().is_empty());
-    let listed = called.host.get("/api/connectors").await.unwrap().body;
+    let listed = called.host.get("/api/connectors").await.body;
     let heard = listed["connectors"].as_array().unwrap().iter();
     assert!(
         heard.clone().all(|it| it["last_received_at"].is_null()),
@@ -545,9 +533,9 @@ async fn a_message_that_its_service_did_not_deliver_after_all_is_given_up() {
         assert_eq!(called.call("whatsapp", &headers, body).await.0, 200);
     };
     let is = async |state: &str| {
-        until(async || {
+        found(async || {
             let listed = called.host.get("/api/connectors/whatsapp/deliveries").await;
-            let latest = listed.unwrap().body["deliveries"][0].clone();
+            let latest = listed.body["deliveries"][0].clone();
             (latest["state"] == state).then_some(latest)
         })
         .await

@@ -27,7 +27,7 @@ impl Sent {
             .request(Method::POST, &path)
             .header("idempotency-key", &self.key)
             .json(&json!({ "content": self.text }));
-        let answer = host.send(request).await?;
+        let answer = host.send(request).attempt().await?;
         if answer.status == 202 {
             self.input = Some(answer.text("input_id"));
         }
@@ -108,7 +108,7 @@ impl Client {
             if let Some(body) = &body {
                 request = request.json(body);
             }
-            match host.send(request).await {
+            match host.send(request).attempt().await {
                 Ok(answer) if answer.status == 503 => sleep(Duration::from_millis(20)).await,
                 Ok(answer) => return Ok((answer, again)),
                 Err(_) => {
@@ -181,7 +181,7 @@ impl Client {
                 .request(Method::POST, "/api/messages")
                 .header("idempotency-key", &key)
                 .json(&body);
-            match self.host()?.send(request).await {
+            match self.host()?.send(request).attempt().await {
                 Ok(answer) if answer.status == 202 => {
                     ensure!(
                         answer.body["is_new"] == true,
@@ -563,7 +563,7 @@ pub(in crate::all) async fn rest(host: &Host, session: &str) -> Result<()> {
         if is_idle(
             &host
                 .get(&format!("/api/sessions/{session}?from=1&to=1"))
-                .await?
+                .await
                 .body,
         ) {
             return Ok(());

@@ -1,85 +1,37 @@
 //! A model provider for a test, in two dialects. A model's name says how its reply ends, or why
 //! there is none.
 
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::peer::{Asked, Peer, Says};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 
 /// The key with which it is asked.
 pub(super) const KEY: &str = "sk-test-0123456789abcdefghijklmnopqrstuv";
 
-/// See the module.
-pub(super) struct Provider {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<Value>>>,
+pub(super) fn provider() -> Peer {
+    Peer::new(|asked, _| answer(asked))
 }
 
-impl Provider {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tasks end with the test's runtime"
-    )]
-    pub(super) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let shared = asked.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, shared.clone()));
-            }
-        });
-        Self { address, asked }
-    }
-
-    pub(super) fn base(&self) -> String {
-        format!("http://{}/v1", self.address)
-    }
-
-    /// The last request.
-    pub(super) fn asked(&self) -> String {
-        let asked = self.asked.lock().unwrap();
-        asked.last().map(Value::to_string).unwrap_or_default()
-    }
-}
-
-async fn serve(mut stream: TcpStream, asked: Arc<Mutex<Vec<Value>>>) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    asked.lock().unwrap().push(prompt.clone());
-    let error = |message: &str| json!({ "error": { "message": message } }).to_string();
-    let (status, more, body) = match prompt["model"].as_str().unwrap() {
-        "locked" => {
-            let message = format!("Incorrect API key provided: {KEY}");
-            (
-                "401 Unauthorized",
-                "content-type: application/json",
-                error(&message),
-            )
+fn answer(asked: &Asked) -> Says {
+    let error = |message: &str| json!({ "error": { "message": message } });
+    match asked.body["model"].as_str().unwrap() {
+        "locked" => Says::Json(401, error(&format!("Incorrect API key provided: {KEY}"))),
+        "busy" => {
+            let body = error("Slow down, please").to_string();
+            let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n\
+                        retry-after: 120\r\nconnection: close";
+            let length = body.len();
+            let whole = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+            Says::Raw(whole.into_bytes())
         }
-        "busy" => (
-            "429 Too Many Requests",
-            "content-type: application/json\r\nretry-after: 120",
-            error("Slow down, please"),
-        ),
-        model => ("200 OK", "content-type: text/event-stream", streamed(model)),
-    };
-    // An event stream ends with its last event here, and the answer does not: one byte is missing.
-    let is_stream = status == "200 OK";
-    let length = body.len() + usize::from(is_stream);
-    let head = format!(
-        "HTTP/1.1 {status}\r\n{more}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    if is_stream {
-        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        model => {
+            // The stream ends with its last event, and the answer does not: one byte is missing.
+            let body = streamed(model);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
+            let length = body.len() + 1;
+            let whole = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+            Says::Open(whole.into_bytes())
+        }
     }
-    stream.shutdown().await
 }
 
 /// A streamed reply whose end has this reason.

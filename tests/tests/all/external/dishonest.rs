@@ -1,9 +1,9 @@
 //! Programs that answer twice, for others, too much, or with signatures that are not theirs to use.
 
-use super::peer::{Peer, Says};
 use super::{
     TRAFFIC, WEATHER, answer, attach, lines, message_of, name, now_s, post, signed_at, world,
 };
+use agent_host_tests::peer::{Peer, Says};
 use broker::ExternalPost;
 use domain::event::BoundaryVerdict;
 use serde_json::json;
@@ -15,7 +15,7 @@ const REFUSED_AFTER: Duration = Duration::from_millis(25);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "What is it?").await;
@@ -45,7 +45,7 @@ async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_answers_for_another_session_or_another_agent() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let one = attach(&world, "weather", "w-1").await.unwrap().session;
     let two = attach(&world, "weather", "w-2").await.unwrap().session;
@@ -96,7 +96,7 @@ async fn nobody_answers_for_another_session_or_another_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_megabytes_are_neither_read_nor_taken() {
-    let peer = Peer::new(|_| Says::Megabytes(10));
+    let peer = Peer::new(|_, _| Says::Body(200, "", vec![b'x'; 10 << 20]));
     let world = world(&peer, &json!({ "answerBytesMax": 1_000 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "How much?").await;
@@ -130,7 +130,7 @@ async fn ten_megabytes_are_neither_read_nor_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_is_good_for_one_request_and_five_minutes() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Who?").await;
@@ -148,8 +148,8 @@ async fn a_signature_is_good_for_one_request_and_five_minutes() {
         name: name("w-1"),
         message,
         time_s: heard.header("x-agent-host-time").parse().unwrap(),
-        signature: heard.header("x-agent-host-signature"),
-        body: Some(heard.bytes.into_bytes()),
+        signature: heard.header("x-agent-host-signature").to_owned(),
+        body: Some(heard.text.into_bytes()),
     };
     assert_eq!(
         answer(&world, sent_back).await,
@@ -178,7 +178,7 @@ async fn a_signature_is_good_for_one_request_and_five_minutes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_for_one_message_answers_no_other() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Rain?").await;
@@ -229,7 +229,7 @@ async fn a_signature_for_one_message_answers_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_sign_learns_of_no_session_and_adds_nothing_to_what_has_ended() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Anybody?").await;

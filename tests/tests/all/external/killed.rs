@@ -1,8 +1,9 @@
 //! External agents through the program itself: over HTTP, and with the process killed at the worst
 //! moments.
 
-use super::peer::{Peer, Says};
 use super::{WEATHER, message_of, now_s, signed_at};
+use agent_host_tests::patience::until;
+use agent_host_tests::peer::{Asked, Peer, Says};
 use agent_host_tests::process::{Folder, Host};
 use domain::id::OperationId;
 use reqwest::Method;
@@ -20,7 +21,7 @@ async fn folder(peer: &Peer, callback_base: Option<&str>) -> Folder {
         json!({
             "agentId": id, "displayName": id, "type": "external",
             "external": {
-                "inputUrl": peer.url(), "secret": secret, "privateAddresses": ["127.0.0.1"],
+                "inputUrl": peer.url("/in"), "secret": secret, "privateAddresses": ["127.0.0.1"],
                 "callbackBase": callback_base,
             },
         })
@@ -41,16 +42,11 @@ async fn folder(peer: &Peer, callback_base: Option<&str>) -> Folder {
 /// Attaches to the session `w-1`, and returns its path.
 async fn attach(host: &Host) -> String {
     let wanted = json!({ "agent": "weather", "session": "w-1" });
-    let attached = host.post("/external/sessions", &wanted).await.unwrap();
+    let attached = host.post("/external/sessions", &wanted).await;
     assert!([200, 201].contains(&attached.status), "{attached:?}");
     let agent = attached.text("agent_id");
     let session = attached.text("session_id");
     format!("/api/agents/{agent}/sessions/{session}")
-}
-
-async fn say(host: &Host, session: &str, text: &str) {
-    let said = host.post(&format!("{session}/messages"), &json!({ "content": text }));
-    assert_eq!(said.await.unwrap().status, 202);
 }
 
 /// Answers the message that waits longest in `w-1`, or one that is named.
@@ -68,20 +64,6 @@ fn answer(host: &Host, message: Option<OperationId>, text: &str) -> reqwest::Req
     .body(text.to_owned())
 }
 
-/// Waits until a session has nothing to do, and returns it.
-async fn idle(host: &Host, session: &str) -> Value {
-    let waiting = async {
-        loop {
-            let seen = host.get(session).await.unwrap().body;
-            if seen["run_id"].is_null() && seen["waiting"] == 0 {
-                return seen;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
-}
-
 /// The texts of a session's messages.
 fn texts(session: &Value) -> Vec<String> {
     let messages = session["messages"].as_array().unwrap();
@@ -91,26 +73,21 @@ fn texts(session: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_attaches_hears_and_answers_over_http() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let folder = folder(&peer, None).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let session = attach(&host).await;
     assert_eq!(attach(&host).await, session);
     let other = json!({ "agent": "traffic", "session": "w-1" });
-    let taken = host.post("/external/sessions", &other).await.unwrap();
-    assert_eq!(
-        (taken.status, taken.text("code")),
-        (409, "SESSION_TAKEN".to_owned())
-    );
+    host.post("/external/sessions", &other)
+        .refused(409, "SESSION_TAKEN")
+        .await;
     for wrong in ["", "a b", "a/b", "x".repeat(129).as_str()] {
         let wanted = json!({ "agent": "weather", "session": wrong });
-        let refused = host.post("/external/sessions", &wanted).await.unwrap();
-        assert_eq!(
-            (refused.status, refused.text("field")),
-            (422, "/session".to_owned())
-        );
+        let refused = host.post("/external/sessions", &wanted).await;
+        refused.has(422, &json!({ "field": "/session" }));
     }
-    say(&host, &session, "Sun?").await;
+    host.say(&session, "Sun?").await;
     let heard = peer.heard(1).await.remove(0);
     let url = heard.body["callbackUrl"].as_str().unwrap().to_owned();
     assert!(url.starts_with(&host.base), "{url}");
@@ -118,30 +95,19 @@ async fn a_program_attaches_hears_and_answers_over_http() {
     let unsigned = host
         .bare(Method::POST, "/external/sessions/w-1/messages")
         .body("Rain.");
-    let unsigned = host.send(unsigned).await.unwrap();
-    assert_eq!(
-        (unsigned.status, unsigned.text("code")),
-        (403, "SIGNATURE_INVALID".to_owned())
-    );
+    host.send(unsigned).refused(403, "SIGNATURE_INVALID").await;
     let large = "x".repeat(10 << 20);
-    let large = host.send(answer(&host, message, &large)).await;
+    let large = host.send(answer(&host, message, &large)).attempt().await;
     // The host hangs up on whoever goes on sending.
     if let Ok(large) = large {
-        assert_eq!(
-            (large.status, large.text("code")),
-            (413, "ANSWER_TOO_LARGE".to_owned())
-        );
+        large.is_refusal(413, "ANSWER_TOO_LARGE");
     }
-    let taken = host.send(answer(&host, message, "Sun.")).await.unwrap();
-    assert_eq!(
-        (taken.status, &taken.body["replayed"]),
-        (200, &json!(false)),
-        "{taken:?}"
-    );
-    let seen = idle(&host, &session).await;
+    let taken = host.send(answer(&host, message, "Sun.")).await;
+    taken.has(200, &json!({ "replayed": false }));
+    let seen = host.rest(&session).await;
     assert_eq!(texts(&seen).last().unwrap(), "Sun.");
     let path = "/api/audit?capability=external.answer";
-    let audit = host.get(path).await.unwrap().body;
+    let audit = host.get(path).await.body;
     let verdicts: Vec<&str> = audit["lines"]
         .as_array()
         .unwrap()
@@ -161,10 +127,10 @@ async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key()
         ("broker.settle.before", 2),
         ("broker.settle.after", 1),
     ] {
-        let peer = Peer::new(|_| Says::Status(200));
+        let peer = Peer::new(|_, _| Says::Status(200));
         // The host has another port after its restart.
         let folder = folder(&peer, Some("https://host.example")).await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         let session = attach(&host).await;
         host.stop().await;
         let mut host = folder.start(Some(point)).await.unwrap();
@@ -172,18 +138,18 @@ async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key()
         let said = json!({ "content": "Again?" });
         drop(host.post(&format!("{session}/messages"), &said).await);
         assert!(host.died(PATIENCE).await.is_some(), "{point}");
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         peer.heard(deliveries).await;
-        let taken = host.send(answer(&host, None, "Once.")).await.unwrap();
+        let taken = host.send(answer(&host, None, "Once.")).await;
         assert_eq!(taken.status, 200, "{point}: {taken:?}");
-        let seen = idle(&host, &session).await;
+        let seen = host.rest(&session).await;
         assert_eq!(texts(&seen), ["Again?", "Once."], "{point}");
         let heard = peer.heard(deliveries).await;
         assert_eq!(heard.len(), deliveries, "{point}");
         for other in &heard {
-            let key = |delivery: &super::Heard| delivery.header("idempotency-key");
+            let key = |delivery: &Asked| delivery.header("idempotency-key").to_owned();
             assert_eq!(key(other), key(&heard[0]), "{point}");
-            assert_eq!(other.bytes, heard[0].bytes, "{point}");
+            assert_eq!(other.text, heard[0].text, "{point}");
         }
         host.stop().await;
     }
@@ -191,30 +157,24 @@ async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_after_an_answer_was_stored_does_not_take_it_twice() {
-    let peer = Peer::new(|_| Says::Status(200));
+    let peer = Peer::new(|_, _| Says::Status(200));
     let folder = folder(&peer, None).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let session = attach(&host).await;
-    say(&host, &session, "Well?").await;
+    host.say(&session, "Well?").await;
     let heard = peer.heard(1).await.remove(0);
     let message = message_of(&heard);
     let audit = "/api/audit?capability=net.http";
-    while host.get(audit).await.unwrap().body["lines"] == json!([]) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(async || host.get(audit).await.body["lines"] != json!([])).await;
     host.stop().await;
     let mut host = folder.start(Some("broker.settle.after")).await.unwrap();
-    let died = host.send(answer(&host, message, "Well.")).await;
+    let died = host.send(answer(&host, message, "Well.")).attempt().await;
     assert!(died.is_err(), "it died before it could say so");
     host.died(PATIENCE).await;
-    let host = folder.start(None).await.unwrap();
-    let again = host.send(answer(&host, message, "Well.")).await.unwrap();
-    assert_eq!(
-        (again.status, &again.body["replayed"]),
-        (200, &json!(true)),
-        "{again:?}"
-    );
-    let seen = idle(&host, &session).await;
+    let host = folder.serve().await;
+    let again = host.send(answer(&host, message, "Well.")).await;
+    again.has(200, &json!({ "replayed": true }));
+    let seen = host.rest(&session).await;
     assert_eq!(texts(&seen), ["Well?", "Well."]);
     assert_eq!(peer.count(), 1);
     host.stop().await;

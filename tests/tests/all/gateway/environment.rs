@@ -1,7 +1,7 @@
 //! Keys of the configuration that the environment sets: where the host listens, the model by
 //! default and the filter of the log.
 
-use super::{Peer, folder, open, say};
+use super::{Peer, folder};
 use serde_json::{Value, json};
 
 /// A line of a host that stops, at the level `info`.
@@ -16,7 +16,7 @@ fn default_of(shown: &Value) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn address_default_model_and_log_level_come_from_file_or_environment() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, json!({})).await;
     let mut logged = 0;
     for (variable, address, model, is_told) in [
@@ -52,12 +52,14 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
             "{variable:?}: {}",
             host.base
         );
-        let shown = host.get("/api/models").await.unwrap();
-        assert_eq!(shown.status, 200, "{shown:?}");
+        let shown = host.get("/api/models").gives(200).await;
         assert_eq!(default_of(&shown.body), model, "{variable:?}");
         let asked = peer.bodies().len();
-        let session = open(&host, "plain", &json!({})).await;
-        assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+        let session = host.open("plain").await;
+        assert_eq!(
+            host.turn(&session, "hello").gives(200).await.body["outcome"],
+            "replied"
+        );
         // The other model answers from a script.
         let is_peers = model == "main";
         assert_eq!(peer.bodies().len() > asked, is_peers, "{variable:?}");
@@ -74,7 +76,7 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rust_log_goes_before_the_file_and_one_that_is_no_filter_is_warned_of() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "log": "warn" });
     let folder = folder(&peer, json!({ "server": server })).await;
     let mut logged = 0;

@@ -1,33 +1,31 @@
 //! Labels that clients put on messages.
 
-use super::{Peer, folder, open};
+use super::{Peer, folder};
+use agent_host_tests::patience::until;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_are_kept_and_shown_with_a_message_and_no_model_is_told_of_them() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let more = json!({ "agents": [{
         "agentId": "single", "displayName": "Single", "toolAllowlist": [],
         "maxConcurrentMessages": 1,
     }] });
     let folder = folder(&peer, more).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "single", &json!({})).await;
+    let host = folder.serve().await;
+    let session = host.open("single").await;
     let path = format!("{session}/messages?wait_s=30");
     let labels = json!({ "ticket": "T-4711", "team/topic": "über" });
     let said = host.post(&path, &json!({ "content": "hello", "labels": labels }));
-    let said = said.await.unwrap().body;
+    let said = said.await.body;
     assert_eq!(said["outcome"], "replied", "{said}");
     assert_eq!(said["labels"], labels, "{said}");
     let input = said["input_id"].as_str().unwrap();
-    let shown = host
-        .get(&format!("{session}/inputs/{input}"))
-        .await
-        .unwrap();
+    let shown = host.get(&format!("{session}/inputs/{input}")).await;
     assert_eq!(shown.body["labels"], labels, "{shown:?}");
     let id = session.rsplit('/').next().unwrap();
     let events = host.get(&format!("/api/events?limit=1000&session={id}"));
-    let events = events.await.unwrap().body.to_string();
+    let events = events.await.body.to_string();
     assert!(events.contains("T-4711"), "{events}");
     let asked = peer.bodies();
     assert!(
@@ -38,18 +36,12 @@ async fn labels_are_kept_and_shown_with_a_message_and_no_model_is_told_of_them()
     // What waits can be found by its labels.
     peer.slow_ms(5_000);
     let content = json!({ "content": "busy" });
-    host.post(&format!("{session}/messages"), &content)
-        .await
-        .unwrap();
-    let other = open(&host, "single", &json!({})).await;
-    while peer.bodies().len() < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    host.post(&format!("{session}/messages"), &content).await;
+    let other = host.open("single").await;
+    until(async || peer.bodies().len() >= 2).await;
     for topic in ["a", "b"] {
         let labelled = json!({ "content": topic, "labels": { "topic": topic } });
-        host.post(&format!("{other}/messages"), &labelled)
-            .await
-            .unwrap();
+        host.post(&format!("{other}/messages"), &labelled).await;
     }
     for (filter, count) in [
         ("", 2),
@@ -57,7 +49,7 @@ async fn labels_are_kept_and_shown_with_a_message_and_no_model_is_told_of_them()
         ("?label=topic=a", 1),
         ("?label=no", 0),
     ] {
-        let waiting = host.get(&format!("{other}/inputs{filter}")).await.unwrap();
+        let waiting = host.get(&format!("{other}/inputs{filter}")).await;
         let inputs = waiting.body["inputs"].as_array().cloned();
         assert_eq!(
             inputs.map(|inputs| inputs.len()),
@@ -69,10 +61,10 @@ async fn labels_are_kept_and_shown_with_a_message_and_no_model_is_told_of_them()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_that_are_too_many_or_too_long_are_refused_with_their_field() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, json!({})).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "plain", &json!({})).await;
+    let host = folder.serve().await;
+    let session = host.open("plain").await;
     let many: serde_json::Map<String, Value> =
         (0..17).map(|n| (format!("l{n}"), json!("x"))).collect();
     for labels in [
@@ -81,12 +73,14 @@ async fn labels_that_are_too_many_or_too_long_are_refused_with_their_field() {
         json!({ "a": "x".repeat(257) }),
     ] {
         let message = json!({ "content": "hello", "labels": labels });
-        let refused = host.post(&format!("{session}/messages"), &message);
-        let refused = refused.await.unwrap();
-        assert_eq!(refused.status, 422, "{refused:?}");
+        let refused = host
+            .post(&format!("{session}/messages"), &message)
+            .gives(422)
+            .await;
         assert_eq!(refused.text("field"), "/labels", "{refused:?}");
     }
     let directive = json!({ "content": "/queue collect", "labels": { "a": "b" } });
-    let refused = host.post(&format!("{session}/messages"), &directive);
-    assert_eq!(refused.await.unwrap().status, 422);
+    host.post(&format!("{session}/messages"), &directive)
+        .gives(422)
+        .await;
 }

@@ -1,9 +1,9 @@
 //! The limits of a definition on messages and sessions.
 
-use super::{Peer, folder, open, say};
-use agent_host_tests::process::{Host, Line};
+use super::{Peer, folder};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Host, Line, Session};
 use futures::future::join_all;
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -17,34 +17,32 @@ fn limited(key: &str, value: u64) -> Value {
 /// Posts a message, and returns the status and the body.
 async fn post(host: &Host, session: &str, words: &str) -> (u16, Value) {
     let path = format!("{session}/messages");
-    let posted = host
-        .post(&path, &json!({ "content": words }))
-        .await
-        .unwrap();
+    let posted = host.post(&path, &json!({ "content": words })).await;
     (posted.status, posted.body)
 }
 
 /// The events of a session, as text.
-async fn events(host: &Host, session: &str) -> String {
-    let id = session.rsplit('/').next().unwrap();
-    let path = format!("/api/events?limit=1000&session={id}");
-    host.get(&path).await.unwrap().body.to_string()
+async fn events(host: &Host, session: &Session) -> String {
+    let events = host.events(&format!("&session={}", session.id())).await;
+    json!(events).to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_works_on_five_messages_at_once_or_as_many_as_its_definition_says() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, limited("maxConcurrentMessages", 2)).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     peer.slow_ms(300);
     for (agent, most) in [("limited", 2), ("plain", 5)] {
         let mut sessions = Vec::new();
         for _ in 0..8 {
-            sessions.push(open(&host, agent, &json!({})).await);
+            sessions.push(host.open(agent).await);
         }
-        let said = sessions.iter().map(|session| say(&host, session, "hello"));
+        let said = sessions
+            .iter()
+            .map(|session| host.turn(session, "hello").gives(200));
         for outcome in join_all(said).await {
-            assert_eq!(outcome["outcome"], "replied", "{outcome}");
+            assert_eq!(outcome.body["outcome"], "replied", "{outcome:?}");
         }
         assert_eq!(peer.open_most(), most, "{agent}");
     }
@@ -52,28 +50,21 @@ async fn an_agent_works_on_five_messages_at_once_or_as_many_as_its_definition_sa
 
 /// Sends something as a user, and returns what came of it.
 async fn sent(line: &Line, path: &str, body: &Value) -> Value {
-    let answer = line.ask(Method::POST, path, Some(body)).await.unwrap();
+    let answer = line.post(path, body).await;
     assert!((200..300).contains(&answer.status), "{answer:?}");
     answer.body
 }
 
 /// Waits until the peer was asked so often.
 async fn asked(peer: &Peer, times: usize) {
-    let asked = async {
-        while peer.bodies().len() < times {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), asked)
-        .await
-        .expect("requests");
+    until(async || peer.bodies().len() >= times).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_take_turns_with_the_messages_of_an_agent() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, limited("maxConcurrentMessages", 1)).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let made = sent(&alice, "/api/agents", &json!({ "definition": "limited" })).await;
@@ -111,13 +102,13 @@ async fn users_take_turns_with_the_messages_of_an_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_wait_for_their_agent_are_answered_after_a_crash() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, limited("maxConcurrentMessages", 1)).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     peer.slow_ms(1_500);
     let mut sessions = Vec::new();
     for _ in 0..3 {
-        let session = open(&host, "limited", &json!({})).await;
+        let session = host.open("limited").await;
         assert_eq!(post(&host, &session, "hello").await.0, 202);
         sessions.push(session);
     }
@@ -126,29 +117,25 @@ async fn messages_that_wait_for_their_agent_are_answered_after_a_crash() {
     tokio::time::sleep(Duration::from_millis(1_600)).await;
     peer.slow_ms(300);
     peer.forget_most();
-    let host = folder.start(None).await.unwrap();
-    let answered = async {
-        for session in &sessions {
-            while !events(&host, session).await.contains("\"well\"") {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), answered)
-        .await
-        .expect("answers");
+    let host = folder.serve().await;
+    for session in &sessions {
+        until(async || events(&host, session).await.contains("\"well\"")).await;
+    }
     assert_eq!(peer.open_most(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_comes_no_further_fails_as_timed_out() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, limited("messageTimeout", 1)).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "limited", &json!({})).await;
-    assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+    let host = folder.serve().await;
+    let session = host.open("limited").await;
+    assert_eq!(
+        host.turn(&session, "hello").gives(200).await.body["outcome"],
+        "replied"
+    );
     peer.slow_ms(20_000);
-    let outcome = say(&host, &session, "hello").await;
+    let outcome = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(outcome["outcome"], "failed", "{outcome}");
     let error = &outcome["error"];
     assert_eq!(error["code"], "message-timed-out", "{outcome}");
@@ -164,22 +151,20 @@ async fn a_turn_that_comes_no_further_fails_as_timed_out() {
 /// Each attempt is given up before the turn would be, and begins its time anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_that_together_take_longer_than_a_turn_may_rest_lead_to_a_reply() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let mut config = limited("messageTimeout", 2);
     config["timeouts"] = json!({ "firstTokenMs": 1_300 });
     let folder = folder(&peer, config).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "limited", &json!({})).await;
+    let host = folder.serve().await;
+    let session = host.open("limited").await;
     peer.slow_ms(20_000);
     let mended = async {
         // Both of the first attempts have come, and neither gets an answer in time.
-        while peer.bodies().len() < 2 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(async || peer.bodies().len() >= 2).await;
         peer.slow_ms(0);
     };
-    let both = futures::future::join(say(&host, &session, "hello"), mended);
-    let outcome = both.await.0;
+    let both = futures::future::join(host.turn(&session, "hello").gives(200), mended);
+    let outcome = both.await.0.body;
     assert_eq!(outcome["outcome"], "replied", "{outcome}");
     assert_eq!(peer.bodies().len(), 3);
 }
@@ -190,13 +175,19 @@ async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages(
         ("maxSessionMessages", 2, "SESSION_FULL"),
         ("sessionTimeout", 1, "SESSION_EXPIRED"),
     ] {
-        let peer = Peer::start().await;
+        let peer = Peer::start();
         let folder = folder(&peer, limited(key, value)).await;
-        let host = folder.start(None).await.unwrap();
-        let session = open(&host, "limited", &json!({})).await;
-        assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+        let host = folder.serve().await;
+        let session = host.open("limited").await;
+        assert_eq!(
+            host.turn(&session, "hello").gives(200).await.body["outcome"],
+            "replied"
+        );
         if code == "SESSION_EXPIRED" {
-            assert_eq!(say(&host, &session, "at once").await["outcome"], "replied");
+            assert_eq!(
+                host.turn(&session, "at once").gives(200).await.body["outcome"],
+                "replied"
+            );
             tokio::time::sleep(Duration::from_millis(1_200)).await;
         }
         let (status, refused) = post(&host, &session, "more").await;
@@ -209,22 +200,29 @@ async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages(
         if code == "SESSION_FULL" {
             assert_eq!(refused["details"]["max"], value, "{refused}");
         }
-        let other = open(&host, "limited", &json!({})).await;
+        let other = host.open("limited").await;
         assert_eq!(post(&host, &other, "more").await.0, 202);
-        let unlimited = open(&host, "plain", &json!({})).await;
-        assert_eq!(say(&host, &unlimited, "hello").await["outcome"], "replied");
+        let unlimited = host.open("plain").await;
+        assert_eq!(
+            host.turn(&unlimited, "hello").gives(200).await.body["outcome"],
+            "replied"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_beyond_the_window_of_the_definition_is_sent_cut() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, limited("contextWindowSize", 2_000)).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "limited", &json!({})).await;
-    say(&host, &session, "hello").await;
+    let host = folder.serve().await;
+    let session = host.open("limited").await;
+    host.turn(&session, "hello").gives(200).await;
     assert_eq!(peer.bodies().len(), 1);
-    let said = say(&host, &session, &"many words ".repeat(4_000)).await;
+    let said = host
+        .turn(&session, &"many words ".repeat(4_000))
+        .gives(200)
+        .await
+        .body;
     assert_eq!(said["outcome"], "replied", "{said}");
     let bodies = peer.bodies();
     assert!(bodies.len() > 1, "it is sent, cut");
@@ -244,15 +242,15 @@ async fn a_prompt_beyond_the_window_of_the_definition_is_sent_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_streaming_is_answered_in_one_piece_and_says_so() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let whole = json!({
         "agentId": "whole", "displayName": "Whole", "toolAllowlist": [], "enableStreaming": false,
     });
     let folder = folder(&peer, json!({ "agents": [whole] })).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     for (agent, streamed) in [("plain", true), ("whole", false)] {
-        let session = open(&host, agent, &json!({})).await;
-        let said = say(&host, &session, "hello").await;
+        let session = host.open(agent).await;
+        let said = host.turn(&session, "hello").gives(200).await.body;
         assert_eq!(
             (&said["reply"]["text"], &said["streamed"]),
             (&json!("well"), &json!(streamed)),
@@ -262,7 +260,7 @@ async fn an_agent_without_streaming_is_answered_in_one_piece_and_says_so() {
         let path = session.replace(&format!("/sessions/{id}"), "/stream");
         let from = format!("{path}?session={id}&from=thread");
         let mut frames = host.follow(&from, None).await;
-        say(&host, &session, "hello again").await;
+        host.turn(&session, "hello again").gives(200).await;
         let told = frames.until("stream_complete").await;
         let chunks = told.iter().any(|frame| frame.event == "content_chunk");
         assert_eq!(chunks, streamed, "{agent}: {told:?}");

@@ -1,19 +1,18 @@
 //! Models as they are looked at: over HTTP and with the command.
 
-use super::{Peer, folder, open, say};
+use super::{Peer, folder};
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, json!({})).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "plain", &json!({})).await;
+    let host = folder.serve().await;
+    let session = host.open("plain").await;
     assert_eq!(peer.lists(), 0, "no turn and no start asks for a list");
-    say(&host, &session, "hello").await;
+    host.turn(&session, "hello").gives(200).await;
     assert_eq!(peer.lists(), 0);
-    let shown = host.get("/api/models").await.unwrap();
-    assert_eq!(shown.status, 200, "{shown:?}");
+    let shown = host.get("/api/models").gives(200).await;
     let find = |list: &str, key: &str, name: &str| -> Value {
         let mut all = shown.body[list].as_array().unwrap().iter();
         all.find(|one| one[key] == name).unwrap().clone()
@@ -35,7 +34,7 @@ async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen
     assert_eq!(down["health"]["state"], "down");
     assert_eq!(down["error"]["code"], "model-unavailable");
     let asked = peer.lists();
-    host.get("/api/models").await.unwrap();
+    host.get("/api/models").await;
     assert_eq!(peer.lists(), asked, "a list is kept");
 
     let listed = folder.run(&["model", "list"]).await;

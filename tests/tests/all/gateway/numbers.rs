@@ -1,28 +1,27 @@
 //! A session in numbers, and what the response to a message says of its turn.
 
-use super::{Peer, folder, open, say};
+use super::{Peer, folder};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let small = json!({
         "agentId": "small", "displayName": "Small", "toolAllowlist": [],
         "contextWindowSize": 2_000,
     });
     let folder = folder(&peer, json!({ "agents": [small] })).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "small", &json!({})).await;
-    let empty = host.get(&format!("{session}/stats")).await.unwrap().body;
+    let host = folder.serve().await;
+    let session = host.open("small").await;
+    let empty = host.get(&format!("{session}/stats")).await.body;
     assert_eq!(empty["messages"]["total"], 0, "{empty}");
     assert_eq!(empty["turns"]["total"], 0, "{empty}");
     for _ in 0..2 {
-        say(&host, &session, "hello").await;
+        host.turn(&session, "hello").gives(200).await;
     }
-    let other = open(&host, "plain", &json!({})).await;
-    say(&host, &other, "hello").await;
-    let stats = host.get(&format!("{session}/stats")).await.unwrap();
-    assert_eq!(stats.status, 200, "{stats:?}");
+    let other = host.open("plain").await;
+    host.turn(&other, "hello").gives(200).await;
+    let stats = host.get(&format!("{session}/stats")).gives(200).await;
     let stats = stats.body;
     assert_eq!(
         stats["messages"],
@@ -53,11 +52,7 @@ async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
         "{told}"
     );
     let stranger = host.user("mallory", &["read"]).await;
-    let refused = stranger
-        .ask(reqwest::Method::GET, &format!("{session}/stats"), None)
-        .await
-        .unwrap();
-    assert_eq!(refused.status, 404, "{refused:?}");
+    stranger.get(&format!("{session}/stats")).gives(404).await;
 }
 
 /// A model that calls one tool that is there and one that is not, and then says what it got.
@@ -74,7 +69,7 @@ reply = { text = "that is all" }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let files = json!({ "path": "files", "at": "/data", "access": "read-write" });
     let folder = folder(
         &peer,
@@ -86,9 +81,9 @@ async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn(
     .await;
     std::fs::write(folder.path().join("script.toml"), CALLS).unwrap();
     folder.warm(&["files"]).await;
-    let host = folder.start(None).await.unwrap();
-    let session = open(&host, "lister", &json!({})).await;
-    let said = say(&host, &session, "look").await;
+    let host = folder.serve().await;
+    let session = host.open("lister").await;
+    let said = host.turn(&session, "look").gives(200).await.body;
     assert_eq!(said["outcome"], "replied", "{said}");
     assert_eq!(said["reply"]["text"], "that is all", "{said}");
     let once = said.to_string().matches("that is all").count();
@@ -107,15 +102,17 @@ async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn(
     let count = |kind: &str| said["usage"][kind].as_u64().unwrap();
     let total = count("input_tokens") + count("output_tokens");
     assert_eq!(said["usage"]["total_tokens"], total, "{said}");
-    let stats = host.get(&format!("{session}/stats")).await.unwrap().body;
+    let stats = host.get(&format!("{session}/stats")).await.body;
     assert_eq!(
         stats["total_tokens"], total,
         "the same as the session's: {stats}"
     );
     assert_eq!(stats["messages"]["tool"], 2, "{stats}");
     let path = format!("{session}/messages");
-    let unwaited = host.post(&path, &json!({ "content": "hi" })).await.unwrap();
-    assert_eq!(unwaited.status, 202, "{unwaited:?}");
+    let unwaited = host
+        .post(&path, &json!({ "content": "hi" }))
+        .gives(202)
+        .await;
     for field in ["tool_calls", "usage", "duration_ms", "metadata"] {
         assert_eq!(unwaited.body.get(field), None, "{unwaited:?}");
     }
@@ -142,14 +139,14 @@ reply.fail = "unavailable"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_response_to_a_message_whose_turn_fails_has_the_reason_that_is_stored() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let agent = json!({
         "agentId": "mute", "displayName": "Mute", "model": "s", "toolAllowlist": [],
     });
     let more = json!({ "agents": [agent], "retry": { "attemptsMax": 1 } });
     let folder = folder(&peer, more).await;
     std::fs::write(folder.path().join("script.toml"), FAILS).unwrap();
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     for (asked, code, retryable, category) in [
         ("refused", "model-refused", false, "LLM_REQUEST_FAILED"),
         (
@@ -166,23 +163,16 @@ async fn the_response_to_a_message_whose_turn_fails_has_the_reason_that_is_store
             "LLM_REQUEST_FAILED",
         ),
     ] {
-        let session = open(&host, "mute", &json!({})).await;
-        let said = say(&host, &session, asked).await;
+        let session = host.open("mute").await;
+        let said = host.turn(&session, asked).gives(200).await.body;
         assert_eq!(said["outcome"], "failed", "{said}");
-        let id = session.rsplit('/').next().unwrap();
-        let path = format!("/api/events?limit=1000&session={id}");
-        let events = host.get(&path).await.unwrap().body;
-        let ended = events["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|event| event["type"] == "run.ended.v1")
-            .unwrap();
+        session.rsplit('/').next().unwrap();
+        let ended = &host.story(&session, "run.ended.v1").await[0];
         let error = &said["error"];
         assert_eq!(error["code"], code, "{said}");
-        assert_eq!(error["code"], ended["data"]["code"], "{said}");
+        assert_eq!(error["code"], ended["code"], "{said}");
         assert!(error["message"].is_string(), "{said}");
-        assert_eq!(error["message"], ended["data"]["reason"], "{said}");
+        assert_eq!(error["message"], ended["reason"], "{said}");
         assert_eq!(error["retryable"], retryable, "{said}");
         assert_eq!(error["category"], category, "{said}");
     }

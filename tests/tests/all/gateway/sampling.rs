@@ -1,6 +1,6 @@
 //! Temperature, limit, stop sequences and effort, from the configuration to the provider's request.
 
-use super::{Peer, folder, open, say};
+use super::{Peer, folder};
 use serde_json::{Value, json};
 
 /// Agents of the peer in both dialects, with settings of their own.
@@ -24,9 +24,9 @@ fn agents(peer: &Peer) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_have_the_settings_of_definition_and_session_in_their_dialect() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, agents(&peer)).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let of_session = json!({ "config": { "generation": {
         "temperature": 0.0, "max_tokens": 1_000, "stop": [],
     } } });
@@ -36,8 +36,8 @@ async fn requests_have_the_settings_of_definition_and_session_in_their_dialect()
         ("claude", json!({})),
         ("set", of_session),
     ] {
-        let session = open(&host, agent, &opening).await;
-        say(&host, &session, "hello").await;
+        let session = host.open_with(agent, &opening).await;
+        host.turn(&session, "hello").gives(200).await;
     }
     let [plain, set, claude, session] = peer.bodies().try_into().unwrap();
     for field in ["temperature", "stop", "reasoning_effort"] {
@@ -62,9 +62,9 @@ async fn requests_have_the_settings_of_definition_and_session_in_their_dialect()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let folder = folder(&peer, agents(&peer)).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     for (agent, generation, field) in [
         (
             "claude",
@@ -91,23 +91,20 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
         let body = json!({ "config": { "generation": generation } });
         let refused = host
             .post(&format!("/api/agents/{agent}/sessions"), &body)
-            .await
-            .unwrap();
-        assert_eq!(refused.status, 422, "{refused:?}");
+            .gives(422)
+            .await;
         assert_eq!(refused.text("field"), field, "{refused:?}");
     }
     // A message may name another model: then it is known only when the request is made.
     let hot = json!({ "config": { "generation": { "temperature": 1.5 } } });
-    let session = open(&host, "set", &hot).await;
+    let session = host.open_with("set", &hot).await;
     let message = json!({ "content": "hello", "model": "claude" });
-    let said = host
-        .post(&format!("{session}/messages?wait_s=30"), &message)
-        .await
-        .unwrap();
-    assert_eq!(said.status, 200, "{said:?}");
+    host.post(&format!("{session}/messages?wait_s=30"), &message)
+        .gives(200)
+        .await;
     let id = session.rsplit('/').next().unwrap();
     let events = host.get(&format!("/api/events?limit=1000&session={id}"));
-    let events = events.await.unwrap().body.to_string();
+    let events = events.await.body.to_string();
     assert!(
         events.contains("`temperature` is not for provider `anthropic`"),
         "{events}"
@@ -136,7 +133,7 @@ fn hot(id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definitions_settings_are_checked_against_the_model_of_its_role() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     for (role, unfit) in [
         ("user", Some(1)),
         ("subagent", Some(2)),
@@ -165,11 +162,11 @@ async fn a_definitions_settings_are_checked_against_the_model_of_its_role() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_has_no_model_that_does_not_take_its_agents_settings() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let mut config = agents(&peer);
     config["agents"] = json!([hot("set")]);
     let folder = folder(&peer, config).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let with = |generation: Value| json!({ "generation": generation });
     let sessions = "/api/agents/set/sessions";
     for (body, field) in [
@@ -184,36 +181,28 @@ async fn a_session_has_no_model_that_does_not_take_its_agents_settings() {
         ),
         (json!({ "config": with(json!([])) }), "/config/generation"),
     ] {
-        let refused = host.post(sessions, &body).await.unwrap();
+        let refused = host.post(sessions, &body).await;
         assert_eq!(refused.status, 422, "{body}: {refused:?}");
         assert_eq!(refused.text("field"), field, "{body}: {refused:?}");
     }
     let cool = json!({ "model": "claude", "config": with(json!({ "temperature": 1.0 })) });
-    open(&host, "set", &cool).await;
-    let session = open(&host, "set", &json!({})).await;
+    host.open_with("set", &cool).await;
+    let session = host.open("set").await;
     let fork = host.post(&format!("{session}/fork"), &json!({ "model": "claude" }));
-    let refused = fork.await.unwrap();
-    assert_eq!(
-        (refused.status, refused.text("field").as_str()),
-        (422, "/model"),
-        "{refused:?}"
-    );
+    let refused = fork.await;
+    refused.has(422, &json!({ "field": "/model" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_settings_of_a_session_are_for_the_model_of_its_agents_role() {
-    let peer = Peer::start().await;
+    let peer = Peer::start();
     let mut config = agents(&peer);
     config["roles"] = json!({ "user": "claude" });
     let folder = folder(&peer, config).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let mut body = json!({ "config": { "generation": { "temperature": 1.5 } } });
-    let refused = host.post("/api/agents/set/sessions", &body).await.unwrap();
-    assert_eq!(
-        (refused.status, refused.text("field").as_str()),
-        (422, "/config/generation/temperature"),
-        "{refused:?}"
-    );
+    let refused = host.post("/api/agents/set/sessions", &body).await;
+    refused.has(422, &json!({ "field": "/config/generation/temperature" }));
     body["model"] = json!("main");
-    open(&host, "set", &body).await;
+    host.open_with("set", &body).await;
 }

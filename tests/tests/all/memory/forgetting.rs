@@ -3,7 +3,6 @@
 use super::get;
 use super::tools::{Shared, call, shared};
 use agent_host_tests::process::Line;
-use reqwest::Method;
 use serde_json::json;
 
 /// What the note says.
@@ -11,17 +10,15 @@ const NOTE: &str = "Ada likes zebras.";
 
 impl Shared {
     async fn purge(&self, line: &Line, session: &str) {
-        let deleted = line.ask(Method::DELETE, session, None).await.unwrap();
-        assert_eq!(deleted.status, 200, "{deleted:?}");
+        line.delete(session).gives(200).await;
         let [agent, id] =
             [self.agent.as_str(), session].map(|path| path.rsplit('/').next().unwrap());
         let purge = ["session", "purge", id, "--agent", agent, "--yes"];
-        let purged = self.folder.run(&purge).await;
-        assert!(purged.status.success(), "{purged:?}");
+        self.folder.succeeds(&purge).await;
     }
 
     async fn events_have_the_note(&self) -> bool {
-        let events = self.host.get("/api/events?limit=1000").await.unwrap();
+        let events = self.host.get("/api/events?limit=1000").await;
         events.body.to_string().contains(NOTE)
     }
 }
@@ -40,8 +37,7 @@ async fn a_chat_in_which_a_search_found_a_note_keeps_its_words_until_it_is_purge
     assert!(told.contains(NOTE), "{told}");
     for id in shared.ids(&alice).await {
         let path = format!("{}/memory/{id}", shared.agent);
-        let forgotten = alice.ask(Method::DELETE, &path, None).await.unwrap();
-        assert_eq!(forgotten.status, 200, "{forgotten:?}");
+        alice.delete(&path).gives(200).await;
     }
     let later = shared.open(&alice).await;
     let told = shared.played(&alice, &later, &search).await;

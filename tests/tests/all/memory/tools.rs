@@ -1,16 +1,13 @@
 //! The tools of the memory, called by an agent that does what it is told.
 
-use super::peer::Peer;
-use super::{ask, get};
+use super::{asked, get, model};
+use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
 use agent_host_tests::world::{Setup, World};
 use domain::event::Event;
 use domain::path::PathKind;
-use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use std::time::Duration;
-use store::EventFilter;
 
 fn with_tools(allowlist: &Value) -> Setup {
     Setup {
@@ -67,11 +64,7 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     assert!(found.contains(r#"{"hits":[]}"#), "{found}");
     let again = called(&world, "memory_forget", &json!({ "id": id })).await;
     assert!(again.contains("note-not-found"), "{again}");
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let left = events
         .iter()
         .filter(|recorded| matches!(recorded.event, Some(Event::NoteRemembered(_))));
@@ -79,13 +72,13 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     let database = Connection::open(world.dir.path().join("data/store.db")).unwrap();
     let rewritten = async {
         let due = "SELECT count(*) FROM meta WHERE name = 'rewrite'";
-        while database
-            .query_row(due, [], |row| row.get::<_, i64>(0))
-            .unwrap()
-            > 0
-        {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until(async || {
+            database
+                .query_row(due, [], |row| row.get::<_, i64>(0))
+                .unwrap()
+                <= 0
+        })
+        .await;
     };
     tokio::time::timeout(PATIENCE, rewritten)
         .await
@@ -114,11 +107,7 @@ async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "again" } });
     let told = agreed(&world, &json!([{ "start": [search] }, { "start": [save] }])).await;
     assert!(told.contains(r#""untrusted":true"#), "{told}");
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let events = world.recorded().await;
     let marks: Vec<(String, bool)> = events
         .into_iter()
         .filter_map(|recorded| match recorded.event {
@@ -211,13 +200,10 @@ pub(super) async fn shared() -> Shared {
 }
 
 async fn shared_of(config: Value, components: &[&str]) -> Shared {
-    let folder = Folder::new(config);
-    folder.warm(components).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config, components).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let made = json!({ "definition": "puppet" });
-    let made = ask(&alice, Method::POST, "/api/agents", &made).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let made = alice.post("/api/agents", &made).gives(201).await;
     Shared {
         agent: format!("/api/agents/{}", made.text("id")),
         host,
@@ -232,8 +218,7 @@ impl Shared {
             let alice = self.host.user("alice", &["read", "write"]).await;
             let path = format!("{}/assign", self.agent);
             let assigned = json!({ "user_id": name, "role": role });
-            let assigned = ask(&alice, Method::POST, &path, &assigned).await;
-            assert_eq!(assigned.status, 201, "{assigned:?}");
+            alice.post(&path, &assigned).gives(201).await;
         }
         line
     }
@@ -241,8 +226,7 @@ impl Shared {
     /// Opens a chat of this user's; its path.
     pub(super) async fn open(&self, line: &Line) -> String {
         let path = format!("{}/sessions", self.agent);
-        let opened = ask(line, Method::POST, &path, &json!({})).await;
-        assert_eq!(opened.status, 201, "{opened:?}");
+        let opened = line.post(&path, &json!({})).gives(201).await;
         format!("{path}/{}", opened.text("session_id"))
     }
 
@@ -255,18 +239,15 @@ impl Shared {
     /// The messages of a new chat after its turn, in which this user has it do these steps.
     pub(super) async fn played(&self, line: &Line, session: &str, steps: &Value) -> String {
         let said = json!({ "content": json!({ "steps": steps }).to_string() });
-        let said = ask(line, Method::POST, &format!("{session}/messages"), &said).await;
-        assert_eq!(said.status, 202, "{said:?}");
-        let waiting = async {
-            loop {
-                let seen = get(line, session).await;
-                if seen["revision"].as_u64() == Some(1) && seen["run_id"].is_null() {
-                    return seen["messages"].to_string();
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+        line.post(&format!("{session}/messages"), &said)
+            .gives(202)
+            .await;
+        found(async || {
+            let seen = get(line, session).await;
+            (seen["revision"].as_u64() == Some(1) && seen["run_id"].is_null())
+                .then(|| seen["messages"].to_string())
+        })
+        .await
     }
 
     pub(super) async fn ids(&self, line: &Line) -> Vec<String> {
@@ -280,7 +261,7 @@ impl Shared {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deep_search_asks_the_model_of_its_role() {
-    let peer = Peer::start().await;
+    let peer = model();
     let mut config = puppets(&json!([
         {
             "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
@@ -292,7 +273,8 @@ async fn a_deep_search_asks_the_model_of_its_role() {
             "toolAllowlist": ["memory_search", "memory_save"],
         },
     ]));
-    config["providers"]["peer"] = json!({ "kind": "openai-compatible", "baseUrl": peer.base() });
+    config["providers"]["peer"] =
+        json!({ "kind": "openai-compatible", "baseUrl": peer.url("/v1") });
     for model in ["chat", "search"] {
         config["models"][model] =
             json!({ "provider": "peer", "model": model, "contextWindow": 64_000 });
@@ -304,10 +286,10 @@ async fn a_deep_search_asks_the_model_of_its_role() {
     let query = json!({ "query": "Who likes zebras?", "deep": true });
     let told = shared.called(&alice, "memory_search", &query).await;
     assert!(told.contains("I see."), "{told}");
-    let asked = peer.asked("search");
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert!(asked[0].contains("Who likes zebras?"), "{asked:?}");
-    assert_eq!(peer.asked("chat"), Vec::<String>::new());
+    let searched = asked(&peer, "search");
+    assert_eq!(searched.len(), 1, "{searched:?}");
+    assert!(searched[0].contains("Who likes zebras?"), "{searched:?}");
+    assert_eq!(asked(&peer, "chat"), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -332,23 +314,16 @@ async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_men
     let refused = shared.called(&carol, "memory_forget", &forget).await;
     assert!(refused.contains("note-not-found"), "{refused}");
     let path = format!("{}/memory/{}", shared.agent, ids[0]);
-    let refused = carol.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(refused.status, 404, "{refused:?}");
+    carol.delete(&path).gives(404).await;
     // Who sees everything and teaches nothing may not have it forgotten.
     assert_eq!(shared.ids(&dana).await.len(), 2);
-    let refused = dana.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (403, "ROLE_FORBIDS"),
-        "{refused:?}"
-    );
+    dana.delete(&path).refused(403, "ROLE_FORBIDS").await;
     let found = shared.called(&alice, "memory_search", &query).await;
     assert!(
         found.contains("fears") && found.contains(r#"\"user\":\"bob\""#),
         "whose it is: {found}"
     );
-    let gone = alice.ask(Method::DELETE, &path, None).await.unwrap();
-    assert_eq!(gone.status, 200, "{gone:?}");
+    alice.delete(&path).gives(200).await;
     let forget = json!({ "id": ids[1] });
     shared.called(&bob, "memory_forget", &forget).await;
     assert!(shared.ids(&bob).await.is_empty());

@@ -2,8 +2,8 @@
 //! other code than was given them before.
 
 use super::err;
-use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{Folder, Host, puppets};
+use agent_host_tests::guests::{test_program, wasm};
+use agent_host_tests::process::{Folder, Host, acting, puppets};
 use domain::digest::Digest;
 use serde_json::{Value, json};
 use std::process::Output;
@@ -15,40 +15,24 @@ fn out(output: &Output) -> String {
 /// A configuration with these folders for `effects`, whose tools write to `/data/log`, and with
 /// `reach`, whose tool of the same name sends requests that it does not declare.
 fn config(directories: &Value) -> Value {
-    let file = |name: &str| {
-        root().join(format!(
-            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
-        ))
-    };
     let call = |tool: &str| {
         let steps = json!([
             { "start": [{ "key": "t", "tool": tool, "args": {} }] },
             { "reply": "done" },
         ]);
-        json!({
-            "agentId": tool, "displayName": tool, "component": "puppet",
-            "settings": { "script": { "steps": steps } },
-        })
+        acting(tool, &steps)
     };
     let mut config = puppets(&json!([call("put"), call("reach")]));
     config["components"]["effects"] =
-        json!({ "path": file("effects"), "directories": directories });
-    config["components"]["reach"] = json!({ "path": file("reach") });
+        json!({ "path": test_program("effects"), "directories": directories });
+    config["components"]["reach"] = json!({ "path": test_program("reach") });
     config
 }
 
 /// Lets an agent make its call.
 async fn call(host: &Host, agent: &str) {
-    let opened = host
-        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    let path = format!(
-        "/api/agents/{}/sessions/{}/messages?wait_s=30",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
-    let answer = host.post(&path, &json!({ "content": "go" })).await.unwrap();
+    let path = format!("{}/messages?wait_s=30", host.open(agent).await);
+    let answer = host.post(&path, &json!({ "content": "go" })).await;
     assert!(answer.status < 300, "{answer:?}");
 }
 
@@ -72,9 +56,8 @@ async fn a_missing_folder_and_a_wrong_place_are_told_everywhere() {
             "a call opened /data/log, and folders are only granted at /workspace",
         ),
     ] {
-        let folder = Folder::new(config(&directories));
-        folder.warm(&["puppet", "effects", "reach"]).await;
-        let host = folder.start(None).await.unwrap();
+        let (folder, host) =
+            Folder::serving(config(&directories), &["puppet", "effects", "reach"]).await;
         call(&host, "put").await;
         let audit = folder.run(&["audit", "--component", "effects"]).await;
         assert!(out(&audit).contains(audited), "{}", out(&audit));
@@ -95,9 +78,7 @@ async fn a_missing_folder_and_a_wrong_place_are_told_everywhere() {
 /// A tool that sends requests without declaring it is told just that, whatever is granted.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_a_tool_does_not_declare_are_told_as_that() {
-    let folder = Folder::new(config(&json!([])));
-    folder.warm(&["puppet", "effects", "reach"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = Folder::serving(config(&json!([])), &["puppet", "effects", "reach"]).await;
     call(&host, "reach").await;
     let audit = folder.run(&["audit", "--component", "reach"]).await;
     let told = "refused net.http by notAsked (its tool does not declare net.http)  ";
@@ -168,7 +149,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     std::fs::write(&file, &old).unwrap();
     let lines = checked().await;
     assert!(!lines.contains("  changed  "), "never started: {lines}");
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let lines = checked().await;
     assert!(!lines.contains("  changed  "), "nothing changed: {lines}");
@@ -177,7 +158,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     let told = format!("  changed  the last start gave this grant to {before};");
     let lines = checked().await;
     assert!(lines.contains(&told), "{told}: {lines}");
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let told = format!("  changed  this grant was given to {before} before;");
     let lines = checked().await;
     assert!(lines.contains(&told), "while it runs: {lines}");
@@ -193,7 +174,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     // Another grant makes nobody look at the code.
     config["components"]["effects"]["network"] = json!([{ "host": "a.example" }]);
     folder.configure(config.clone());
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(replaces(&host).await, json!(before));
     let lines = checked().await;
     assert!(lines.contains(&told), "with another grant: {lines}");
@@ -201,7 +182,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
 
     config["components"]["effects"]["sha256"] = json!(Digest::of(&new).hex());
     folder.configure(config);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(replaces(&host).await, Value::Null, "it is pinned");
     let lines = checked().await;
     assert!(!lines.contains("  changed  "), "it is pinned: {lines}");
@@ -209,7 +190,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
 
 /// Returns what the running host says which code the component `effects` took the place of.
 async fn replaces(host: &Host) -> Value {
-    let listed = host.get("/api/components").await.unwrap();
+    let listed = host.get("/api/components").await;
     let listed = listed.body["components"].as_array().unwrap();
     let effects = listed.iter().find(|it| it["name"] == "effects").unwrap();
     effects["replaces"].clone()

@@ -134,8 +134,7 @@ impl Named {
 /// user has only so many keys, so it is revoked.
 async fn run(folder: &Folder, host: &Host, command: &[&str], scopes: &[&str]) -> Output {
     let wanted = json!({ "name": "test", "scopes": scopes });
-    let issued = host.post("/api/keys", &wanted).await.unwrap();
-    assert_eq!(issued.status, 201, "{issued:?}");
+    let issued = host.post("/api/keys", &wanted).gives(201).await;
     // What an earlier run made is in the way of the next.
     let _ = std::fs::remove_file(folder.path().join("backup.sqlite"));
     let key = issued.text("key");
@@ -143,7 +142,7 @@ async fn run(folder: &Folder, host: &Host, command: &[&str], scopes: &[&str]) ->
         .run_with(command, &[("AGENT_HOST_TOKEN", &key)])
         .await;
     let revoking = host.request(Method::DELETE, &format!("/api/keys/{}", issued.text("id")));
-    let revoked = host.send(revoking).await.unwrap();
+    let revoked = host.send(revoking).await;
     assert!(revoked.status < 300, "{revoked:?}");
     told
 }
@@ -164,11 +163,8 @@ async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
     }] });
     std::fs::write(folder.path().join("sessions.json"), old.to_string()).unwrap();
     std::fs::write(folder.path().join("empty.json"), "{}").unwrap();
-    let host = folder.start(None).await.unwrap();
-    let opened = host
-        .post("/api/agents/a/sessions", &json!({}))
-        .await
-        .unwrap();
+    let host = folder.serve().await;
+    let opened = host.post("/api/agents/a/sessions", &json!({})).await;
     let session = opened.text("session_id");
     for command in COMMANDS {
         let command: Vec<&str> = command

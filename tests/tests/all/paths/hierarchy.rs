@@ -1,16 +1,16 @@
 //! The living hierarchy: listed, printed, present or dead, and where messages and replies without
 //! an address go.
 
-use super::{ask, at, get, make, make_below, script, started, talk};
-use agent_host_tests::process::{Line, PATIENCE};
+use super::{at, make, make_below, script, started, talk};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::Line;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
 async fn listed(line: &Line, query: &str) -> Vec<String> {
-    let page = get(line, &format!("/api/paths?{query}")).await;
-    assert_eq!(page.status, 200, "{page:?}");
+    let page = line.get(&format!("/api/paths?{query}")).gives(200).await;
     let paths = page.body["paths"].as_array().unwrap();
     paths
         .iter()
@@ -58,7 +58,7 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     let mut pages = Vec::new();
     let mut after = String::new();
     loop {
-        let page = get(&line, &format!("/api/paths?limit=2{after}")).await;
+        let page = line.get(&format!("/api/paths?limit=2{after}")).await;
         pages.extend(
             page.body["paths"]
                 .as_array()
@@ -72,7 +72,7 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
         }
     }
     assert_eq!(pages, listed(&line, "").await);
-    let page = get(&line, "/api/paths?under=/local/agent/x&depth=0").await;
+    let page = line.get("/api/paths?under=/local/agent/x&depth=0").await;
     let entry = &page.body["paths"][0];
     assert_eq!(
         (
@@ -83,11 +83,8 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
         (&json!(1), &json!(0), &json!("active")),
         "{entry}"
     );
-    let wrong = get(&line, "/api/paths?under=/local/agent/x/odd").await;
-    assert_eq!(
-        (wrong.status, wrong.text("field").as_str()),
-        (400, "query:under")
-    );
+    let wrong = line.get("/api/paths?under=/local/agent/x/odd").await;
+    wrong.has(400, &json!({ "field": "query:under" }));
     // Nobody sees what is not theirs.
     assert_eq!(
         listed(&host.user("bob", &["read"]).await, "under=/local").await,
@@ -134,52 +131,38 @@ async fn an_agent_made_for_a_piece_of_work_is_dead_after_it_and_stays_readable()
     let own = talk(&line, "/local/agent/x", "hello").await;
     let becomes = async |path: &str, residency: &str| {
         let query = format!("/api/paths?under={path}&depth=0");
-        let coming = async {
-            while get(&line, &query).await.body["paths"][0]["residency"] != residency {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, coming).await.unwrap();
+        until(async || line.get(&query).await.body["paths"][0]["residency"] == residency).await;
     };
     becomes("/local/agent/x/sub/0", "sleeping").await;
     becomes("/local/agent/x/sub/0", "dead").await;
     becomes("/local/agent/x", "sleeping").await;
-    let refused = ask(
-        &line,
-        Method::POST,
-        &messages,
-        &json!({ "content": script("more") }),
-    )
-    .await;
-    assert_eq!(
-        (refused.status, refused.text("code").as_str()),
-        (409, "AGENT_DEAD")
-    );
+    let refused = line
+        .post(&messages, &json!({ "content": script("more") }))
+        .refused(409, "AGENT_DEAD")
+        .await;
     assert_eq!(
         refused.text("detail"),
         format!("Agent is dead: {}", worker.text("id"))
     );
-    let opened = ask(
-        &line,
-        Method::POST,
-        &format!("{}/sessions", at("/local/agent/x/sub/0")),
-        &json!({}),
-    )
-    .await;
+    let opened = line
+        .post(
+            &format!("{}/sessions", at("/local/agent/x/sub/0")),
+            &json!({}),
+        )
+        .await;
     assert_eq!(opened.text("code"), "AGENT_DEAD");
-    let session = get(&line, messages.trim_end_matches("/messages")).await;
+    let session = line.get(messages.trim_end_matches("/messages")).await;
     assert!(
         session.body["messages"].to_string().contains("done"),
         "{session:?}"
     );
     // Whom people talk with only sleeps, and wakes.
-    let said = ask(
-        &line,
-        Method::POST,
-        &format!("{own}?wait_s=30"),
-        &json!({ "content": script("awake") }),
-    )
-    .await;
+    let said = line
+        .post(
+            &format!("{own}?wait_s=30"),
+            &json!({ "content": script("awake") }),
+        )
+        .await;
     assert_eq!(said.body["reply"]["text"], "awake", "{said:?}");
     // One that never had any work is not dead before it.
     make_below(&line, "/local/agent/x", "sub").await;
@@ -191,11 +174,9 @@ async fn an_agent_made_for_a_piece_of_work_is_dead_after_it_and_stays_readable()
 async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
-    let none = get(&line, "/api/paths/fetch").await;
-    assert_eq!(
-        (none.status, none.text("code").as_str()),
-        (404, "AGENT_NOT_FOUND")
-    );
+    line.get("/api/paths/fetch")
+        .refused(404, "AGENT_NOT_FOUND")
+        .await;
     for path in [
         "/local/agent/a",
         "/local/telegram",
@@ -208,39 +189,39 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
         talk(&line, path, "hello").await;
     }
     assert_eq!(
-        get(&line, "/api/paths/fetch").await.text("path"),
+        line.get("/api/paths/fetch").await.text("path"),
         "/local/agent/a"
     );
     talk(&line, "/local/telegram", "hello").await;
     assert_eq!(
-        get(&line, "/api/paths/fetch?strategy=most-recent-foreground")
+        line.get("/api/paths/fetch?strategy=most-recent-foreground")
             .await
             .text("path"),
         "/local/telegram"
     );
     assert_eq!(
-        get(&line, "/api/paths/fetch?strategy=heartbeat")
+        line.get("/api/paths/fetch?strategy=heartbeat")
             .await
             .text("path"),
         "/system/heartbeat"
     );
     assert_eq!(
-        get(&line, "/api/paths/fetch?strategy=lucky")
+        line.get("/api/paths/fetch?strategy=lucky")
             .await
             .text("field"),
         "query:strategy"
     );
     // And there such a message goes.
-    let say = async |to: Value| {
+    let say = |to: Value| {
         let mut body = json!({ "content": script("heard") });
         if !to.is_null() {
             body["to"] = to;
         }
-        ask(&line, Method::POST, "/api/messages?wait_s=30", &body).await
+        line.post("/api/messages?wait_s=30", &body)
     };
     let goes_to = async |to: Value, path: &str| {
         let said = say(to).await;
-        let agent = get(&line, &at(path)).await.text("id");
+        let agent = line.get(&at(path)).await.text("id");
         assert_eq!(
             (
                 said.text("agent_id"),
@@ -265,20 +246,14 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
         json!({ "strategy": "heartbeat", "agent": "/local/agent/a" }),
     ] {
         let refused = say(wrong).await;
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (422, "/to"),
-            "{refused:?}"
-        );
+        refused.has(422, &json!({ "field": "/to" }));
     }
     // Who has nobody to talk with is told so.
     let bob = host.user("bob", &["read", "write"]).await;
     let body = json!({ "content": script("heard") });
-    let nobody = ask(&bob, Method::POST, "/api/messages", &body).await;
-    assert_eq!(
-        (nobody.status, nobody.text("code").as_str()),
-        (404, "AGENT_NOT_FOUND")
-    );
+    bob.post("/api/messages", &body)
+        .refused(404, "AGENT_NOT_FOUND")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,13 +269,12 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
     make(&alice, "/alice/telegram").await;
     make(&alice, "/alice/agent/x").await;
     let target = |path: &str| format!("{}/reply-target", at(path));
-    let none = get(&alice, &target("/alice/telegram")).await;
-    assert_eq!(
-        (none.status, none.text("code").as_str()),
-        (409, "NO_REPLY_TARGET")
-    );
+    alice
+        .get(&target("/alice/telegram"))
+        .refused(409, "NO_REPLY_TARGET")
+        .await;
     // Only the operator binds a sender to a user; no user can, not even for themselves.
-    let put = async |line: &Line, path: &str| line.ask(Method::PUT, path, None).await.unwrap();
+    let put = |line: &Line, path: &str| line.ask(Method::PUT, path, None);
     let key = "/api/users/alice/connectors/telegram:123";
     assert_eq!(put(&alice, key).await.text("code"), "SCOPE_MISSING");
     assert_eq!(
@@ -310,11 +284,9 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
         ),
         (200, "123")
     );
-    let other = put(&line, "/api/users/bob/connectors/telegram:123").await;
-    assert_eq!(
-        (other.status, other.text("code").as_str()),
-        (409, "CONNECTOR_KEY_BOUND")
-    );
+    put(&line, "/api/users/bob/connectors/telegram:123")
+        .refused(409, "CONNECTOR_KEY_BOUND")
+        .await;
     assert_eq!(
         put(&line, "/api/users/alice/connectors/telegram")
             .await
@@ -322,28 +294,27 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
         "path:key"
     );
     assert_eq!(
-        get(&alice, &target("/alice/telegram")).await.body,
+        alice.get(&target("/alice/telegram")).await.body,
         json!({ "connector": "telegram", "target_id": "123" })
     );
     assert_eq!(
-        get(&alice, &target("/alice/agent/x")).await.text("code"),
+        alice.get(&target("/alice/agent/x")).await.text("code"),
         "NO_REPLY_TARGET"
     );
     // Two that fit are none: nobody says which is meant.
-    let bound = folder
-        .run(&["connector", "bind", "alice", "telegram:456"])
+    folder
+        .succeeds(&["connector", "bind", "alice", "telegram:456"])
         .await;
-    assert!(bound.status.success(), "{bound:?}");
     assert_eq!(
-        get(&alice, &target("/alice/telegram")).await.text("code"),
+        alice.get(&target("/alice/telegram")).await.text("code"),
         "NO_REPLY_TARGET"
     );
-    let unbound = folder
-        .run(&["connector", "unbind", "alice", "telegram:123"])
+    folder
+        .succeeds(&["connector", "unbind", "alice", "telegram:123"])
         .await;
-    assert!(unbound.status.success(), "{unbound:?}");
     assert_eq!(
-        get(&alice, &target("/alice/telegram"))
+        alice
+            .get(&target("/alice/telegram"))
             .await
             .text("target_id"),
         "456"
@@ -357,19 +328,14 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
         ),
         (1, &json!("telegram:456"))
     );
+    assert_eq!(alice.get("/api/users/alice/connectors").await.body, listed);
     assert_eq!(
-        get(&alice, "/api/users/alice/connectors").await.body,
-        listed
-    );
-    assert_eq!(
-        get(&alice, "/api/users/bob/connectors").await.text("code"),
+        alice.get("/api/users/bob/connectors").await.text("code"),
         "SCOPE_MISSING"
     );
-    let gone = line.ask(Method::DELETE, key, None).await.unwrap();
-    assert_eq!(
-        (gone.status, gone.text("code").as_str()),
-        (404, "CONNECTOR_KEY_NOT_FOUND")
-    );
+    line.delete(key)
+        .refused(404, "CONNECTOR_KEY_NOT_FOUND")
+        .await;
     // Whom two bind to two users at the same time, one of them has.
     let both = ["alice", "bob"].map(|user| format!("/api/users/{user}/connectors/sms:1"));
     let (one, two) = tokio::join!(put(&line, &both[0]), put(&line, &both[1]));
@@ -389,16 +355,10 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
     for path in paths {
         make(&line, path).await;
         let body = json!({ "to": { "agent": path }, "content": slow });
-        let said = ask(&line, Method::POST, "/api/messages", &body).await;
-        assert_eq!(said.status, 202, "{said:?}");
+        let said = line.post("/api/messages", &body).gives(202).await;
         let session = format!("/api/sessions/{}", said.text("session_id"));
         // What is said before a turn has begun is a part of it.
-        let begun = async {
-            while get(&line, &session).await.body["run_id"].is_null() {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+        until(async || !line.get(&session).await.body["run_id"].is_null()).await;
         sessions.push(session);
     }
     for words in ["one", "two"] {
@@ -406,21 +366,17 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
             let queue = json!({ "mode": "collect", "debounce_ms": 20 });
             let content = format!("{words} for {path}");
             let body = json!({ "to": { "agent": path }, "content": content, "queue": queue });
-            let said = ask(&line, Method::POST, "/api/messages", &body).await;
+            let said = line.post("/api/messages", &body).await;
             assert_eq!(said.text("waits_for"), "collect", "{said:?}");
         }
     }
     for (path, session) in paths.into_iter().zip(&sessions) {
-        let ended = async {
-            loop {
-                let seen = get(&line, session).await.body;
-                if seen["revision"] == 2 && seen["waiting"] == 0 && seen["run_id"].is_null() {
-                    return seen;
-                }
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let seen = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+        let seen = found(async || {
+            let seen = line.get(session).await.body;
+            (seen["revision"] == 2 && seen["waiting"] == 0 && seen["run_id"].is_null())
+                .then_some(seen)
+        })
+        .await;
         let users: Vec<&str> = seen["messages"]
             .as_array()
             .unwrap()
@@ -457,13 +413,8 @@ async fn a_message_to_all_goes_to_the_agents_that_people_talk_with() {
     }
     make(&line, "/local/agent/silent").await;
     let body = json!({ "content": script("back") });
-    let send = async || {
-        line.ask_under("k", Method::POST, "/api/paths/messages", Some(&body))
-            .await
-            .unwrap()
-    };
-    let sent = send().await;
-    assert_eq!(sent.status, 202, "{sent:?}");
+    let send = || line.ask_under("k", Method::POST, "/api/paths/messages", Some(&body));
+    let sent = send().gives(202).await;
     let outcomes = sent.body["sent"].as_array().unwrap();
     let paths: Vec<&str> = outcomes
         .iter()
@@ -473,15 +424,12 @@ async fn a_message_to_all_goes_to_the_agents_that_people_talk_with() {
     for outcome in outcomes {
         assert_eq!(outcome["code"], Value::Null, "{outcome}");
         let session = format!("/api/sessions/{}", outcome["session_id"].as_str().unwrap());
-        let heard = async {
-            while !get(&line, &session).await.body["messages"]
+        until(async || {
+            line.get(&session).await.body["messages"]
                 .as_array()
                 .is_some_and(|all| all.last().is_some_and(|last| last["text"] == "back"))
-            {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap();
+        })
+        .await;
     }
     let again = send().await;
     let inputs = |answer: &Value| -> Vec<Value> {

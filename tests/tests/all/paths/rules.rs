@@ -1,6 +1,6 @@
 //! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
-use super::{ask, at, get, make, make_below, script, started, talk};
+use super::{at, make, make_below, script, started, talk};
 use agent_host_tests::process::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
@@ -9,7 +9,6 @@ use domain::path::ModelRole;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use store::EventFilter;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
@@ -26,14 +25,12 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
     for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
         make(&line, path).await;
         sessions.push(talk(&line, path, "hello").await);
-        let assigned = ask(
-            &line,
-            Method::POST,
+        line.post(
             &format!("{}/assign", at(path)),
             &json!({ "user_id": "bob", "role": "primary" }),
         )
+        .gives(201)
         .await;
-        assert_eq!(assigned.status, 201, "{assigned:?}");
     }
     make_below(&line, "/local/agent/diary", "sub").await;
     make(&bob, "/bob/agent/own").await;
@@ -46,7 +43,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         "/system/clock",
     ] {
         assert_eq!(
-            get(&bob, &at(hidden)).await.text("code"),
+            bob.get(&at(hidden)).await.text("code"),
             "AGENT_NOT_FOUND",
             "{hidden}"
         );
@@ -57,13 +54,9 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
             Some(Some(404)),
             "{hidden}"
         );
-        let archived = ask(
-            &bob,
-            Method::POST,
-            &format!("{}/archive", at(hidden)),
-            &json!({}),
-        )
-        .await;
+        let archived = bob
+            .post(&format!("{}/archive", at(hidden)), &json!({}))
+            .await;
         assert_eq!(archived.text("code"), "AGENT_NOT_FOUND", "{hidden}");
     }
     let session = sessions[0]
@@ -73,7 +66,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         .unwrap()
         .to_owned();
     assert_eq!(
-        get(&bob, &format!("/api/sessions/{session}"))
+        bob.get(&format!("/api/sessions/{session}"))
             .await
             .text("code"),
         "SESSION_NOT_FOUND"
@@ -89,17 +82,14 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         paths
     };
     let seen = ["/bob/agent/own", "/local/agent/notes"];
-    assert_eq!(paths(&get(&bob, "/api/agents").await.body, "agents"), seen);
-    assert_eq!(paths(&get(&bob, "/api/paths").await.body, "paths"), seen);
+    assert_eq!(paths(&bob.get("/api/agents").await.body, "agents"), seen);
+    assert_eq!(paths(&bob.get("/api/paths").await.body, "paths"), seen);
     // What may be read is read and not commanded, whatever the role says.
     let notes = at("/local/agent/notes");
-    assert_eq!(get(&bob, &notes).await.text("role"), "primary");
-    assert_eq!(
-        get(&bob, sessions[1].trim_end_matches("/messages"))
-            .await
-            .status,
-        200
-    );
+    assert_eq!(bob.get(&notes).await.text("role"), "primary");
+    bob.get(sessions[1].trim_end_matches("/messages"))
+        .gives(200)
+        .await;
     for (method, path, body) in [
         (
             Method::POST,
@@ -138,20 +128,19 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
             }),
         ),
     ] {
-        let refused = ask(&bob, method, &path, &body).await;
+        let refused = bob.ask(method, &path, Some(&body)).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (403, "PATH_FORBIDDEN"),
             "{path} {refused:?}"
         );
     }
-    let made = ask(
-        &bob,
-        Method::POST,
-        "/api/agents",
-        &json!({ "definition": "puppet", "path": "/system/mine" }),
-    )
-    .await;
+    let made = bob
+        .post(
+            "/api/agents",
+            &json!({ "definition": "puppet", "path": "/system/mine" }),
+        )
+        .await;
     assert_eq!(
         (made.text("code").as_str(), made.text("field").as_str()),
         ("PATH_FORBIDDEN", "/path"),
@@ -180,15 +169,11 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
     message.model = Some("m".to_owned());
     world.broker.post_message(message).await.unwrap();
     world.idle(session).await;
-    let events = world
-        .store()
-        .events(0, EventFilter::default(), 10_000)
-        .await
-        .unwrap();
+    let events = world.events().await;
     let models: Vec<Option<String>> = events
         .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Some(Event::RunStarted(started)) => Some(started.model),
+        .filter_map(|event| match event {
+            Event::RunStarted(started) => Some(started.model),
             _ => None,
         })
         .collect();
@@ -262,33 +247,21 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
     let bob = host.user("bob", &["read"]).await;
     make(&line, "/local/agent/notes").await;
     let notes = at("/local/agent/notes");
-    let assigned = ask(
-        &line,
-        Method::POST,
-        &format!("{notes}/assign"),
-        &json!({ "user_id": "bob", "role": "primary" }),
-    )
-    .await;
-    assert_eq!(assigned.status, 201, "{assigned:?}");
-    let session = ask(
-        &line,
-        Method::POST,
-        &format!("{notes}/sessions"),
-        &json!({ "session_type": "chat" }),
-    )
-    .await
-    .text("session_id");
+    line.assign(&notes, "bob", "primary").await;
+    let session = line
+        .post(
+            &format!("{notes}/sessions"),
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .text("session_id");
     let steps = json!({
         "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }],
     });
     let messages = format!("{notes}/sessions/{session}/messages?wait_s=30");
-    let said = ask(
-        &line,
-        Method::POST,
-        &messages,
-        &json!({ "content": steps.to_string() }),
-    )
-    .await;
+    let said = line
+        .post(&messages, &json!({ "content": steps.to_string() }))
+        .await;
     assert_eq!(
         (said.status, &said.body["reply"]["text"]),
         (200, &json!("d parts hidden")),

@@ -1,14 +1,12 @@
 //! Purging where others took part: workers, agents that were written to, messages that were
 //! dropped, a summary; and runs that are open elsewhere.
 
-use super::{ask, delete, holders_of, intact, path, play, purge, rebuilt, refused, shelved};
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use super::{ask, delete, holders_of, intact, open, path, play, purge, rebuilt, shelved};
+use agent_host_tests::process::{Folder, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Said to a worker, and by it.
 const WORKER: &str = "workmanlike";
@@ -41,33 +39,8 @@ async fn started() -> (Folder, Host) {
     )
     .unwrap();
     folder.warm(&["puppet", "shelf"]).await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     (folder, host)
-}
-
-async fn open(host: &Host, definition: &str) -> (String, String) {
-    let opened = host
-        .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(opened.status, 201, "{opened:?}");
-    (opened.text("agent_id"), opened.text("session_id"))
-}
-
-/// Waits until a session is so.
-async fn until(host: &Host, at: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let seen = host.get(at).await.unwrap().body;
-            if is(&seen) {
-                return seen;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking)
-        .await
-        .expect("a session that gets there")
 }
 
 fn rests(seen: &Value) -> bool {
@@ -132,14 +105,15 @@ async fn eventful(host: &Host) -> (String, String) {
         json!({}),
     )
     .await;
-    until(host, &at, |seen| !seen["run_id"].is_null()).await;
+    host.until(&at, |seen| !seen["run_id"].is_null()).await;
     let small = json!({ "mode": "followup", "debounce_ms": 0, "cap": 1, "drop": "summarize" });
     say(&format!("a {DROPPED} one"), small.clone()).await;
     say("what took its place", small).await;
-    let seen = until(host, &at, |seen| {
-        rests(seen) && seen["revision"].as_u64() >= Some(3)
-    })
-    .await;
+    let seen = host
+        .until(&at, |seen| {
+            rests(seen) && seen["revision"].as_u64() >= Some(3)
+        })
+        .await;
     assert!(
         seen["messages"].to_string().contains("- a droppable one"),
         "its line is told: {seen}"
@@ -149,7 +123,7 @@ async fn eventful(host: &Host) -> (String, String) {
     }
     let compacts = ask(host, Method::POST, &format!("{at}/compact"), json!({})).await;
     assert_eq!(compacts.status, 202, "{compacts:?}");
-    until(host, &at, |seen| {
+    host.until(&at, |seen| {
         rests(seen) && seen["messages"].to_string().contains(SUMMARY)
     })
     .await;
@@ -158,7 +132,7 @@ async fn eventful(host: &Host) -> (String, String) {
 
 /// The session of another agent that was written to: its agent, and itself.
 async fn written_to(host: &Host) -> (String, String) {
-    let agents = host.get("/api/agents").await.unwrap().body;
+    let agents = host.get("/api/agents").await.body;
     let is_it = |agent: &&Value| agent["path"] == "/local/agent/other";
     let other = agents["agents"]
         .as_array()
@@ -170,7 +144,6 @@ async fn written_to(host: &Host) -> (String, String) {
     let sessions = host
         .get(&format!("/api/agents/{agent}/sessions"))
         .await
-        .unwrap()
         .body;
     (
         agent,
@@ -202,11 +175,7 @@ async fn a_purge_erases_dropped_and_summarised_words_and_those_of_workers_with_t
     assert_eq!(left(&data), MARKS.into());
     delete(&host, &agent, &session).await;
     let purged = purge(&host, &agent, Some(&session)).await;
-    assert_eq!(
-        (purged.status, &purged.body["files_rewritten"]),
-        (200, &json!(true)),
-        "{purged:?}"
-    );
+    purged.has(200, &json!({ "files_rewritten": true }));
     assert_eq!(
         left(&data),
         [WORKER, OTHER].into(),
@@ -221,11 +190,9 @@ async fn a_purge_erases_dropped_and_summarised_words_and_those_of_workers_with_t
         "the worker went with the agent above it"
     );
     let (other, theirs) = written_to(&host).await;
-    refused(
-        &purge(&host, &other, Some(&theirs)).await,
-        409,
-        "SESSION_NOT_DELETED",
-    );
+    purge(&host, &other, Some(&theirs))
+        .await
+        .is_refusal(409, "SESSION_NOT_DELETED");
     delete(&host, &other, &theirs).await;
     assert_eq!(purge(&host, &other, Some(&theirs)).await.status, 200);
     assert_eq!(holders_of(&MARKS, &data), []);
@@ -233,10 +200,10 @@ async fn a_purge_erases_dropped_and_summarised_words_and_those_of_workers_with_t
     assert_eq!(rebuilt(&host).await["replaced"], json!([]));
     assert!(host.stop().await.success());
     assert_eq!(holders_of(&MARKS, &data), []);
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     intact(&host).await;
     assert_eq!(
-        host.get("/api/dead-letters").await.unwrap().body["dead_letters"],
+        host.get("/api/dead-letters").await.body["dead_letters"],
         json!([])
     );
 }
@@ -276,16 +243,16 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
     archive(&host, &agent).await;
     let purged = purge(&host, &agent, None).await;
     assert_eq!(purged.status, 200, "{purged:?}");
-    until(&host, &at, |seen| !seen["run_id"].is_null()).await;
+    host.until(&at, |seen| !seen["run_id"].is_null()).await;
     host.kill().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     assert_eq!(left(&folder.data()), [OTHER].into());
-    refused(
-        &host.get(&format!("/api/agents/{agent}")).await.unwrap(),
-        410,
-        "AGENT_PURGED",
-    );
-    let seen = until(&host, &at, |seen| rests(seen) && seen["revision"] == 1).await;
+    host.get(&format!("/api/agents/{agent}"))
+        .refused(410, "AGENT_PURGED")
+        .await;
+    let seen = host
+        .until(&at, |seen| rests(seen) && seen["revision"] == 1)
+        .await;
     assert_eq!(seen["last_snippet"], "for its user", "{seen}");
     let sessions = format!("/api/agents/{theirs}/sessions");
     let is_done = |seen: &Value| {
@@ -293,9 +260,8 @@ async fn an_agent_is_purged_while_others_are_at_work_who_go_on_after_a_kill_and_
             .as_array()
             .is_some_and(|all| all.iter().any(|it| it["last_snippet"] == "for nobody"))
     };
-    until(&host, &sessions, is_done).await;
-    let events = host.get("/api/events?limit=1000").await.unwrap().body;
-    let events = events["events"].as_array().unwrap();
+    host.until(&sessions, is_done).await;
+    let events = host.events("").await;
     let places = |kind: &str| -> Vec<usize> {
         (0..events.len())
             .filter(|place| events[*place]["type"] == kind)

@@ -1,57 +1,38 @@
 //! The queue over HTTP: settings, receipts, what waits, taking back, and a queue that is full.
 
-use agent_host_tests::process::{Folder, Host, puppets};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, Session, acting, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 fn config() -> Value {
     let steps = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
-    let mut config = puppets(&json!([{
-        "agentId": "asks", "displayName": "asks", "component": "puppet",
-        "settings": { "script": { "steps": steps } },
-    }]));
+    let mut config = puppets(&json!([acting("asks", &steps)]));
     config["queue"] = json!({ "mode": "followup", "debounce": "1h", "cap": 5, "drop": "new" });
     config
 }
 
 /// A host with a chat that waits for an answer, and that chat's path.
-async fn stage() -> (Folder, Host, String) {
-    let folder = Folder::new(config());
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
-    let opened = host
-        .post(
-            "/api/agents/asks/sessions",
-            &json!({ "session_type": "chat" }),
-        )
-        .await
-        .unwrap();
-    let session = format!(
-        "/api/agents/{}/sessions/{}",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
+async fn stage() -> (Folder, Host, Session) {
+    let (folder, host) = Folder::serving(config(), &["puppet"]).await;
+    let session = host.open_as("asks", "chat").await;
     host.post(
         &format!("{session}/messages"),
         &json!({ "content": "begin" }),
     )
-    .await
-    .unwrap();
-    while host.get(&session).await.unwrap().body["pending_action"].is_null() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    .await;
+    until(async || {
+        host.get(&session).await.body["pending_action"].is_object()
+    })
+    .await;
     (folder, host, session)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_command_line() {
     let (folder, host, session) = stage().await;
-    let say = async |body: Value| {
-        host.post(&format!("{session}/messages"), &body)
-            .await
-            .unwrap()
-    };
-    let inputs = async || host.get(&format!("{session}/inputs")).await.unwrap().body;
+    let say = |body: Value| host.post(&format!("{session}/messages"), &body);
+    let inputs = async || host.get(&format!("{session}/inputs")).await.body;
 
     // As the host is configured, then as the session says, then as the message says.
     assert_eq!(
@@ -61,23 +42,17 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
     let put = host
         .request(Method::PUT, &format!("{session}/queue"))
         .json(&json!({ "mode": "coalesce", "cap": 2 }));
-    let set = host.send(put).await.unwrap();
+    let set = host.send(put).await;
     assert_eq!(
         set.body["settings"],
         json!({ "mode": "collect", "debounce_ms": 3_600_000, "cap": 2, "drop": "new" })
     );
     let first = say(json!({ "content": "first thing", "priority": "high" })).await;
-    assert_eq!(
-        (first.status, &first.body["waits_for"]),
-        (202, &json!("collect"))
-    );
+    first.has(202, &json!({ "waits_for": "collect" }));
     let second =
         say(json!({ "content": "second", "queue": { "mode": "follow-up", "debounce_ms": "2h" } }))
             .await;
-    assert_eq!(
-        (second.status, &second.body["waits_for"]),
-        (202, &json!("followup"))
-    );
+    second.has(202, &json!({ "waits_for": "followup" }));
 
     // Full: refused with a code and a time, or something is dropped for it.
     let full = host
@@ -99,10 +74,7 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
         (&json!("QUEUE_FULL"), &json!("/queue"))
     );
     let third = say(json!({ "content": "third", "queue": { "drop": "oldest" } })).await;
-    assert_eq!(
-        (third.status, &third.body["dropped"]),
-        (202, &json!([first.text("input_id")]))
-    );
+    third.has(202, &json!({ "dropped": [first.text("input_id")] }));
 
     let waiting = inputs().await;
     let shown: Vec<(&Value, &Value)> = waiting["inputs"]
@@ -125,7 +97,6 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
     let dropped = host
         .get(&format!("{session}/inputs/{}", first.text("input_id")))
         .await
-        .unwrap()
         .body;
     assert_eq!(
         (&dropped["state"], &dropped["priority"]),
@@ -141,10 +112,7 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
         (202, &json!("steer"))
     );
     assert!(directive.body.get("input_id").is_none(), "{directive:?}");
-    let reset = host
-        .send(host.request(Method::DELETE, &format!("{session}/queue")))
-        .await
-        .unwrap();
+    let reset = host.delete(&format!("{session}/queue")).await;
     assert_eq!(
         (&reset.body["settings"]["mode"], &reset.body["session"]),
         (&json!("followup"), &json!({}))
@@ -154,8 +122,8 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
     let listed = folder.run(&["session", "inputs", &id]).await;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    let gone = folder
-        .run(&[
+    folder
+        .succeeds(&[
             "session",
             "cancel",
             &id,
@@ -163,22 +131,12 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
             &second.text("input_id"),
         ])
         .await;
-    assert!(gone.status.success(), "{gone:?}");
-    let again = host
-        .send(host.request(
-            Method::DELETE,
-            &format!("{session}/inputs/{}", second.text("input_id")),
-        ))
-        .await
-        .unwrap();
-    assert_eq!(
-        (again.status, &again.body["code"]),
-        (409, &json!("INPUT_NOT_WAITING"))
-    );
+    host.delete(&format!("{session}/inputs/{}", second.text("input_id")))
+        .refused(409, "INPUT_NOT_WAITING")
+        .await;
     let cancelled = host
         .post(&format!("{session}/cancel"), &json!({ "waiting": true }))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(
         cancelled.body,
         json!({ "cancelled": true, "input_ids": [third.text("input_id")] })

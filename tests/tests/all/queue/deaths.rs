@@ -5,7 +5,8 @@ use super::chance::{Chance, DEAF_MS, busy, manner};
 use super::fates::check;
 use super::refinement::{Sent, refine};
 use super::said;
-use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppets};
 use domain::delegate::Priority;
 use domain::digest::Salt;
 use domain::event::{Event, InputCancelled, NewEvent, Subject};
@@ -35,14 +36,14 @@ async fn deliver(
 ) -> Option<String> {
     loop {
         if host.is_none() {
-            *host = Some(folder.start(None).await.unwrap());
+            *host = Some(folder.serve().await);
         }
         let living = host.as_ref().unwrap();
         let request = living
             .request(Method::POST, path)
             .header("idempotency-key", key)
             .json(body);
-        match living.send(request).await {
+        match living.send(request).attempt().await {
             Ok(answer) if answer.status == 202 => return Some(answer.text("input_id")),
             Ok(answer) if answer.text("code") == "QUEUE_FULL" => return None,
             Ok(answer) => assert!([429, 503].contains(&answer.status), "{answer:?}"),
@@ -58,19 +59,14 @@ async fn deliver(
 async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_once() {
     let folder = Folder::new(puppets(&json!([busy(DEAF_MS)])));
     folder.warm(&["puppet"]).await;
-    let mut host = Some(folder.start(None).await.unwrap());
+    let mut host = Some(folder.serve().await);
     let opened = host
         .as_ref()
         .unwrap()
         .post("/api/agents/busy/sessions", &json!({}))
-        .await
-        .unwrap();
+        .await;
     let session = opened.text("session_id");
-    let path = format!(
-        "/api/agents/{}/sessions/{}/messages",
-        opened.text("agent_id"),
-        opened.text("session_id")
-    );
+    let path = format!("{}/messages", Session::of(&opened));
     let mut chance = Chance::new(0x2545_F491);
     let mut acknowledged = Vec::new();
     let mut sent: Sent = ["the end", "really"]
@@ -131,10 +127,7 @@ async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_
     let host = host.unwrap();
     rest(&host, &session).await.unwrap();
     // The next turn reports what was dropped last.
-    let last = host
-        .post(&path, &json!({ "content": "really" }))
-        .await
-        .unwrap();
+    let last = host.post(&path, &json!({ "content": "really" })).await;
     acknowledged.push(last.text("input_id"));
     rest(&host, &session).await.unwrap();
     assert!(host.stop().await.success());
@@ -178,33 +171,23 @@ async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_ha
     folder.warm(&["puppet"]).await;
     // It dies when the reply is stored and the words that had arrived are not taken up yet.
     let mut host = folder.start(Some("broker.commit.after:2")).await.unwrap();
-    let opened = host
-        .post("/api/agents/talker/sessions", &json!({}))
-        .await
-        .unwrap();
+    let opened = host.post("/api/agents/talker/sessions", &json!({})).await;
     let agent = opened.text("agent_id");
     let session = opened.text("session_id");
     let path = format!("/api/agents/{agent}/sessions/{session}");
-    assert_eq!(
-        host.post(&format!("{path}/messages"), &json!({ "content": "go" }))
-            .await
-            .unwrap()
-            .status,
-        202
-    );
-    while host.get(&path).await.unwrap().body["operations"]
-        .as_array()
-        .is_none_or(Vec::is_empty)
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    host.say(&path, "go").await;
+    until(async || {
+        !host.get(&path).await.body["operations"]
+            .as_array()
+            .is_none_or(Vec::is_empty)
+    })
+    .await;
     let words = host
         .post(
             &format!("{path}/messages"),
             &json!({ "content": "never mind" }),
         )
         .await
-        .unwrap()
         .text("input_id");
     assert!(
         host.died(PATIENCE).await.is_some(),
@@ -240,9 +223,9 @@ async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_ha
     );
     store.commit(commit).await.unwrap();
     store.close().await;
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     rest(&host, &session.to_string()).await.unwrap();
-    let seen = host.get(&path).await.unwrap().body;
+    let seen = host.get(&path).await.body;
     assert_eq!(
         (&seen["revision"], &seen["last_snippet"]),
         (&json!(1), &json!("done")),

@@ -6,6 +6,7 @@ use super::chance::{Chance, DEAF_MS, busy, part_of};
 use super::fates::check;
 use super::refinement::{Came, Sent, Standing, heard_texts, refine};
 use super::said;
+use agent_host_tests::patience::until;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use anyhow::{Context, Result, ensure};
@@ -237,13 +238,14 @@ impl Story {
         let store = self.world.store();
         let mut sent = self.sent;
         // Those too who hand over work.
-        while !store
-            .sessions_with_work(Timestamp(u64::MAX >> 1))
-            .await?
-            .is_empty()
-        {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(async || {
+            store
+                .sessions_with_work(Timestamp(u64::MAX >> 1))
+                .await
+                .unwrap()
+                .is_empty()
+        })
+        .await;
         let events = async || {
             store
                 .events(0, EventFilter::default(), EVENTS_MAX)

@@ -8,7 +8,6 @@ use domain::id::{InputId, SessionId};
 use domain::role::AgentRole;
 use domain::user::UserId;
 use serde_json::json;
-use store::EventFilter;
 
 /// A mentee of the local user's agent, in a session of their own. Until its question is answered,
 /// the agent hears messages in it or does not.
@@ -79,16 +78,10 @@ impl Lesson {
     async fn turns(&self) -> (Vec<(UserId, Vec<InputId>)>, Vec<InputId>) {
         let mut turns = Vec::new();
         let mut joined = Vec::new();
-        for recorded in self
-            .world
-            .store()
-            .events(0, EventFilter::default(), 100_000)
-            .await
-            .unwrap()
-        {
-            match recorded.event {
-                Some(Event::RunStarted(started)) => turns.push((started.user_id, started.claimed)),
-                Some(Event::RunStepped(stepped)) => joined.extend(stepped.claimed),
+        for event in self.world.events().await {
+            match event {
+                Event::RunStarted(started) => turns.push((started.user_id, started.claimed)),
+                Event::RunStepped(stepped) => joined.extend(stepped.claimed),
                 _ => {}
             }
         }

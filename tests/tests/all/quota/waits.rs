@@ -1,10 +1,9 @@
 //! Waits for replies: a key and a user have so many at the same time, and what is beyond them is
 //! accepted without waiting.
 
-use super::{open, path};
-use agent_host_tests::process::{Answer, Folder, Line, PATIENCE, Reply, puppets};
+use super::open;
+use agent_host_tests::process::{Answer, Folder, Line, PATIENCE, Reply, Session, puppets};
 use futures::future::select_all;
-use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -12,23 +11,19 @@ use tokio::time::timeout;
 fn ask(line: &Line, session: &str, steps: &Value) -> Reply {
     let body = json!({ "content": json!({ "steps": steps }).to_string() });
     let path = format!("{session}/messages?wait_s=60");
-    line.ask(Method::POST, &path, Some(&body))
+    line.post(&path, &body)
 }
 
 /// Asks in a session of its own for something that is answered without delay.
 async fn ask_briefly(line: &Line) -> Answer {
-    let session = path(&open(line).await);
+    let session = Session::of(&open(line).await);
     let asked = ask(line, &session, &json!([{ "reply": "soup" }]));
-    timeout(PATIENCE, asked).await.expect("an answer").unwrap()
+    timeout(PATIENCE, asked).await.expect("an answer")
 }
 
 #[track_caller]
 fn replied(answer: &Answer) {
-    assert_eq!(
-        (answer.status, answer.text("outcome").as_str()),
-        (200, "replied"),
-        "{answer:?}"
-    );
+    answer.has(200, &json!({ "outcome": "replied" }));
 }
 
 #[track_caller]
@@ -43,13 +38,16 @@ fn accepted_only(answer: &Answer) {
 
 /// Sends two messages whose turns go on, with a key that has one wait. Returns their sessions, and
 /// the request that waits.
-async fn take_the_wait(line: &Line) -> ([String; 2], Reply) {
-    let sessions = [path(&open(line).await), path(&open(line).await)];
+async fn take_the_wait(line: &Line) -> ([Session; 2], Reply) {
+    let sessions = [
+        Session::of(&open(line).await),
+        Session::of(&open(line).await),
+    ];
     let steps = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
     let asked = sessions.iter().map(|session| ask(line, session, &steps));
     let answered = timeout(PATIENCE, select_all(asked)).await;
     let (answer, _, mut waiting) = answered.expect("an answer to one of them at once");
-    accepted_only(&answer.unwrap());
+    accepted_only(&answer);
     (sessions, waiting.remove(0))
 }
 
@@ -61,9 +59,7 @@ async fn one_key_takes_its_waits_for_replies_and_everybody_else_goes_on() {
         "listen": "127.0.0.1:0", "dataDir": "data",
         "limits": { "waitsPerKeyMax": 1, "waitsPerUserMax": 2 },
     });
-    let folder = Folder::new(config);
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(config, &["puppet"]).await;
     let scopes = ["read", "write"];
     let first = host.user("alice", &scopes).await;
     let second = host.user("alice", &scopes).await;
@@ -78,17 +74,16 @@ async fn one_key_takes_its_waits_for_replies_and_everybody_else_goes_on() {
     replied(&ask_briefly(&host.line()).await);
     // By an address as well.
     let routed = json!({ "to": { "agent": "cook" }, "content": r#"{"steps":[{"reply":"soup"}]}"# });
-    let asked = third.ask(Method::POST, "/api/messages?wait_s=60", Some(&routed));
-    let answer = timeout(PATIENCE, asked).await.expect("an answer").unwrap();
+    let asked = third.post("/api/messages?wait_s=60", &routed);
+    let answer = timeout(PATIENCE, asked).await.expect("an answer");
     accepted_only(&answer);
     // Who waits no longer may wait again.
     for session in &sessions {
         let all = json!({ "waiting": true });
         let path = format!("{session}/cancel");
-        let stopped = first.ask(Method::POST, &path, Some(&all)).await.unwrap();
-        assert_eq!(stopped.status, 200, "{stopped:?}");
+        first.post(&path, &all).gives(200).await;
     }
-    let ended = timeout(PATIENCE, waiting).await.expect("an end").unwrap();
+    let ended = timeout(PATIENCE, waiting).await.expect("an end");
     assert_eq!(ended.status, 200, "{ended:?}");
     replied(&ask_briefly(&first).await);
 }

@@ -1,8 +1,8 @@
 //! Sessions as files: out of one host and into another, to the byte; and the same things on the
 //! command line.
 
-use super::{Stage, ask, get, refused, stage};
-use agent_host_tests::process::{Answer, Line};
+use super::{Stage, stage};
+use agent_host_tests::process::{Line, Reply};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -15,15 +15,13 @@ impl Stage {
         response.bytes().await.unwrap().to_vec()
     }
 
-    async fn import(&self, agent: &str, file: Vec<u8>) -> Answer {
-        self.host
-            .send(
-                self.host
-                    .request(Method::POST, &format!("{agent}/sessions/import"))
-                    .body(file),
-            )
-            .await
-            .unwrap()
+    #[track_caller]
+    fn import(&self, agent: &str, file: Vec<u8>) -> Reply {
+        self.host.send(
+            self.host
+                .request(Method::POST, &format!("{agent}/sessions/import"))
+                .body(file),
+        )
     }
 
     /// An agent of the operator's own.
@@ -31,9 +29,8 @@ impl Stage {
         let made = self
             .host
             .post("/api/agents", &json!({ "definition": "puppet" }))
-            .await
-            .unwrap();
-        assert_eq!(made.status, 201, "{made:?}");
+            .gives(201)
+            .await;
         format!("/api/agents/{}", made.text("id"))
     }
 
@@ -44,21 +41,15 @@ impl Stage {
         let session = self.open(&line).await;
         let first = self.say(&line, &session, "one").await;
         self.say(&line, &session, "two").await;
-        ask(
-            &line,
-            Method::PATCH,
-            &self.path(&session),
-            json!({ "name": "carried" }),
-        )
-        .await;
-        let forked = ask(
-            &line,
-            Method::POST,
-            &format!("{}/fork", self.path(&session)),
-            json!({ "turn_id": first }),
-        )
-        .await
-        .text("session_id");
+        line.patch(&self.path(&session), &json!({ "name": "carried" }))
+            .await;
+        let forked = line
+            .post(
+                &format!("{}/fork", self.path(&session)),
+                &json!({ "turn_id": first }),
+            )
+            .await
+            .text("session_id");
         self.say(&line, &forked, "aside").await;
         (line, session, forked)
     }
@@ -78,8 +69,7 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
         );
         let new = stage().await;
         let agent = new.own_agent().await;
-        let imported = new.import(&agent, file.clone()).await;
-        assert_eq!(imported.status, 201, "{imported:?}");
+        let imported = new.import(&agent, file.clone()).gives(201).await;
         assert_eq!(
             (
                 imported.text("session_id"),
@@ -101,7 +91,7 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
             agent: agent.clone(),
             ..new
         };
-        let seen = get(&line, &there.path(&session)).await.body;
+        let seen = line.get(&there.path(&session)).await.body;
         let messages = seen["messages"].as_array().unwrap();
         assert!(
             !messages.is_empty() && messages.iter().all(|it| it["untrusted"] == true),
@@ -109,11 +99,7 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
         );
         there.say(&line, &session, "three").await;
         let again = there.import(&agent, file.clone()).await;
-        assert_eq!(
-            (again.status, &again.body["turns"]),
-            (201, &json!(0)),
-            "{again:?}"
-        );
+        again.has(201, &json!({ "turns": 0 }));
         assert_ne!(again.text("session_id"), session, "its id is taken");
         assert!(
             !there.found(&line, "two").await.is_empty(),
@@ -124,16 +110,14 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
                 .host
                 .post("/api/verifications", &json!(null))
                 .await
-                .unwrap()
                 .body["intact"],
             true
         );
-        let rebuilt = there
+        there
             .host
             .post("/api/rebuilds", &json!(null))
-            .await
-            .unwrap();
-        assert_eq!(rebuilt.status, 202, "{rebuilt:?}");
+            .gives(202)
+            .await;
     }
 }
 
@@ -168,20 +152,13 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         // Twice the same file gives turns of its own each time: nobody can say that they are the
         // same.
         let imported = stage.import(&stage.agent, file.clone()).await;
-        assert_eq!(
-            (
-                imported.status,
-                &imported.body["exact"],
-                &imported.body["turns"]
-            ),
-            (201, &json!(false), &json!(1)),
-            "{imported:?}"
-        );
+        imported.has(201, &json!({ "exact": false, "turns": 1 }));
         let passed_over = imported.body["passed_over"].as_array().unwrap();
         assert_eq!(passed_over.len(), 1, "{imported:?}");
         let told = passed_over[0].as_str().unwrap();
         assert!(told.starts_with("line 3: it is not JSON"), "{told}");
-        let seen = get(&line, &stage.path(&imported.text("session_id")))
+        let seen = line
+            .get(&stage.path(&imported.text("session_id")))
             .await
             .body;
         assert!(
@@ -197,7 +174,7 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
             .say(&line, &imported.text("session_id"), "goes on")
             .await;
     }
-    let events = stage.host.get("/api/events?limit=1").await.unwrap().body["last_position"].clone();
+    let events = stage.host.get("/api/events?limit=1").await.body["last_position"].clone();
     let exact = String::from_utf8(stage.export(&stage.agent, &session, "pi").await).unwrap();
     for bad in [
         "",
@@ -206,11 +183,10 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         &exact.replace("two", "too"),
         &exact[..exact.len() / 2],
     ] {
-        refused(
-            &stage.import(&stage.agent, bad.as_bytes().to_vec()).await,
-            422,
-            "INVALID",
-        );
+        stage
+            .import(&stage.agent, bad.as_bytes().to_vec())
+            .refused(422, "INVALID")
+            .await;
     }
     // The same turns, with a file that claims that they cost less.
     let cheap = exact.replace("\"input_tokens\":", "\"input_tokens\":1");
@@ -219,7 +195,7 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         assert!([409, 422].contains(&answer.status), "{answer:?}");
     }
     assert_eq!(
-        stage.host.get("/api/events?limit=1").await.unwrap().body["last_position"],
+        stage.host.get("/api/events?limit=1").await.body["last_position"],
         events,
         "nothing of them was taken"
     );

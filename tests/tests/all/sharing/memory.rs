@@ -1,8 +1,8 @@
 //! The sight and memory of a shared agent: asked of the agent itself, in each of the four
 //! scenarios.
 
-use super::{Team, ask, get, team};
-use agent_host_tests::process::{Folder, Line, PATIENCE, puppets};
+use super::{Team, team};
+use agent_host_tests::process::{Folder, Line, PATIENCE, Session, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> String {
     let waiting = async {
         loop {
-            let seen = get(line, path).await.body;
+            let seen = line.get(path).await.body;
             let words = seen["messages"]
                 .as_array()
                 .into_iter()
@@ -27,25 +27,14 @@ async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Str
     };
     match tokio::time::timeout(PATIENCE, waiting).await {
         Ok(words) => words,
-        Err(_) => panic!("it does not come to that: {:?}", get(line, path).await),
+        Err(_) => panic!("it does not come to that: {:?}", line.get(path).await),
     }
 }
 
 /// The question that waits in a session.
 async fn question(line: &Line, path: &str) -> String {
-    let waiting = async {
-        loop {
-            if let Some(call) =
-                get(line, path).await.body["pending_action"]["tool_call_id"].as_str()
-            {
-                return call.to_owned();
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("a question")
+    let question = line.question(path).await;
+    question["tool_call_id"].as_str().unwrap().to_owned()
 }
 
 fn shows(seen: &Value) -> bool {
@@ -54,32 +43,17 @@ fn shows(seen: &Value) -> bool {
 
 impl Team {
     /// Opens a chat of a user's; its path.
-    async fn open(&self, line: &Line) -> String {
-        let opened = ask(
-            line,
-            Method::POST,
-            &format!("{}/sessions", self.agent),
-            &json!({ "session_type": "chat" }),
-        )
-        .await;
-        assert_eq!(opened.status, 201, "{opened:?}");
-        format!("{}/sessions/{}", self.agent, opened.text("session_id"))
+    async fn open(&self, line: &Line) -> Session {
+        line.open_as(&self.agent, "chat").await
     }
 
     /// Has a user tell the agent in a chat what to do.
     async fn tell(&self, line: &Line, path: &str, steps: &Value) {
-        let said = ask(
-            line,
-            Method::POST,
-            &format!("{path}/messages"),
-            &json!({ "content": json!({ "steps": steps }).to_string() }),
-        )
-        .await;
-        assert_eq!(said.status, 202, "{said:?}");
+        line.play(path, steps).await;
     }
 
     /// Opens a chat of a user's, in which they tell the agent what to do.
-    async fn plays(&self, line: &Line, steps: &Value) -> String {
+    async fn plays(&self, line: &Line, steps: &Value) -> Session {
         let path = self.open(line).await;
         self.tell(line, &path, steps).await;
         path
@@ -99,44 +73,19 @@ impl Team {
 
     /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
     async fn lesson(&self, line: &Line, topic: &str, effects: &Value) {
-        let opened = ask(
-            line,
-            Method::POST,
-            &format!("{}/sessions", self.agent),
-            &json!({ "session_type": "lesson" }),
-        )
-        .await;
-        assert_eq!(opened.status, 201, "{opened:?}");
-        let path = format!("{}/sessions/{}", self.agent, opened.text("session_id"));
+        let path = line.open_as(&self.agent, "lesson").await;
         let script = json!({ "steps": [{ "complete": { "topic": topic }, "effects": effects }] })
             .to_string();
-        let said = ask(
-            line,
-            Method::POST,
-            &format!("{path}/messages"),
-            &json!({ "content": script }),
-        )
-        .await;
-        assert_eq!(said.status, 202, "{said:?}");
+        line.say(&path, &script).await;
         last_words(line, &path, |seen| seen["status"] == "completed").await;
     }
 
     /// The events of one type in the agent's stream.
     async fn events(&self, kind: &str) -> Vec<Value> {
         let id = self.agent.rsplit('/').next().unwrap();
-        let events = self
-            .host
-            .get(&format!("/api/events?agent={id}&limit=1000"))
-            .await
-            .unwrap()
-            .body;
-        events["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|event| event["type"] == kind)
-            .cloned()
-            .collect()
+        let events = self.host.events(&format!("&agent={id}")).await;
+        let events = events.into_iter();
+        events.filter(|event| event["type"] == kind).collect()
     }
 }
 
@@ -281,23 +230,18 @@ async fn who_becomes_a_mentee_while_a_turn_waits_is_one_when_it_goes_on() {
     ]);
     let path = team.plays(&team.bob, &steps).await;
     let call = question(&team.bob, &path).await;
-    let changed = ask(
-        &team.alice,
-        Method::PUT,
-        &format!("{}/assignments/bob", team.agent),
-        &json!({ "role": "mentee" }),
-    )
-    .await;
-    assert_eq!(changed.status, 200, "{changed:?}");
+    team.alice
+        .put(
+            &format!("{}/assignments/bob", team.agent),
+            &json!({ "role": "mentee" }),
+        )
+        .gives(200)
+        .await;
     let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
-    let answered = ask(
-        &team.bob,
-        Method::POST,
-        &format!("{}/respond", team.agent),
-        &answer,
-    )
-    .await;
-    assert_eq!(answered.status, 202, "{answered:?}");
+    team.bob
+        .post(&format!("{}/respond", team.agent), &answer)
+        .gives(202)
+        .await;
     let seen: Value = serde_json::from_str(&last_words(&team.bob, &path, shows).await).unwrap();
     assert_eq!(
         (&seen["shared"], history(&seen)),
@@ -318,7 +262,9 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
     team.lesson(&team.alice, "sums", &hers).await;
     let before = team.seen_by_agent(&team.alice).await;
     team.assign("dana", "observer").await;
-    let sessions = get(&team.dana, &format!("{}/sessions", team.agent))
+    let sessions = team
+        .dana
+        .get(&format!("{}/sessions", team.agent))
         .await
         .body["sessions"]
         .as_array()
@@ -349,7 +295,10 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
             json!({ "preferences": { "level": 1 } }),
         ),
     ] {
-        let refused = ask(&team.dana, method, &format!("{}{path}", team.agent), &body).await;
+        let refused = team
+            .dana
+            .ask(method, &format!("{}{path}", team.agent), Some(&body))
+            .await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (403, "ROLE_FORBIDS"),
@@ -363,7 +312,9 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
         (vec![("alice", "sums")], &json!(2))
     );
     // The instructor sees the record, and of the agent's memory only the part for all users.
-    let seen = get(&team.dana, &format!("{}/preferences", team.agent))
+    let seen = team
+        .dana
+        .get(&format!("{}/preferences", team.agent))
         .await
         .body;
     assert_eq!(
@@ -387,14 +338,13 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
         &json!([{ "prefer_for_user": { "style": "long" } }]),
     )
     .await;
-    let handed = ask(
-        &team.alice,
-        Method::POST,
-        &format!("{}/handoff", team.agent),
-        &json!({ "user_id": "bob" }),
-    )
-    .await;
-    assert_eq!(handed.status, 200, "{handed:?}");
+    team.alice
+        .post(
+            &format!("{}/handoff", team.agent),
+            &json!({ "user_id": "bob" }),
+        )
+        .gives(200)
+        .await;
     let seen = team.seen_by_agent(&team.bob).await;
     assert_eq!(
         seen["preferences"],
@@ -418,18 +368,7 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
         (&json!({ "client": "Wile E." }), &json!([]))
     );
     // Of her nothing is remembered any more, also when she comes back.
-    let back = json!({ "user_id": "alice", "role": "shared" });
-    assert_eq!(
-        ask(
-            &team.bob,
-            Method::POST,
-            &format!("{}/assign", team.agent),
-            &back
-        )
-        .await
-        .status,
-        201
-    );
+    team.bob.assign(&team.agent, "alice", "shared").await;
     let seen = team.seen_by_agent(&team.alice).await;
     assert_eq!(seen["preferences"], json!({ "company": "ACME" }));
 }
@@ -444,14 +383,10 @@ async fn who_hands_an_agent_over_and_keeps_a_role_is_not_forgotten() {
     )
     .await;
     let handed = json!({ "user_id": "bob", "keep": "shared" });
-    let handed = ask(
-        &team.alice,
-        Method::POST,
-        &format!("{}/handoff", team.agent),
-        &handed,
-    )
-    .await;
-    assert_eq!(handed.status, 200, "{handed:?}");
+    team.alice
+        .post(&format!("{}/handoff", team.agent), &handed)
+        .gives(200)
+        .await;
     for line in [&team.alice, &team.bob] {
         assert_eq!(
             team.seen_by_agent(line).await["preferences"],
@@ -469,43 +404,31 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
         "settings": { "lesson": lesson },
     });
-    let folder = Folder::new(puppets(&json!([tutor])));
-    folder.warm(&["puppet", "tutor"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (_folder, host) = Folder::serving(puppets(&json!([tutor])), &["puppet", "tutor"]).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
-    let made = ask(
-        &alice,
-        Method::POST,
-        "/api/agents",
-        &json!({ "definition": "tutor" }),
-    )
-    .await;
-    let agent = format!("/api/agents/{}", made.text("id"));
-    ask(
-        &alice,
-        Method::POST,
-        &format!("{agent}/assign"),
-        &json!({ "user_id": "bob", "role": "mentee" }),
-    )
-    .await;
+    let agent = alice.make("tutor").await;
+    alice
+        .post(
+            &format!("{agent}/assign"),
+            &json!({ "user_id": "bob", "role": "mentee" }),
+        )
+        .await;
     for (line, title) in [(&alice, "Sums"), (&bob, "Bobs sums")] {
         let mut own = lesson.clone();
         own["title"] = json!(title);
         let opened = json!({ "session_type": "learning", "config": { "lesson": own } });
-        let opened = ask(line, Method::POST, &format!("{agent}/sessions"), &opened).await;
+        let opened = line.post(&format!("{agent}/sessions"), &opened).await;
         let path = format!("{agent}/sessions/{}", opened.text("session_id"));
         let call = question(line, &path).await;
-        ask(
-            line,
-            Method::POST,
+        line.post(
             &format!("{agent}/respond"),
             &json!({ "tool_call_id": call, "response": { "index": 0 } }),
         )
         .await;
         last_words(line, &path, |seen| seen["status"] == "completed").await;
     }
-    let kept = get(&alice, &format!("{agent}/preferences")).await.body;
+    let kept = alice.get(&format!("{agent}/preferences")).await.body;
     let titles: Vec<&Value> = kept["preferences"]["taught"]
         .as_array()
         .unwrap()
@@ -521,7 +444,7 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         (&kept["mine"]["lessons"], &kept["preferences"]["lessons"]),
         (&json!(1), &Value::Null)
     );
-    let kept = get(&bob, &format!("{agent}/preferences")).await.body;
+    let kept = bob.get(&format!("{agent}/preferences")).await.body;
     assert_eq!(
         (
             &kept["mine"]["lessons"],

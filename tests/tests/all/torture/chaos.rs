@@ -105,7 +105,7 @@ pub(super) struct Chaos {
 
 impl Chaos {
     pub(super) async fn start(folder: Folder, seed: u64) -> Self {
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         let line = watch::Sender::new(host.line());
         Self {
             folder,
@@ -230,7 +230,7 @@ impl Chaos {
     async fn leaves_none_in_quarantine(&self, host: &Host) {
         let until = Instant::now() + RELEASED;
         loop {
-            let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+            let list = host.get("/api/quarantine").await.body["quarantined"].clone();
             if list.as_array().is_some_and(Vec::is_empty) {
                 return;
             }
@@ -267,7 +267,7 @@ impl Chaos {
     /// Asks the host for its wall clock, in milliseconds.
     async fn wall_ms(&self) -> Option<i64> {
         let asked = self.host.as_ref()?.get("/api/clock");
-        let answer = timeout(LOOK, asked).await.ok()?.ok()?;
+        let answer = timeout(LOOK, asked.attempt()).await.ok()?.ok()?;
         let wall: Timestamp = answer.text("wall").parse().ok()?;
         i64::try_from(wall.0).ok()
     }

@@ -243,10 +243,8 @@ impl Client {
         let patience = Instant::now() + PATIENCE;
         loop {
             let line = self.line.borrow().clone();
-            match line
-                .ask(Method::GET, &format!("/api/sessions/{session}"), None)
-                .await
-            {
+            let seen = line.get(&format!("/api/sessions/{session}"));
+            match seen.attempt().await {
                 Ok(seen) if seen.status < 500 => return seen.status == 404,
                 _ => assert!(
                     Instant::now() < patience,
@@ -416,7 +414,8 @@ async fn insist(
     let mut repeats = 0;
     loop {
         let now = line.borrow().clone();
-        let last = now.ask_under(key, method.clone(), path, body).await;
+        let last = now.ask_under(key, method.clone(), path, body);
+        let last = last.attempt().await;
         match &last {
             Ok(answer) if !matches!(answer.status, 429 | 500 | 503 | 507) => {
                 return (answer.clone(), repeats);

@@ -65,7 +65,7 @@ async fn an_interval_comes_again_and_its_history_says_when_it_is_due_next() {
     scene.pass_until_due("tick").await;
     let runs = scene.done("tick", 2).await;
     assert_eq!(due(&runs), after(anchor, &[0, 1]));
-    let history = scene.host.get("/api/triggers/tick/history").await.unwrap();
+    let history = scene.host.get("/api/triggers/tick/history").await;
     let next = after(anchor, &[2]).remove(0);
     assert_eq!(history.body["next_due_at"], json!(next));
     let told = scene.told("tick").await;
@@ -105,9 +105,8 @@ async fn a_run_by_hand_is_one_occasion_and_the_schedule_stays_as_it_is() {
     let line = scene.host.line();
     let first = line.ask_under("one", Method::POST, path, None).await;
     let again = line.ask_under("one", Method::POST, path, None).await;
-    let first = first.unwrap();
     assert_eq!(first.status, 202, "{first:?}");
-    assert_eq!(again.unwrap().body, first.body);
+    assert_eq!(again.body, first.body);
     let runs = scene.done("daily", 1).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert_eq!(runs[0]["occasion_id"], first.body["occasion_id"]);
@@ -206,7 +205,7 @@ async fn a_run_by_hand_of_a_paused_trigger_is_done_also_if_the_host_dies_over_it
         let died = scene.host.died(PATIENCE).await;
         assert!(died.is_some(), "{point} was never passed");
         let Scene { folder, .. } = scene;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         let scene = Scene::around(folder, host);
         let runs = scene.done("daily", 1).await;
         assert_eq!(runs[0]["state"], "done", "{point}: {runs:?}");

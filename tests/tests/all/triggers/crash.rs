@@ -2,7 +2,6 @@
 //! thread exactly once after the restart, and one that was not can be sent again.
 
 use super::scene::{SECRET, Scene, config, folder, trigger, webhook};
-use agent_host_tests::process::Folder;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -117,7 +116,7 @@ async fn bring_about(cause: Cause, scene: &Scene) {
                 let file = scene.folder.path().join(format!("inbox/{number}"));
                 std::fs::write(file, "x").unwrap();
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                if scene.host.get("/healthz").await.is_err() {
+                if scene.host.get("/healthz").attempt().await.is_err() {
                     return;
                 }
             }
@@ -142,7 +141,7 @@ async fn dies_at(cause: Cause, point: &str, passage: u32) {
         assert!(died.is_some(), "{case}: it was never passed");
         folder = scene.folder;
     }
-    let host = folder.start(None).await.unwrap();
+    let host = folder.serve().await;
     let scene = Scene::around(folder, host);
     if cause == Cause::Call {
         // The sender got no answer, and sends it again.
@@ -152,7 +151,7 @@ async fn dies_at(cause: Cause, point: &str, passage: u32) {
     is_told_once(cause, &scene, &case).await;
     let host = scene.host;
     assert!(host.stop().await.success(), "{case}");
-    verify(&scene.folder, &case).await;
+    scene.folder.verified().await;
 }
 
 async fn is_told_once(cause: Cause, scene: &Scene, case: &str) {
@@ -202,11 +201,6 @@ async fn files_are_told_once(scene: &Scene, case: &str) {
     let names: Vec<&str> = listed.filter_map(|it| it.split('`').next()).collect();
     let distinct: BTreeSet<&str> = names.iter().copied().collect();
     assert_eq!(names.len(), distinct.len(), "{case}: {told}");
-}
-
-async fn verify(folder: &Folder, case: &str) {
-    let verified = folder.run(&["verify"]).await;
-    assert!(verified.status.success(), "{case}: {verified:?}");
 }
 
 /// Tries the cases of some causes.

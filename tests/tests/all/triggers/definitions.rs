@@ -53,18 +53,17 @@ async fn a_trigger_that_was_removed_is_gone_and_its_name_free_again() {
     assert_eq!(code(&exists), is(409, "TRIGGER_EXISTS"));
     let path = "/api/triggers/tick";
     let line = scene.host.line();
-    let removed = line.ask(Method::DELETE, path, None).await.unwrap();
-    assert_eq!(removed.status, 200, "{removed:?}");
+    line.delete(path).gives(200).await;
     for (method, path) in [
         (Method::GET, path),
         (Method::DELETE, path),
         (Method::POST, "/api/triggers/tick/run"),
         (Method::POST, "/api/triggers/tick/pause"),
     ] {
-        let answer = line.ask(method.clone(), path, None).await.unwrap();
+        let answer = line.ask(method.clone(), path, None).await;
         assert_eq!(code(&answer), is(404, "TRIGGER_NOT_FOUND"), "{method}");
     }
-    let listed = scene.host.get("/api/triggers").await.unwrap();
+    let listed = scene.host.get("/api/triggers").await;
     assert_eq!(listed.body["triggers"], json!([]));
     scene.make("tick", &every("1h")).await;
     assert_eq!(scene.runs("tick").await.len(), 1, "its runs stay");
@@ -77,7 +76,7 @@ async fn a_trigger_of_the_configuration_is_changed_there_and_nowhere_else() {
     let spec = json!({ "spec": every("1h") });
     let path = "/api/triggers/tick";
     for (method, body) in [(Method::PUT, Some(&spec)), (Method::DELETE, None)] {
-        let answer = line.ask(method.clone(), path, body).await.unwrap();
+        let answer = line.ask(method.clone(), path, body).await;
         assert_eq!(code(&answer), is(409, "TRIGGER_CONFIGURED"), "{method}");
     }
     let taken = scene.asked_to_make("tick", &every("1h")).await;
@@ -97,7 +96,7 @@ async fn a_trigger_of_the_configuration_is_changed_there_and_nowhere_else() {
     let after = scene.shown("tick").await;
     let due = |shown: &Value| shown["next_due_at"].as_str().map(str::to_owned);
     assert!(due(&after) > due(&before));
-    let gone = scene.host.get("/api/triggers/gone").await.unwrap();
+    let gone = scene.host.get("/api/triggers/gone").await;
     assert_eq!(code(&gone), is(404, "TRIGGER_NOT_FOUND"));
     assert_eq!(scene.shown("over-the-api").await["state"], "active");
 }
@@ -111,11 +110,7 @@ async fn a_trigger_over_the_api_is_changed_whole_and_keeps_its_runs() {
     let other = with(every("1h"), &json!({ "message": "Good evening." }));
     let spec = json!({ "spec": other });
     let line = scene.host.line();
-    let changed = line
-        .ask(Method::PUT, "/api/triggers/tick", Some(&spec))
-        .await
-        .unwrap();
-    assert_eq!(changed.status, 200, "{changed:?}");
+    let changed = line.put("/api/triggers/tick", &spec).gives(200).await;
     assert_eq!(changed.body["spec"]["message"], "Good evening.");
     let scene = scene.restarted_after(0).await;
     assert_eq!(scene.shown("tick").await["spec"]["schedule"]["every"], "1h");
@@ -131,7 +126,7 @@ async fn users_see_and_run_their_own_triggers_and_make_none() {
     let of = |user: &str| with(every("10m"), &json!({ "user": user }));
     let scene = Scene::new(&json!({ "of-ada": of("ada"), "of-bob": of("bob") })).await;
     let ada = scene.host.user("ada", &["read", "write"]).await;
-    let listed = ada.ask(Method::GET, "/api/triggers", None).await.unwrap();
+    let listed = ada.get("/api/triggers").await;
     let listed = listed.body["triggers"].as_array().unwrap().clone();
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!(listed[0]["name"], "of-ada");
@@ -139,18 +134,14 @@ async fn users_see_and_run_their_own_triggers_and_make_none() {
         let path = format!("/api/triggers/{name}/run");
         ada.ask(Method::POST, &path, None)
     };
-    assert_eq!(run("of-ada").await.unwrap().status, 202);
-    let others = run("of-bob").await.unwrap();
+    assert_eq!(run("of-ada").await.status, 202);
+    let others = run("of-bob").await;
     assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"));
     let new = json!({ "name": "mine", "spec": of("ada") });
-    let made = ada
-        .ask(Method::POST, "/api/triggers", Some(&new))
-        .await
-        .unwrap();
-    assert_eq!(made.status, 403, "{made:?}");
+    ada.post("/api/triggers", &new).gives(403).await;
     scene.done("of-ada", 1).await;
     let sessions = scene.sessions("of-ada").await;
-    let seen = ada.ask(Method::GET, &sessions[0], None).await.unwrap();
+    let seen = ada.get(&sessions[0]).await;
     assert_eq!(seen.status, 200, "it is a chat of hers: {seen:?}");
 }
 
@@ -161,20 +152,20 @@ async fn users_pause_resume_and_remove_what_speaks_for_them_and_nothing_else() {
     scene.make("of-ada", &of("ada")).await;
     scene.make("of-bob", &of("bob")).await;
     let ada = scene.host.user("ada", &["read", "write"]).await;
-    let ask = async |method: Method, name: &str, verb: &str| {
+    let ask = |method: Method, name: &str, verb: &str| {
         let path = format!("/api/triggers/{name}{verb}");
-        ada.ask(method, &path, None).await.unwrap()
+        ada.ask(method, &path, None)
     };
     for (verb, state) in [("/pause", "paused"), ("/resume", "active")] {
         let others = ask(Method::POST, "of-bob", verb).await;
         assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"), "{verb}");
-        assert_eq!(ask(Method::POST, "of-ada", verb).await.status, 200);
+        ask(Method::POST, "of-ada", verb).gives(200).await;
         assert_eq!(scene.shown("of-ada").await["state"], state);
         assert_eq!(scene.shown("of-bob").await["state"], "active");
     }
     let others = ask(Method::DELETE, "of-bob", "").await;
     assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"));
-    assert_eq!(ask(Method::DELETE, "of-ada", "").await.status, 200);
+    ask(Method::DELETE, "of-ada", "").gives(200).await;
     let gone = ask(Method::GET, "of-ada", "").await;
     assert_eq!(code(&gone), is(404, "TRIGGER_NOT_FOUND"));
     assert_eq!(scene.shown("of-bob").await["state"], "active");
@@ -228,6 +219,6 @@ async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
         assert_eq!(refused.status, status, "{spec}: {refused:?}");
         assert_eq!(refused.text("field"), field, "{spec}: {refused:?}");
     }
-    let listed = scene.host.get("/api/triggers").await.unwrap();
+    let listed = scene.host.get("/api/triggers").await;
     assert_eq!(listed.body["triggers"], json!([]));
 }

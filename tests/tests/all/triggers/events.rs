@@ -28,8 +28,11 @@ fn with_lessons(triggers: &Value) -> Value {
 
 async fn lesson(scene: &Scene) {
     let lesson = json!({ "session_type": "lesson" });
-    let opened = scene.host.post("/api/agents/leads/sessions", &lesson).await;
-    assert_eq!(opened.unwrap().status, 201);
+    scene
+        .host
+        .post("/api/agents/leads/sessions", &lesson)
+        .gives(201)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

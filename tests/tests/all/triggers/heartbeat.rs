@@ -67,7 +67,7 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
         .await;
     let call = scene
         .until("a question", async || {
-            let seen = scene.host.get(&chat).await.unwrap().body;
+            let seen = scene.host.get(&chat).await.body;
             seen["pending_action"]["tool_call_id"]
                 .as_str()
                 .map(str::to_owned)
@@ -81,8 +81,11 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     assert!(next.since_ms(scene.now().await) <= 60_000, "{next}");
     let agent = chat.split("/sessions/").next().unwrap();
     let answer = json!({ "tool_call_id": call, "response": "yes" });
-    let answered = scene.host.post(&format!("{agent}/respond"), &answer).await;
-    assert_eq!(answered.unwrap().status, 202);
+    scene
+        .host
+        .post(&format!("{agent}/respond"), &answer)
+        .gives(202)
+        .await;
     scene.idle(&chat).await;
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 2).await;
@@ -192,20 +195,21 @@ async fn a_light_heartbeat_has_a_session_of_its_own_each_time() {
 /// The deliveries of the chat of web pages, the newest first.
 async fn deliveries(scene: &Scene) -> Vec<Value> {
     let path = "/api/connectors/site/deliveries";
-    let listed = scene.host.get(path).await.unwrap();
-    assert_eq!(listed.status, 200, "{listed:?}");
+    let listed = scene.host.get(path).gives(200).await;
     listed.body["deliveries"].as_array().unwrap().clone()
 }
 
 /// Comes as a visitor, says something, waits for the reply, and returns the visitor's user.
 async fn visit(scene: &Scene) -> String {
     let coming = scene.host.bare(Method::POST, "/chat/site/visitors");
-    let visitor = scene.host.send(coming.json(&json!({}))).await.unwrap();
-    assert_eq!(visitor.status, 201, "{visitor:?}");
+    let visitor = scene.host.send(coming.json(&json!({}))).gives(201).await;
     let saying = scene.host.bare(Method::POST, "/chat/site/messages");
     let saying = saying.bearer_auth(visitor.text("token"));
-    let said = scene.host.send(saying.json(&json!({ "text": "hello" })));
-    assert_eq!(said.await.unwrap().status, 202);
+    scene
+        .host
+        .send(saying.json(&json!({ "text": "hello" })))
+        .gives(202)
+        .await;
     scene
         .until("a reply", async || {
             (!deliveries(scene).await.is_empty()).then_some(())

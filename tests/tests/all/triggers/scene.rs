@@ -1,8 +1,8 @@
 //! A host with triggers: what is configured, the calls of its webhooks, the time that passes on it,
 //! and what came of its triggers.
 
-use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::guests::test_program;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, Session, acting, puppets};
 use domain::time::Timestamp;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -56,14 +56,8 @@ pub(super) fn with(mut object: Value, keys: &Value) -> Value {
 /// Returns a configuration with these triggers, and two agents that note whatever they are told,
 /// unless they are told steps.
 pub(super) fn config(triggers: &Value) -> Value {
-    let agent = |id: &str| {
-        let script = json!({ "steps": [{ "reply": "noted" }] });
-        json!({
-            "agentId": id, "displayName": id, "component": "puppet",
-            "settings": { "script": script },
-        })
-    };
-    let mut config = puppets(&json!([agent("puppet"), agent("other")]));
+    let steps = json!([{ "reply": "noted" }]);
+    let mut config = puppets(&json!([acting("puppet", &steps), acting("other", &steps)]));
     let folder = |path: &str| {
         let at = format!("/{path}");
         json!({ "directories": [{ "path": path, "at": at, "access": "read-only" }] })
@@ -81,7 +75,7 @@ pub(super) fn config(triggers: &Value) -> Value {
 }
 
 fn rogue() -> PathBuf {
-    root().join("tests/programs/target/wasm32-wasip2/release/rogue_trigger.wasm")
+    test_program("rogue_trigger")
 }
 
 /// Makes the folder of a host, with what its configuration names.
@@ -106,7 +100,7 @@ impl Scene {
     /// A host with this configuration.
     pub(super) async fn of(config: Value) -> Self {
         let folder = folder(config).await;
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self::around(folder, host)
     }
 
@@ -129,7 +123,7 @@ impl Scene {
             // As if the machine had been booted: the time counts as downtime, and not as a jump.
             let _ = std::fs::remove_file(folder.data().join("clock"));
         }
-        let host = folder.start(None).await.unwrap();
+        let host = folder.serve().await;
         Self {
             folder,
             host,
@@ -139,7 +133,7 @@ impl Scene {
 
     /// The present time of the host.
     pub(super) async fn now(&self) -> Timestamp {
-        let clock = self.host.get("/api/clock").await.unwrap();
+        let clock = self.host.get("/api/clock").await;
         clock.text("now").parse().unwrap()
     }
 
@@ -147,9 +141,10 @@ impl Scene {
     pub(super) async fn pass(&mut self, ms: u64) {
         self.ahead_ms += i64::try_from(ms).unwrap();
         self.folder.clock().shift(self.ahead_ms);
-        let confirmed = self.host.post("/api/clock/confirm", &json!({})).await;
-        let confirmed = confirmed.unwrap();
-        assert_eq!(confirmed.status, 200, "{confirmed:?}");
+        self.host
+            .post("/api/clock/confirm", &json!({}))
+            .gives(200)
+            .await;
     }
 
     /// Has the time pass until a trigger is due.
@@ -164,41 +159,39 @@ impl Scene {
 
     /// Makes a trigger over the API.
     pub(super) async fn make(&self, name: &str, spec: &Value) {
-        let made = self.asked_to_make(name, spec).await;
-        assert_eq!(made.status, 201, "{made:?}");
+        self.asked_to_make(name, spec).gives(201).await;
     }
 
     /// Asks for a trigger, and returns the answer.
-    pub(super) async fn asked_to_make(&self, name: &str, spec: &Value) -> Answer {
+    #[track_caller]
+    pub(super) fn asked_to_make(&self, name: &str, spec: &Value) -> Reply {
         let new = json!({ "name": name, "spec": spec });
-        self.host.post("/api/triggers", &new).await.unwrap()
+        self.host.post("/api/triggers", &new)
     }
 
     /// Does something with a trigger that needs no words: `run`, `pause` or `resume`.
-    pub(super) async fn command(&self, name: &str, verb: &str) -> Answer {
+    #[track_caller]
+    pub(super) fn command(&self, name: &str, verb: &str) -> Reply {
         let path = format!("/api/triggers/{name}/{verb}");
-        self.host.post(&path, &json!({})).await.unwrap()
+        self.host.post(&path, &json!({}))
     }
 
     /// Runs a trigger by hand.
     pub(super) async fn run(&self, name: &str) {
-        let answer = self.command(name, "run").await;
-        assert_eq!(answer.status, 202, "{answer:?}");
+        self.command(name, "run").gives(202).await;
     }
 
     /// A trigger as the API shows it.
     pub(super) async fn shown(&self, name: &str) -> Value {
         let path = format!("/api/triggers/{name}");
-        let answer = self.host.get(&path).await.unwrap();
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = self.host.get(&path).gives(200).await;
         answer.body
     }
 
     /// The history of a trigger, the newest first.
     pub(super) async fn runs(&self, name: &str) -> Vec<Value> {
         let path = format!("/api/triggers/{name}/history?limit=100");
-        let answer = self.host.get(&path).await.unwrap();
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = self.host.get(&path).gives(200).await;
         answer.body["runs"].as_array().unwrap().clone()
     }
 
@@ -228,8 +221,8 @@ impl Scene {
         .await
     }
 
-    /// The paths of the sessions that took messages of a trigger, in that order.
-    pub(super) async fn sessions(&self, name: &str) -> Vec<String> {
+    /// The sessions that took messages of a trigger, in that order.
+    pub(super) async fn sessions(&self, name: &str) -> Vec<Session> {
         let mut known = BTreeSet::new();
         let runs = self.runs(name).await;
         let messages = runs
@@ -240,18 +233,14 @@ impl Scene {
         let paths = messages.filter_map(|message| {
             let agent = message["agent_id"].as_str()?;
             let session = message["session_id"].as_str()?;
-            Some(format!("/api/agents/{agent}/sessions/{session}"))
+            Some(Session::at(agent, session))
         });
         paths.filter(|path| known.insert(path.clone())).collect()
     }
 
     /// Waits until a session has nothing to do, and returns it.
     pub(super) async fn idle(&self, session: &str) -> Value {
-        self.until(session, async || {
-            let seen = self.host.get(session).await.unwrap().body;
-            (seen["run_id"].is_null() && seen["waiting"] == 0).then_some(seen)
-        })
-        .await
+        self.host.rest(session).await
     }
 
     /// The messages that a trigger brought into the threads of its sessions, in their order.
@@ -278,30 +267,15 @@ impl Scene {
         told[0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Says something to a session, or to an agent, and returns the path of the session.
-    pub(super) async fn say(&self, to: &Value, text: &str) -> String {
+    /// Says something to a session, or to an agent, and returns the session.
+    pub(super) async fn say(&self, to: &Value, text: &str) -> Session {
         let words = json!({ "to": to, "content": text });
-        let said = self.host.post("/api/messages", &words).await.unwrap();
-        assert_eq!(said.status, 202, "{said:?}");
-        let agent = said.text("agent_id");
-        format!("/api/agents/{agent}/sessions/{}", said.text("session_id"))
+        Session::of(&self.host.post("/api/messages", &words).gives(202).await)
     }
 
     /// The events of a kind, the oldest first.
     pub(super) async fn events(&self, kind: &str) -> Vec<Value> {
-        let mut found = Vec::new();
-        let mut after = 0;
-        loop {
-            let path = format!("/api/events?limit=1000&after={after}");
-            let page = self.host.get(&path).await.unwrap().body;
-            let events = page["events"].as_array().unwrap();
-            found.extend(events.iter().filter(|it| it["type"] == kind).cloned());
-            let next = page["next_after"].as_u64().unwrap();
-            if events.is_empty() || next == after {
-                return found;
-            }
-            after = next;
-        }
+        self.host.events_of(kind).await
     }
 
     /// A call of a webhook with a body of JSON and without a proof.
@@ -314,9 +288,10 @@ impl Scene {
     }
 
     /// Calls a webhook with its token, under the sender's own id of the call.
-    pub(super) async fn call(&self, path: &str, id: &str, payload: &Value) -> Answer {
+    #[track_caller]
+    pub(super) fn call(&self, path: &str, id: &str, payload: &Value) -> Reply {
         let request = self.bare(path, payload.to_string());
         let request = request.bearer_auth(SECRET).header("webhook-id", id);
-        self.host.send(request).await.unwrap()
+        self.host.send(request)
     }
 }

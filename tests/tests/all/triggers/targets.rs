@@ -2,7 +2,6 @@
 //! topic, and nowhere else where that is not there.
 
 use super::scene::{Scene, config, trigger, with};
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -41,7 +40,7 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
     let seen = scene.idle(&chat).await;
     let agent = seen["agent_id"].as_str().unwrap();
     let about = scene.host.get(&format!("/api/agents/{agent}")).await;
-    let path = about.unwrap().text("path");
+    let path = about.text("path");
     for (name, target) in [
         ("to-session", json!({ "session": seen["session_id"] })),
         ("to-agent", json!({ "agent": agent })),
@@ -76,7 +75,7 @@ async fn a_trigger_to_a_cron_path_where_nobody_is_makes_its_agent_when_it_runs()
     let scene = Scene::of(config).await;
     let path = "/local/cron/daily";
     let there = async || {
-        let listed = scene.host.get("/api/agents").await.unwrap();
+        let listed = scene.host.get("/api/agents").await;
         let agents = listed.body["agents"].as_array().unwrap().clone();
         let found = agents.into_iter().find(|agent| agent["path"] == path);
         found.map(|agent| agent["id"].clone())
@@ -115,8 +114,7 @@ async fn a_target_that_went_away_is_refused_when_its_trigger_is_fired() {
         .make("to-persona", &to(&json!({ "persona": "home" })))
         .await;
     scene.folder.configure(config(&json!({})));
-    let reloaded = scene.folder.run(&["reload"]).await;
-    assert!(reloaded.status.success(), "{reloaded:?}");
+    scene.folder.succeeds(&["reload"]).await;
     refused_when_fired(&scene, "to-persona").await;
 }
 
@@ -152,13 +150,13 @@ async fn a_trigger_over_the_api_is_refused_if_its_target_is_not_there() {
     ] {
         let field = format!("/spec/target/{field}");
         let made = scene.asked_to_make("lost", &to(&target)).await;
-        assert_eq!((made.status, made.text("field")), (422, field), "{made:?}");
+        made.has(422, &json!({ "field": field }));
     }
     let nobody = to(&json!({ "agent": "nobody" }));
     let change = json!({ "spec": nobody });
     let path = "/api/triggers/first";
     let line = scene.host.line();
-    let changed = line.ask(Method::PUT, path, Some(&change)).await.unwrap();
+    let changed = line.put(path, &change).await;
     assert_eq!(changed.text("field"), "/spec/target/agent", "{changed:?}");
     let detail = changed.text("detail");
     assert!(

@@ -2,7 +2,7 @@
 //! learns anything.
 
 use super::scene::{SECRET, Scene, config, trigger, webhook, with};
-use agent_host_tests::process::Answer;
+use agent_host_tests::process::Reply;
 use domain::digest::Digest;
 use domain::time::Timestamp;
 use futures::future::join_all;
@@ -42,8 +42,9 @@ fn proved() -> Value {
     json!({ "token": webhook(&json!({})), "github": hook("github"), "stripe": hook("stripe") })
 }
 
-async fn sent(scene: &Scene, request: RequestBuilder) -> Answer {
-    scene.host.send(request).await.unwrap()
+#[track_caller]
+fn sent(scene: &Scene, request: RequestBuilder) -> Reply {
+    scene.host.send(request)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,14 +154,14 @@ async fn a_replayed_signature_is_taken_once_however_often_and_when_it_comes() {
             .host
             .send(request.header("stripe-signature", signature.clone()))
     };
-    let first = call(&scene).await.unwrap();
+    let first = call(&scene).await;
     assert_eq!(first.body["replayed"], false, "{first:?}");
-    let again = call(&scene).await.unwrap();
+    let again = call(&scene).await;
     assert_eq!(again.body["replayed"], true, "{again:?}");
     let mut scene = scene.restarted_after(0).await;
-    assert_eq!(call(&scene).await.unwrap().body, again.body);
+    assert_eq!(call(&scene).await.body, again.body);
     scene.pass(301_000).await;
-    assert_eq!(call(&scene).await.unwrap().status, 401, "its time is over");
+    assert_eq!(call(&scene).await.status, 401, "its time is over");
     assert_eq!(scene.done("stripe", 1).await.len(), 1);
 }
 
@@ -175,13 +176,13 @@ async fn a_signed_body_is_taken_once_under_whatever_id_path_and_query_it_comes()
         ("github", "x-hub-signature-256", github),
         ("stripe", "stripe-signature", stripe),
     ] {
-        let call = async |path: &str, id: &str| {
+        let call = |path: &str, id: &str| {
             let request = scene.bare(path, body).header(header, &proof);
             let ids = ["x-github-delivery", "webhook-id", "idempotency-key"];
             let request = ids
                 .iter()
                 .fold(request, |it, header| it.header(*header, id));
-            sent(&scene, request).await
+            sent(&scene, request)
         };
         let first = call(name, "1").await;
         assert_eq!(first.body["replayed"], false, "{first:?}");
@@ -265,7 +266,7 @@ async fn a_delivery_id_is_taken_once_from_twenty_at_a_time_and_after_a_restart()
     let again = scene.call("calls", "same", &json!({ "n": 2 })).await;
     let expected = json!({ "occasion_id": occasion, "replayed": true });
     assert_eq!((again.status, &again.body), (200, &expected));
-    assert_eq!(scene.call("calls", "other", &payload).await.status, 202);
+    scene.call("calls", "other", &payload).gives(202).await;
     assert_eq!(scene.done("calls", 2).await.len(), 2);
     assert_eq!(scene.told("calls").await.len(), 2);
 }

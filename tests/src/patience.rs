@@ -1,0 +1,39 @@
+//! Waiting for what a host comes to by itself.
+
+use std::panic::Location;
+use std::time::Duration;
+
+/// Time limit of anything that is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Looks again and again until there is something.
+///
+/// # Panics
+/// When nothing comes in time.
+#[track_caller]
+pub fn found<T>(look: impl AsyncFn() -> Option<T>) -> impl Future<Output = T> {
+    let at = Location::caller();
+    async move {
+        let looking = async {
+            loop {
+                if let Some(found) = look().await {
+                    return found;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, looking).await;
+        found.unwrap_or_else(|_| panic!("{at}: it does not come to that"))
+    }
+}
+
+/// Looks again and again until it is so.
+///
+/// # Panics
+/// When it does not get so in time.
+#[track_caller]
+pub fn until(is: impl AsyncFn() -> bool) -> impl Future<Output = ()> {
+    found(async move || is().await.then_some(()))
+}
