@@ -15,8 +15,8 @@ const SESSIONS_IN_LINE: usize = 16;
 
 /// The rows that say where the time of one acceptance goes when no other is under way.
 pub(crate) fn rows() -> anyhow::Result<Vec<Row>> {
-    let told = shim::again(FLAG, Duration::ZERO)?;
-    let numbers = told.first_chunk().copied();
+    let reported = shim::again(FLAG, Duration::ZERO)?;
+    let numbers = reported.first_chunk().copied();
     let division = Division::from_numbers(numbers.context("four numbers were expected")?);
     let alone = Pair {
         ours: division.whole,

@@ -1,7 +1,7 @@
 //! The memory of work in progress: anonymous memory of the host for each message whose turn waits
 //! for a slow model, and for each delegation whose worker waits for one.
 
-use crate::idle::{alone, held};
+use crate::idle::{alone, resident};
 use crate::report::{Bar, Row};
 use crate::served;
 use crate::size::Size;
@@ -27,7 +27,7 @@ const OPEN: usize = 64;
 /// Calls that the host and its provider let run at the same time: more than there are.
 const CALLS_MAX: usize = 1_000;
 /// The word that the model does not answer to.
-const HELD: &str = "hold-this";
+const LEASED: &str = "hold-this";
 /// Time limit until all that is to be open is.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// KiB of a message in progress or an open delegation.
@@ -47,7 +47,7 @@ struct Opened {
 const MESSAGE: Opened = Opened {
     definition: "talker",
     ending: "hello",
-    staying: HELD,
+    staying: LEASED,
 };
 /// Work that an agent hands to a worker whose model is slow.
 const DELEGATION: Opened = Opened {
@@ -87,14 +87,14 @@ async fn kib_of_each(opened: &Opened, count: usize) -> anyhow::Result<f64> {
         .buffer_unordered(count)
         .try_collect()
         .await?;
-    let before = held(&host).await?;
+    let before = resident(&host).await?;
     for chat in &chats {
         let words = json!({ "content": opened.staying });
         let said = host.post(&format!("{chat}/messages"), &words).await;
         ensure!(said.status == 202, "a message was not taken: {}", said.body);
     }
-    model.until_held(count).await?;
-    let after = held(&host).await?;
+    model.until_resident(count).await?;
+    let after = resident(&host).await?;
     host.kill().await;
     Ok(after.saturating_sub(before) as f64 / 1024.0 / count as f64)
 }
@@ -120,7 +120,7 @@ async fn begin(host: &Host, opened: &Opened, number: usize) -> anyhow::Result<St
 struct Model {
     address: SocketAddr,
     /// Number of calls that it does not answer.
-    held: Arc<watch::Sender<usize>>,
+    resident: Arc<watch::Sender<usize>>,
     /// It serves until it is dropped.
     _server: JoinSet<()>,
 }
@@ -129,10 +129,10 @@ impl Model {
     async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let address = listener.local_addr()?;
-        let held = Arc::new(watch::Sender::new(0));
+        let resident = Arc::new(watch::Sender::new(0));
         let router = Router::new()
             .route("/v1/chat/completions", post(answer))
-            .with_state(Arc::clone(&held));
+            .with_state(Arc::clone(&resident));
         let mut server = JoinSet::new();
         server.spawn(async move {
             // It serves until it is dropped.
@@ -140,15 +140,15 @@ impl Model {
         });
         Ok(Self {
             address,
-            held,
+            resident,
             _server: server,
         })
     }
 
     /// Waits until it holds back the answers to so many calls.
-    async fn until_held(&self, count: usize) -> anyhow::Result<()> {
-        let mut held = self.held.subscribe();
-        let all = held.wait_for(|held| *held >= count);
+    async fn until_resident(&self, count: usize) -> anyhow::Result<()> {
+        let mut resident = self.resident.subscribe();
+        let all = resident.wait_for(|resident| *resident >= count);
         tokio::time::timeout(PATIENCE, all)
             .await
             .context("not all of them were open together")??;
@@ -156,14 +156,14 @@ impl Model {
     }
 }
 
-async fn answer(State(held): State<Arc<watch::Sender<usize>>>, asked: String) -> Response {
-    if asked.contains(HELD) {
-        held.send_modify(|held| *held += 1);
+async fn answer(State(resident): State<Arc<watch::Sender<usize>>>, asked: String) -> Response {
+    if asked.contains(LEASED) {
+        resident.send_modify(|resident| *resident += 1);
         pending::<()>().await;
     }
-    let piece = json!({ "choices": [{ "index": 0, "delta": { "content": "Hello." } }] });
+    let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": "Hello." } }] });
     let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
-    let body = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    let body = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
     ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 

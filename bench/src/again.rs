@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 #[derive(Debug)]
 pub(crate) struct Again {
     child: Child,
-    told: ChildStdin,
+    reported: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
@@ -27,9 +27,13 @@ impl Again {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let told = child.stdin.take().context("it has no stdin")?;
+        let reported = child.stdin.take().context("it has no stdin")?;
         let lines = BufReader::new(child.stdout.take().context("it has no stdout")?).lines();
-        Ok(Self { child, told, lines })
+        Ok(Self {
+            child,
+            reported,
+            lines,
+        })
     }
 
     /// The next line that it says.
@@ -48,7 +52,10 @@ impl Again {
     /// # Errors
     /// It does not listen any more.
     pub(crate) async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
-        Ok(self.told.write_all(format!("{line}\n").as_bytes()).await?)
+        Ok(self
+            .reported
+            .write_all(format!("{line}\n").as_bytes())
+            .await?)
     }
 
     /// Its process.

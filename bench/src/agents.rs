@@ -89,8 +89,8 @@ async fn with_many_users(world: &World, size: Size) -> anyhow::Result<[Row; 2]> 
     )
     .await?;
     let turns = in_turns(
-        async || talk(world, shared).await,
-        async || talk(world, own).await,
+        async || exchange(world, shared).await,
+        async || exchange(world, own).await,
     )
     .await?;
     let users = Grouped(others + 1);
@@ -124,7 +124,7 @@ async fn accept(world: &World, to: Conversation) -> anyhow::Result<f64> {
 }
 
 /// A message to an agent and its reply.
-async fn talk(world: &World, to: Conversation) -> anyhow::Result<f64> {
+async fn exchange(world: &World, to: Conversation) -> anyhow::Result<f64> {
     mean_us(TURNS, async || {
         let receipt = post(world, to).await?;
         reply(world, &receipt).await

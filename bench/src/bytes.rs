@@ -77,11 +77,19 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     };
     let words = "hello".len() + "Hello.".len();
     Ok(vec![
-        row("a turn of one word each way / the words", word, words, 6_144.0),
+        row(
+            "a turn of one word each way / the words",
+            word,
+            words,
+            6_144.0,
+        ),
         Row::new(
             "its events",
             "events",
-            Pair { ours: events, peer: 5.0 },
+            Pair {
+                ours: events,
+                peer: 5.0,
+            },
             Bar::AtMost(5.0),
         ),
         row(

@@ -1,7 +1,7 @@
 //! Connectors that poll and hear nothing: the processor time of a host with 1,000 of them, and its
 //! anonymous memory for each.
 
-use crate::idle::{alone, held};
+use crate::idle::{alone, resident};
 use crate::process::processor_time;
 use crate::report::{Bar, Row};
 use crate::served;
@@ -81,7 +81,7 @@ async fn used(folder: &Folder, service: &Telegram, count: usize) -> anyhow::Resu
     tokio::time::timeout(PATIENCE, all)
         .await
         .context("not all connectors were polled")??;
-    let bytes = held(&host).await?;
+    let bytes = resident(&host).await?;
     let process = served::process(&host);
     let begin = Instant::now();
     let time = processor_time(process)?;

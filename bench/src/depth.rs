@@ -18,8 +18,8 @@ const SHORT: usize = 100;
 /// Messages of a turn.
 const MESSAGES: u64 = 2;
 /// Looks of one measurement.
-const LOOKS: u32 = 50;
-/// Messages that a look shows.
+const POLLS: u32 = 50;
+/// Messages that an inspection shows.
 const SHOWN: usize = 100;
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
@@ -34,8 +34,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     .await;
     let much = Conversation::begin(world.store()).await?;
     let little = Conversation::begin(world.store()).await?;
-    much.talk(world.store(), long, MESSAGES).await?;
-    little.talk(world.store(), SHORT, MESSAGES).await?;
+    much.exchange(world.store(), long, MESSAGES).await?;
+    little.exchange(world.store(), SHORT, MESSAGES).await?;
     let opened = in_turns(
         async || open(&world, much).await,
         async || open(&world, little).await,
@@ -53,7 +53,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
 }
 
 async fn open(world: &World, thread: Conversation) -> anyhow::Result<f64> {
-    mean_us(LOOKS, async || {
+    mean_us(POLLS, async || {
         let seen = world
             .broker
             .session(

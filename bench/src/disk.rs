@@ -12,7 +12,7 @@ const PAGE_BYTES: usize = 4 << 10;
 /// Pages of the file, which are written round and round.
 const PAGES: u64 = 256;
 /// Time for which the disk is measured for the report's header.
-const LOOK_FOR: Duration = Duration::from_millis(500);
+const SEARCH_FOR: Duration = Duration::from_millis(500);
 /// Below so many syncs a second the disk counts as throttled.
 const BURST_PER_S_MIN: f64 = 2_000.0;
 
@@ -64,7 +64,7 @@ pub(crate) fn circumstances() -> anyhow::Result<Circumstances> {
     let mut disk = Disk::new(folder.path())?;
     let began = Instant::now();
     let mut syncs = 0_u32;
-    while began.elapsed() < LOOK_FOR {
+    while began.elapsed() < SEARCH_FOR {
         disk.sync()?;
         syncs += 1;
     }

@@ -102,9 +102,9 @@ async fn probe(host: &Host) -> anyhow::Result<f64> {
 /// Answers with one token at once, and says when it was asked.
 async fn reply(State(asked): State<mpsc::UnboundedSender<Instant>>) -> Response {
     let _ = asked.send(Instant::now());
-    let piece = json!({ "choices": [{ "index": 0, "delta": { "content": TOKEN } }] });
+    let fragment = json!({ "choices": [{ "index": 0, "delta": { "content": TOKEN } }] });
     let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
-    let body = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    let body = format!("data: {fragment}\n\ndata: {end}\n\ndata: [DONE]\n\n");
     ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
@@ -118,10 +118,10 @@ async fn ask(
     let body = json!({ "model": "m", "stream": true, "messages": [hello] });
     let began = Instant::now();
     let mut response = client.post(url).json(&body).send().await?;
-    let piece = response.chunk().await?.context("the model says nothing")?;
+    let fragment = response.chunk().await?.context("the model says nothing")?;
     let taken = ms(began.elapsed());
     ensure!(
-        String::from_utf8_lossy(&piece).contains(TOKEN),
+        String::from_utf8_lossy(&fragment).contains(TOKEN),
         "the model says something else"
     );
     while response.chunk().await?.is_some() {}

@@ -7,7 +7,9 @@
 use crate::answer;
 use crate::ingress::WORDS;
 use crate::measure::{Pair, in_turns};
-use crate::occasions::{CALLERS, CALLS, LOOK, PATIENCE, SECRET, all_done, per_second, triggers};
+use crate::trigger_events::{
+    CALLERS, CALLS, PATIENCE, POLL, SECRET, all_done, per_second, triggers,
+};
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, puppets};
 use anyhow::{Context, anyhow, ensure};
@@ -116,7 +118,7 @@ async fn rest(host: &Host) -> anyhow::Result<()> {
         for caller in 0..CALLERS {
             let path = format!("/api/triggers/t-{caller}");
             while host.get(&path).await.text("state") != "resting" {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL).await;
             }
         }
         anyhow::Ok(())

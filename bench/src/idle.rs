@@ -35,8 +35,8 @@ const AT_ONCE: usize = 16;
 /// Time for which the host is left alone before its memory is read.
 const REST: Duration = Duration::from_secs(3);
 /// Time limit of a turn, in looks at it.
-const LOOKS_MAX: usize = 2_000;
-const LOOK: Duration = Duration::from_millis(10);
+const POLLS_MAX: usize = 2_000;
+const POLL: Duration = Duration::from_millis(10);
 /// The bars: KiB of a session, and MiB of a host without any.
 const SESSION_KIB_MAX: f64 = 2.0;
 const BASE_MIB_MAX: f64 = 64.0;
@@ -48,11 +48,11 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let talked = size.scaled(TALKED);
     let folder = served::folder().await?;
     let host = served::start(&folder).await?;
-    let base = held(&host).await?;
-    talk(&host, WARM).await?;
-    let warm = held(&host).await?;
-    talk(&host, talked).await?;
-    let after = held(&host).await?;
+    let base = resident(&host).await?;
+    exchange(&host, WARM).await?;
+    let warm = resident(&host).await?;
+    exchange(&host, talked).await?;
+    let after = resident(&host).await?;
     ensure!(host.stop().await.success(), "the host did not stop well");
 
     let database = folder.data().join("store.db");
@@ -61,7 +61,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let disk = (fs::metadata(&database)?.len() - empty) as f64 / 1024.0 / sessions as f64;
     served::start(&folder).await?.stop().await;
     let host = served::start(&folder).await?;
-    let full = held(&host).await?;
+    let full = resident(&host).await?;
     host.kill().await;
 
     let mut waiting = Again::start(&[FLAG.to_owned(), sessions.to_string()])?;
@@ -70,7 +70,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         ours: kib(full, base, sessions),
         peer: task,
     };
-    let of_talk = Pair {
+    let of_exchange = Pair {
         ours: kib(after, warm, talked),
         peer: task,
     };
@@ -93,7 +93,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         Row::new(
             format!("each of {talked} after a turn / a task"),
             "KiB",
-            of_talk,
+            of_exchange,
             Bar::AtMost(SESSION_KIB_MAX),
         ),
         Row::new(
@@ -128,7 +128,7 @@ fn kib(more: u64, less: u64, sessions: usize) -> f64 {
 ///
 /// # Errors
 /// It has ended, or this is not Linux.
-pub(crate) async fn held(host: &Host) -> anyhow::Result<u64> {
+pub(crate) async fn resident(host: &Host) -> anyhow::Result<u64> {
     tokio::time::sleep(REST).await;
     anonymous_bytes(served::process(host))
 }
@@ -145,15 +145,15 @@ async fn fill(data: &Path, sessions: usize) -> anyhow::Result<()> {
 }
 
 /// Begins sessions, and has a turn in each.
-async fn talk(host: &Host, sessions: usize) -> anyhow::Result<()> {
+async fn exchange(host: &Host, sessions: usize) -> anyhow::Result<()> {
     stream::iter(0..sessions)
-        .map(|_| talk_once(host))
+        .map(|_| exchange_once(host))
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await
 }
 
-async fn talk_once(host: &Host) -> anyhow::Result<()> {
+async fn exchange_once(host: &Host) -> anyhow::Result<()> {
     let opened = host
         .post("/api/agents/assistant/sessions", &json!({}))
         .await;
@@ -169,10 +169,10 @@ async fn talk_once(host: &Host) -> anyhow::Result<()> {
         )
         .await;
     ensure!(said.status == 202, "a message was not taken: {}", said.body);
-    for _ in 0..LOOKS_MAX {
-        let looked = host.get(&session).await;
-        if looked.text("last_snippet").is_empty() {
-            tokio::time::sleep(LOOK).await;
+    for _ in 0..POLLS_MAX {
+        let inspected = host.get(&session).await;
+        if inspected.text("last_snippet").is_empty() {
+            tokio::time::sleep(POLL).await;
         } else {
             return Ok(());
         }
@@ -195,8 +195,8 @@ pub(crate) async fn wait(tasks: &str) -> anyhow::Result<()> {
         mailboxes.push(mailbox);
     }
     tokio::time::sleep(REST).await;
-    let held = anonymous_bytes(std::process::id())?.saturating_sub(before);
-    report::say(&(held as f64 / 1024.0 / tasks as f64).to_string());
+    let resident = anonymous_bytes(std::process::id())?.saturating_sub(before);
+    report::say(&(resident as f64 / 1024.0 / tasks as f64).to_string());
     drop(mailboxes);
     Ok(())
 }

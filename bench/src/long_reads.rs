@@ -1,7 +1,7 @@
 //! The length of the write-ahead log while several times its bound is committed beside long reads,
 //! which follow one another without a pause, and beside none.
 //!
-//! Most long reads go in pieces and leave the log in time. One does not: it takes longer than the
+//! Most long reads go in chunks and leave the log in time. One does not: it takes longer than the
 //! writer waits for reads when the log is full, so that the bound holds only if it is ended.
 
 use crate::measure::Pair;
@@ -93,7 +93,7 @@ async fn longest_log(size: Size, read: Option<LongRead>) -> anyhow::Result<f64> 
     let store = Store::open(&data, Options::default())?;
     let said = Conversation::begin(&store).await?;
     let turns = size.scaled(TURNS);
-    let head = said.talk(&store, turns, MESSAGES).await?;
+    let head = said.exchange(&store, turns, MESSAGES).await?;
     // The log is gone with this, and what was read is not in it.
     store.close().await;
     drop(store);
@@ -145,8 +145,8 @@ async fn outlasting(
     head: Option<TurnId>,
 ) -> anyhow::Result<Arc<Vec<TranscriptTurn>>> {
     let head = head.context("nothing was said")?;
-    let carried = store.carried(head, None, usize::MAX).await?;
-    let mut turns = Arc::new(carried.context("the thread is too large")?.turns);
+    let turn_bundle = store.turn_bundle(head, None, usize::MAX).await?;
+    let mut turns = Arc::new(turn_bundle.context("the thread is too large")?.turns);
     loop {
         let began = Instant::now();
         check(store, &turns).await?;

@@ -28,8 +28,8 @@ const AT_ONCE: usize = 8;
 const FROM_S: usize = 600;
 const UNTIL_S: usize = 1_800;
 /// Looks at the memory from which one figure is made, and the pause between two.
-const LOOKS: u64 = 10;
-const LOOK: Duration = Duration::from_millis(500);
+const POLLS: u64 = 10;
+const POLL: Duration = Duration::from_millis(500);
 /// MiB by which it may rise in a minute.
 const RISE_MIB_MAX: f64 = 0.2;
 /// One MiB.
@@ -45,16 +45,16 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let host = served::start(&folder).await?;
     let began = Instant::now();
     let until = began + seconds(UNTIL_S);
-    let talking = talk_until(&host, &sessions, until);
+    let talking = exchange_until(&host, &sessions, until);
     let looking = async {
         sleep(seconds(FROM_S)).await;
-        let first = held_at_work(&host).await?;
-        tokio::time::sleep_until(until - LOOK * u32::try_from(LOOKS)?).await;
-        anyhow::Ok((first, held_at_work(&host).await?))
+        let first = resident_at_work(&host).await?;
+        tokio::time::sleep_until(until - POLL * u32::try_from(POLLS)?).await;
+        anyhow::Ok((first, resident_at_work(&host).await?))
     };
-    let (turns, looked) = tokio::join!(talking, looking);
+    let (turns, inspected) = tokio::join!(talking, looking);
     let turns = turns?;
-    let (first, last) = looked?;
+    let (first, last) = inspected?;
     host.kill().await;
     let minutes = (seconds(UNTIL_S) - seconds(FROM_S)).as_secs_f64() / 60.0;
     Ok(vec![
@@ -86,7 +86,7 @@ async fn fill(data: &Path, chats: usize, messages: usize) -> anyhow::Result<Vec<
     for _ in 0..chats {
         let chat = Conversation::begin(&store).await?;
         let turns = messages / usize::try_from(MESSAGES_OF_TURN)?;
-        chat.talk(&store, turns, MESSAGES_OF_TURN).await?;
+        chat.exchange(&store, turns, MESSAGES_OF_TURN).await?;
         let Conversation { agent, session } = chat;
         sessions.push(format!("/api/agents/{agent}/sessions/{session}"));
     }
@@ -95,7 +95,7 @@ async fn fill(data: &Path, chats: usize, messages: usize) -> anyhow::Result<Vec<
 }
 
 /// Has turns in all chats until then. Returns their number.
-async fn talk_until(host: &Host, sessions: &[String], until: Instant) -> anyhow::Result<usize> {
+async fn exchange_until(host: &Host, sessions: &[String], until: Instant) -> anyhow::Result<usize> {
     let turns = stream::iter(sessions.iter().cycle())
         .take_while(|_| std::future::ready(Instant::now() < until))
         .map(|session| turn(host, session))
@@ -114,11 +114,11 @@ async fn turn(host: &Host, session: &str) -> anyhow::Result<()> {
 
 /// Anonymous memory of a host at work, in bytes: the least of some looks, as a turn takes and gives
 /// back some.
-async fn held_at_work(host: &Host) -> anyhow::Result<f64> {
+async fn resident_at_work(host: &Host) -> anyhow::Result<f64> {
     let mut least = u64::MAX;
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS {
         least = least.min(anonymous_bytes(served::process(host))?);
-        sleep(LOOK).await;
+        sleep(POLL).await;
     }
     Ok(least as f64)
 }

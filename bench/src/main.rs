@@ -24,7 +24,6 @@ mod load;
 mod long_reads;
 mod long_threads;
 mod measure;
-mod occasions;
 mod parts;
 mod process;
 mod prompts;
@@ -41,6 +40,7 @@ mod streams;
 mod syncs;
 mod thread;
 mod transcript;
+mod trigger_events;
 mod turn;
 mod view;
 
@@ -71,7 +71,7 @@ const NAMES: [&str; 26] = [
     "purge",
     "long-reads",
     "storm",
-    "occasions",
+    "trigger-events",
     "agents",
     "idle",
     "active",
@@ -192,7 +192,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "long-reads" => Box::pin(long_reads::run(size)).await,
         "storm" => Box::pin(storm::run()).await,
         LONG_THREADS => Box::pin(long_threads::run(size)).await,
-        "occasions" => Box::pin(occasions::run(size)).await,
+        "trigger-events" => Box::pin(trigger_events::run(size)).await,
         _ => Box::pin(backlog::run(size)).await,
     }
 }

@@ -302,7 +302,7 @@ mod tests {
     }
 
     /// Returns the names and the figures of the rows of 10 microseconds, divided.
-    fn told(commits: f64, others: &[(&str, f64)]) -> Vec<(String, f64)> {
+    fn reported(commits: f64, others: &[(&str, f64)]) -> Vec<(String, f64)> {
         let division = Division::from_numbers([10.0, commits, 2.0, 1.0]);
         assert_eq!(division.numbers(), [10.0, commits, 2.0, 1.0]);
         division
@@ -329,7 +329,7 @@ mod tests {
     fn a_whole_is_told_by_its_parts_and_what_they_leave() {
         let [encoding, wake_ups] = measured();
         assert_eq!(
-            told(7.0, &[("steps", 1.0)]),
+            reported(7.0, &[("steps", 1.0)]),
             [
                 ("of that: statements of its events".to_owned(), 4.0),
                 encoding,
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(rest(10.0, &[10.0]), Some(0.0));
         assert_eq!(rest(10.0, &[7.0, 4.0]), None);
         assert_eq!(
-            told(11.0, &[]).last(),
+            reported(11.0, &[]).last(),
             Some(&("the rest: locks (parts sum to more)".to_owned(), 0.0))
         );
     }
@@ -355,7 +355,7 @@ mod tests {
     fn statements_below_nothing_are_reported_as_nothing_with_a_note() {
         let [encoding, wake_ups] = measured();
         assert_eq!(
-            told(2.5, &[]),
+            reported(2.5, &[]),
             [
                 (
                     "of that: statements of its events (parts sum to more)".to_owned(),

@@ -12,11 +12,11 @@ use domain::authority::{Caller, Denies, Permissions};
 use domain::basis::Peer;
 use domain::definition::Definition;
 use domain::digest::Digest;
+use domain::direct_message;
 use domain::grant::{Access, BucketGrant, BucketScope, Grant, PatternList};
 use domain::panels::{Panel, PanelInventory};
 use domain::sections::{Known, SystemBlocks};
 use domain::skill::SkillListing;
-use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use domain::user::UserId;
 use serde_json::json;
@@ -124,7 +124,7 @@ impl Much {
     fn new() -> anyhow::Result<Self> {
         let agent = json!({
             "agentId": WITH, "displayName": "With",
-            "toolAllowlist": ["tool_*", talk::MESSAGE], "toolDenylist": ["*_never"],
+            "toolAllowlist": ["tool_*", direct_message::MESSAGE], "toolDenylist": ["*_never"],
             "agentAllowlist": ["agent-*"], "agentDenylist": ["*-never"],
         });
         let others = (1..TOOLS).map(|index| tool(&format!("tool_{index}")));
@@ -134,7 +134,9 @@ impl Much {
         });
         Ok(Self {
             agent: serde_json::from_value(agent)?,
-            tools: std::iter::once(tool(talk::MESSAGE)).chain(others).collect(),
+            tools: std::iter::once(tool(direct_message::MESSAGE))
+                .chain(others)
+                .collect(),
             skills: (0..SKILLS).map(skill).collect(),
             peers: peers.collect::<anyhow::Result<_>>()?,
             // In the order in which nothing is in its place yet.
@@ -146,10 +148,10 @@ impl Much {
     /// Makes prompts of it; the microseconds of one.
     async fn make(&self) -> anyhow::Result<f64> {
         let whole = self.blocks()?.texts.concat();
-        let told = ["\n- tool_", "(id: ", "\n- agent-"].map(|line| whole.matches(line).count());
+        let reported = ["\n- tool_", "(id: ", "\n- agent-"].map(|line| whole.matches(line).count());
         ensure!(
-            told == [TOOLS - 1, ITEMS, PEERS],
-            "the prompt is not whole: {told:?}"
+            reported == [TOOLS - 1, ITEMS, PEERS],
+            "the prompt is not whole: {reported:?}"
         );
         mean_us(PROMPTS, async || {
             let blocks = self.blocks()?;
@@ -274,7 +276,7 @@ async fn world() -> anyhow::Result<World> {
     let measured = |id: &str, off: &[&str]| {
         json!({
             "agentId": id, "displayName": id, "uiVisible": false, "promptSectionsOff": off,
-            "toolAllowlist": ["tool_of_the_*", "todo_items", talk::MESSAGE],
+            "toolAllowlist": ["tool_of_the_*", "todo_items", direct_message::MESSAGE],
         })
     };
     let filler = json!({
@@ -356,14 +358,14 @@ async fn check(world: &World) -> anyhow::Result<()> {
             let part = parts.parts.iter().find(|part| part.name == name);
             part.map_or(0, |part| part.text.matches(line).count())
         };
-        let told = (
+        let reported = (
             lines("tools", "\n- "),
             lines("artifactItems", "(id: "),
             lines("availableAgents", "\n- "),
         );
         ensure!(
-            told == (tools, items, peers),
-            "the prompt of `{agent}` tells of {told:?} tools, items and peers"
+            reported == (tools, items, peers),
+            "the prompt of `{agent}` tells of {reported:?} tools, items and peers"
         );
     }
     Ok(())

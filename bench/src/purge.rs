@@ -116,7 +116,7 @@ async fn world_beside(others: usize) -> anyhow::Result<World> {
     .await;
     let other = Conversation::begin(world.store()).await?;
     other
-        .talk_with_blobs(world.store(), others, MESSAGES)
+        .exchange_with_blobs(world.store(), others, MESSAGES)
         .await?;
     other.rename(world.store(), others).await?;
     other.open_more(world.store(), others).await?;
@@ -145,7 +145,7 @@ async fn purge_once(world: &World, content: Content) -> anyhow::Result<(f64, Era
     match content {
         Content::Nothing => {}
         Content::Turns(turns) => {
-            said.talk_with_blobs(store, turns, MESSAGES).await?;
+            said.exchange_with_blobs(store, turns, MESSAGES).await?;
             said.rename(store, turns).await?;
             least.turns = turns as u64;
             least.events = least.turns;

@@ -177,7 +177,7 @@ pub(crate) async fn write(data: &str, events: &str) -> anyhow::Result<()> {
 async fn converse(store: &Store) -> anyhow::Result<()> {
     Conversation::begin(store)
         .await?
-        .talk(store, TURNS, 2)
+        .exchange(store, TURNS, 2)
         .await?;
     Ok(())
 }

@@ -45,7 +45,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let data = folder.path().join("data");
     let store = Store::open(&data, Options::default())?;
     let conversation = Conversation::begin(&store).await?;
-    conversation.talk(&store, EVENTS / 2, 2).await?;
+    conversation.exchange(&store, EVENTS / 2, 2).await?;
     let stream = Stream::Session(conversation.session);
     // As the store's own readers are opened.
     let raw = Connection::open_with_flags(

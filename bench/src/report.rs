@@ -172,7 +172,7 @@ impl OtherRun {
 
 /// A row as a line of JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ReportLine<'a> {
     #[serde(flatten)]
     row: &'a Row,
     /// The figure of the other run.
@@ -212,7 +212,7 @@ impl Report {
     pub(crate) fn row(&self, row: &Row) {
         match self.form {
             Form::Table => println!("{}", self.line(row)),
-            Form::Json => print_json(&Told {
+            Form::Json => print_json(&ReportLine {
                 row,
                 beside: self.figure_beside(row),
             }),

@@ -145,7 +145,7 @@ impl Fan {
 
     /// Returns the memory that the server has gained for each client.
     fn kib_of_each(&self, clients: usize) -> anyhow::Result<f64> {
-        let held = anonymous_bytes(self.process)?.saturating_sub(self.bytes_before);
-        Ok(held as f64 / 1024.0 / clients as f64)
+        let resident = anonymous_bytes(self.process)?.saturating_sub(self.bytes_before);
+        Ok(resident as f64 / 1024.0 / clients as f64)
     }
 }

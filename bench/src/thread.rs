@@ -1,8 +1,8 @@
 //! Conversations of any length, made through the store's own commits.
 
-mod talk;
+mod thread_plan;
 
-pub(crate) use talk::BLOBS_OF_TURN;
+pub(crate) use thread_plan::BLOBS_OF_TURN;
 
 use crate::view::NOON;
 use broker::Clock;

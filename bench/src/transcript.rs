@@ -44,7 +44,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 async fn thread(store: &Store, turns: usize) -> anyhow::Result<Arc<dyn View>> {
     let head = Conversation::begin(store)
         .await?
-        .talk(store, turns, MESSAGES_PER_TURN)
+        .exchange(store, turns, MESSAGES_PER_TURN)
         .await?;
     let view = Thread::new(store.clone(), head, turns as u64 * MESSAGES_PER_TURN);
     ensure!(

@@ -76,8 +76,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 /// The rows that say where the time of a turn goes beside its syncs, of which a turn took so many
 /// milliseconds with those of the real disk.
 fn part_rows(real_ms: f64) -> anyhow::Result<Vec<Row>> {
-    let told = shim::again(PARTS_FLAG, Duration::ZERO)?;
-    let (numbers, more) = told
+    let reported = shim::again(PARTS_FLAG, Duration::ZERO)?;
+    let (numbers, more) = reported
         .split_first_chunk()
         .context("four numbers were expected")?;
     let division = Division::from_numbers(*numbers);

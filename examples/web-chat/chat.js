@@ -132,7 +132,7 @@ const outbox = new Outbox(
       // A question that takes no answer any more is closed by the stream.
       if (path === "/answers" && fate(error.status) === "refused") outbox.drop(id);
     },
-    stranger({ visitor }) {
+    unknown({ visitor }) {
       if (kept(TOKEN) === visitor) anew(words.anew);
     },
     wait: sleep,
@@ -321,9 +321,9 @@ const frames = {
       waiting.delete(id);
     }
   },
-  message({ delivery_id, text, time }) {
+  message({ outbound_message_id, text, time }) {
     forget();
-    show(delivery_id, text, { time });
+    show(outbound_message_id, text, { time });
   },
   question(asked) {
     forget();

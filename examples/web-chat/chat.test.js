@@ -144,7 +144,7 @@ test("a visitor talks, loses nothing, and comes again as another", async () => {
   push("delta", { reply_id: "r", attempt: 0, text: "**wel" });
   push("delta", { reply_id: "r", attempt: 0, text: "come**" });
   await until("a reply that grows", () => said.textContent.endsWith("welcome"));
-  push("message", { delivery_id: "d", text: "**welcome**", time: "2026-11-29T10:00:00.000Z" });
+  push("message", { outbound_message_id: "d", text: "**welcome**", time: "2026-11-29T10:00:00.000Z" });
   await until("the reply", () => document.getElementById("d"));
   assert.equal(said.children.length, 2);
   assert.ok(!said.textContent.includes("*") && !said.textContent.includes("Z"), said.textContent);

@@ -16,7 +16,7 @@ export function newId() {
 export function fate(status) {
   const passes = [408, 409, 429].includes(status) || status >= 500;
   if (status === undefined || passes) return "later";
-  return status === 401 ? "stranger" : "refused";
+  return status === 401 ? "unknown" : "refused";
 }
 
 export class Outbox {
@@ -25,7 +25,7 @@ export class Outbox {
    * @param key the name under which it is kept there
    * @param post sends one entry; its errors have a `status` if the host answered
    * @param on `changed()`, `taken(entry, answer)`, `failed(error, entry)`,
-   *   `stranger(error)`, `wait(ms)`, `unkept()`
+   *   `unknown(error)`, `wait(ms)`, `unkept()`
    */
   constructor(storage, key, post, on) {
     Object.assign(this, { storage, key, post, on, memory: [], isKept: true, isAtWork: false });
@@ -97,7 +97,7 @@ export class Outbox {
           continue;
         }
         // Nobody heard it. The next visitor says it.
-        if (what === "stranger") this.on.stranger(error);
+        if (what === "unknown") this.on.unknown(error);
         await this.on.wait(error.retryMs ?? pause);
       }
       pause = Math.min(2 * pause, PAUSE_MS_MAX);

@@ -130,7 +130,7 @@ function scene(answers) {
   const kept = new Map();
   const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
   const posted = [];
-  const heard = { taken: [], stranger: 0, waited: [], unkept: 0 };
+  const heard = { taken: [], unknown: 0, waited: [], unkept: 0 };
   const post = async (entry) => {
     posted.push(entry);
     const answer = answers.shift() ?? { message_id: entry.id };
@@ -141,7 +141,7 @@ function scene(answers) {
     changed() {},
     failed() {},
     taken: (entry) => heard.taken.push(entry.content.text),
-    stranger: () => (heard.stranger += 1),
+    unknown: () => (heard.unknown += 1),
     wait: async (ms) => void heard.waited.push(ms),
     unkept: () => (heard.unkept += 1),
   };
@@ -199,7 +199,7 @@ test("the next visitor says what a stranger could not", async () => {
   const outbox = page();
   outbox.add("/messages", { text: "one" });
   await rest(outbox);
-  assert.deepEqual([heard.stranger, heard.taken], [1, ["one"]]);
+  assert.deepEqual([heard.unknown, heard.taken], [1, ["one"]]);
 });
 
 test("a browser that keeps nothing sends all the same and says so", async () => {
@@ -217,7 +217,7 @@ test("a browser that keeps nothing sends all the same and says so", async () => 
 test("an id needs no https, and no two are the same", () => {
   assert.match(newId(), /^[0-9a-f]{32}$/);
   assert.notEqual(newId(), newId());
-  assert.deepEqual([undefined, 500, 401, 400, 403].map(fate), ["later", "later", "stranger", "refused", "refused"]);
+  assert.deepEqual([undefined, 500, 401, 400, 403].map(fate), ["later", "later", "unknown", "refused", "refused"]);
 });
 
 test("every language has every text, and a reader gets the first that is there", () => {

@@ -136,7 +136,7 @@ pub trait Agent {
     }
 
     /// Decides what happens next. The default is [the loop](crate::tool_loop); an agent that runs
-    /// operations of its own beside the loop's writes its own and uses the loop's pieces.
+    /// operations of its own beside the loop's writes its own and uses the loop's chunks.
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
         tool_loop::step(self, turn, news)
     }
@@ -248,14 +248,14 @@ impl Calls {
     }
 
     /// The reasons for the calls that were not made; none when all were.
-    pub(crate) fn told(
+    pub(crate) fn reported(
         &self,
         turn: Turn<'_>,
         message: MessageId,
         calls: &[ModelCall],
     ) -> Option<String> {
         let made = made(turn, message);
-        let told = calls.iter().filter_map(|call| {
+        let reported = calls.iter().filter_map(|call| {
             let why = match self.others.get(&call.index)? {
                 Verdict::Run => return None,
                 Verdict::Refuse(why) => why.as_str(),
@@ -268,8 +268,8 @@ impl Calls {
                 call.name
             ))
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join("\n"))
+        let reported: Vec<String> = reported.collect();
+        (!reported.is_empty()).then(|| reported.join("\n"))
     }
 }
 

@@ -60,7 +60,7 @@ pub mod connector_plugin {
         additional_derives: [PartialEq, Eq],
         additional_type_attributes: {
             "agent-host:plugin/connector@0.2.0/batch": [#[derive(Default)]],
-            "agent-host:plugin/connector@0.2.0/delivery": [#[derive(Default)]],
+            "agent-host:plugin/connector@0.2.0/incoming-call": [#[derive(Default)]],
         },
         with: {
             "agent-host:plugin/types@0.2.0":

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Bytes of a long answer, or of a file, that are read at a time.
-const PIECE_BYTES: u32 = 1 << 20;
+const CHUNK_BYTES: u32 = 1 << 20;
 
 /// A question to the user. The host takes no answer that does not fit `response_schema`; the
 /// question then stays open.
@@ -263,7 +263,7 @@ impl UploadedFile {
             .unwrap_or_default()
     }
 
-    /// All of its bytes: 10 MiB at most. [`Turn::read_blob`] reads it in pieces. None when it was
+    /// All of its bytes: 10 MiB at most. [`Turn::read_blob`] reads it in chunks. None when it was
     /// erased, and in any other session than its own.
     #[must_use]
     pub fn read(&self, turn: Turn<'_>) -> Option<Vec<u8>> {
@@ -283,15 +283,15 @@ fn read_long(turn: Turn<'_>, parts: &[Part]) -> Option<Value> {
     serde_json::from_slice(&read_whole(turn, &blob.handle, blob.size)?).ok()
 }
 
-/// All bytes of a blob, piece by piece.
+/// All bytes of a blob, chunk by chunk.
 fn read_whole(turn: Turn<'_>, handle: &str, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < size {
-        let piece = turn.read_blob(handle, bytes.len() as u64, PIECE_BYTES)?;
-        if piece.is_empty() {
+        let chunk = turn.read_blob(handle, bytes.len() as u64, CHUNK_BYTES)?;
+        if chunk.is_empty() {
             return None;
         }
-        bytes.extend(piece);
+        bytes.extend(chunk);
     }
     Some(bytes)
 }

@@ -1,8 +1,8 @@
 //! Connectors: the trait of the `connector-plugin` world and the macro that exports it.
 
 pub use crate::bindings::connector_plugin::exports::agent_host::plugin::connector::{
-    Attachment, Batch, Choice, Delivery, Incoming, Intake, Moved, Quotation, QuotationKind, Said,
-    Undelivered,
+    Attachment, Batch, Choice, Incoming, IncomingCall, Intake, Moved, Quotation, QuotationKind,
+    Said, Undelivered,
 };
 
 use crate::http::{HttpError, Response};
@@ -201,11 +201,11 @@ impl ConnectorError {
     /// milliseconds.
     pub fn file_of(answer: &Response, retry_ms: u32) -> Result<Vec<u8>, Self> {
         let status = answer.status();
-        let told = format!("the file was answered with {status}");
+        let reported = format!("the file was answered with {status}");
         match status {
             200..=299 => Ok(answer.bytes().to_vec()),
-            408 | 429 | 500..=599 => Err(Self::later(&told, retry_ms)),
-            _ => Err(Self::Rejected(told)),
+            408 | 429 | 500..=599 => Err(Self::later(&reported, retry_ms)),
+            _ => Err(Self::Rejected(reported)),
         }
     }
 }
@@ -222,7 +222,11 @@ pub trait Connector {
     ///
     /// # Errors
     /// It makes no sense.
-    fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError>;
+    fn receive(
+        &self,
+        configuration: &Value,
+        incoming_call: &IncomingCall,
+    ) -> Result<Batch, ConnectorError>;
 
     /// Asks the service for news, and does nothing else to it. The default is for a connector whose
     /// description does not have [`Intake::Polling`].
@@ -290,9 +294,9 @@ macro_rules! export_connector {
                 }
                 fn receive(
                     configuration: ::std::string::String,
-                    delivery: $crate::wire::WireDelivery,
+                    incoming_call: $crate::wire::WireIncomingCall,
                 ) -> $crate::wire::WireBatch {
-                    $crate::wire::receive(&$connector, &configuration, &delivery)
+                    $crate::wire::receive(&$connector, &configuration, &incoming_call)
                 }
                 fn poll(
                     configuration: ::std::string::String,

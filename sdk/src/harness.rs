@@ -2,7 +2,7 @@
 //!
 //! [`Conversation`] runs an agent against scripted replies of a model and tools given as closures
 //! or as real [`Tools`](crate::Tools). [`Bench`] calls the tools of a tool component. [`Scene`] is
-//! a turn for testing a single step. [`Firings`] fires a trigger, and [`Exchange`] calls a
+//! a turn for testing a single step. [`TriggerRuns`] fires a trigger, and [`Exchange`] calls a
 //! connector. All of them hold plugins to the host's rules and panic, naming the rule, when one is
 //! broken.
 //!
@@ -13,25 +13,25 @@ mod bench;
 mod buckets;
 mod conversation;
 mod exchange;
-mod firings;
 mod folders;
 mod http;
 mod performer;
 mod rules;
 mod scene;
+mod trigger_runs;
 
 pub use self::bench::Bench;
 pub(crate) use self::buckets::Opened;
 pub use self::buckets::grant_bucket;
-pub use self::conversation::{Conversation, Standing};
+pub use self::conversation::{Conversation, ConversationStatus};
 pub use self::exchange::Exchange;
-pub use self::firings::Firings;
 pub(crate) use self::folders::granted_folder;
 pub use self::folders::{GrantedFolder, grant_folder};
 pub(crate) use self::http::answer;
 pub use self::http::{HttpServer, serve_http};
 pub use self::performer::Reply;
 pub use self::scene::Scene;
+pub use self::trigger_runs::TriggerRuns;
 
 use crate::log::Level;
 use std::cell::RefCell;

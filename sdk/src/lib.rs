@@ -25,8 +25,8 @@ pub mod wire;
 pub use crate::agent::{Agent, Calls, Description};
 pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::connector::{
-    Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery,
-    Incoming, Intake, Moved, OutgoingMessage, Quotation, QuotationKind, Said, Undelivered,
+    Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Incoming,
+    IncomingCall, Intake, Moved, OutgoingMessage, Quotation, QuotationKind, Said, Undelivered,
     configured,
 };
 pub use crate::content::{
@@ -42,8 +42,8 @@ pub use crate::tool::{
     ToolDefinition, ToolError, Tools, call_by_name, folder, schema_of,
 };
 pub use crate::trigger::{
-    ChangeKind, Due, FileChange, FileChanges, FireContext, Firing, Heartbeat, HostEvent, Occasion,
-    OccasionKind, Trigger, TriggerDescription, TriggerError, TriggerMessage, TriggerState,
-    WebhookCall,
+    ChangeKind, Due, FileChange, FileChanges, FireContext, Heartbeat, HostEvent, Trigger,
+    TriggerDescription, TriggerError, TriggerEvent, TriggerEventKind, TriggerMessage, TriggerRun,
+    TriggerState, WebhookCall,
 };
 pub use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, Unreadable, View};

@@ -89,10 +89,14 @@ pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
 }
 
 /// The same, with something that the model is told for this call only.
-fn ask_model_telling<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, told: Option<String>) -> Step {
+fn ask_model_telling<A: Agent + ?Sized>(
+    agent: &A,
+    turn: Turn<'_>,
+    reported: Option<String>,
+) -> Step {
     let mut request = agent.model(turn);
-    if let Some(told) = told {
-        request = request.with_also(told);
+    if let Some(reported) = reported {
+        request = request.with_also(reported);
     }
     // Providers refuse empty blocks, and an operator may have written no prompt.
     request.system.retain(|block| !block.is_empty());
@@ -185,7 +189,7 @@ fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &En
         ask_model_telling(
             agent,
             turn,
-            verdicts.told(turn, round.message.id, &round.calls),
+            verdicts.reported(turn, round.message.id, &round.calls),
         )
     } else {
         Step::start(operations)

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A kind of occasions.
+/// A kind of trigger events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OccasionKind {
+pub enum TriggerEventKind {
     /// Times of a schedule.
     Clock,
     /// Heartbeats.
@@ -24,7 +24,7 @@ pub enum OccasionKind {
     Events,
 }
 
-impl OccasionKind {
+impl TriggerEventKind {
     /// Its word, as the host knows it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -40,7 +40,7 @@ impl OccasionKind {
 
 /// The event for which a trigger is fired.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Occasion {
+pub enum TriggerEvent {
     /// A time of its schedule has come.
     Due(Due),
     /// A heartbeat is due.
@@ -53,16 +53,16 @@ pub enum Occasion {
     Event(HostEvent),
 }
 
-impl Occasion {
+impl TriggerEvent {
     /// Its kind.
     #[must_use]
-    pub fn kind(&self) -> OccasionKind {
+    pub fn kind(&self) -> TriggerEventKind {
         match self {
-            Self::Due(_) => OccasionKind::Clock,
-            Self::Heartbeat(_) => OccasionKind::Heartbeat,
-            Self::Webhook(_) => OccasionKind::Webhook,
-            Self::Files(_) => OccasionKind::Files,
-            Self::Event(_) => OccasionKind::Events,
+            Self::Due(_) => TriggerEventKind::Clock,
+            Self::Heartbeat(_) => TriggerEventKind::Heartbeat,
+            Self::Webhook(_) => TriggerEventKind::Webhook,
+            Self::Files(_) => TriggerEventKind::Files,
+            Self::Event(_) => TriggerEventKind::Events,
         }
     }
 }
@@ -71,7 +71,7 @@ impl Occasion {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookCall {
     /// The sender's own id of it, under which it is taken once within seven days.
-    pub delivery_id: String,
+    pub call_id: String,
     /// The rest of its path.
     pub path: String,
     /// Headers without credentials, names in lower case.
@@ -113,8 +113,8 @@ pub struct TriggerDescription {
     pub summary: String,
     /// JSON Schema (2020-12) of its configuration.
     pub configuration: Value,
-    /// The kinds of occasions that it can deal with.
-    pub occasions: Vec<OccasionKind>,
+    /// The kinds of trigger events that it can deal with.
+    pub trigger_events: Vec<TriggerEventKind>,
     /// The state formats that this version can read.
     pub state_formats: Vec<u32>,
 }
@@ -124,13 +124,13 @@ impl TriggerDescription {
     pub fn new(
         id: impl Into<String>,
         summary: impl Into<String>,
-        occasions: impl IntoIterator<Item = OccasionKind>,
+        trigger_events: impl IntoIterator<Item = TriggerEventKind>,
     ) -> Self {
         Self {
             id: id.into(),
             summary: summary.into(),
             configuration: json!({ "type": "object", "additionalProperties": false }),
-            occasions: occasions.into_iter().collect(),
+            trigger_events: trigger_events.into_iter().collect(),
             state_formats: Vec::new(),
         }
     }
@@ -150,13 +150,13 @@ impl TriggerDescription {
     }
 }
 
-/// The facts that a trigger is told beside the occasion.
+/// The facts that a trigger is told beside the trigger event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FireContext {
     /// The operator's name of the trigger.
     pub trigger: String,
     /// The present time in milliseconds since the Unix epoch, the same for every attempt at this
-    /// occasion.
+    /// trigger event.
     pub now_ms: u64,
     /// The operator's configuration, which fits the schema.
     pub configuration: Value,
@@ -183,7 +183,7 @@ pub struct TriggerMessage {
     /// The words: 64 KiB at most.
     pub text: String,
     /// Messages with the same key are taken once within seven days. Of an empty key the host makes
-    /// one from trigger, occasion and place.
+    /// one from trigger, trigger event and place.
     pub idempotency_key: String,
 }
 
@@ -212,10 +212,10 @@ impl TriggerMessage {
     }
 }
 
-/// The outcome of a firing.
+/// The outcome of a trigger run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Firing {
-    /// Messages to send: 100 at most. None if the occasion was of no interest.
+pub struct TriggerRun {
+    /// Messages to send: 100 at most. None if the trigger event was of no interest.
     pub messages: Vec<TriggerMessage>,
     /// The state to keep; none to keep what there was.
     pub state: Option<TriggerState>,
@@ -223,8 +223,8 @@ pub struct Firing {
     pub done: bool,
 }
 
-impl Firing {
-    /// Nothing: the occasion was of no interest.
+impl TriggerRun {
+    /// Nothing: the trigger event was of no interest.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
@@ -260,34 +260,34 @@ impl Firing {
     }
 }
 
-/// The reason why an occasion could not be dealt with. A panic is a bug in the trigger.
+/// The reason why a trigger event could not be dealt with. A panic is a bug in the trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerError {
     /// It makes no sense; it is acknowledged and recorded.
     #[error("{0}")]
     Rejected(String),
-    /// The same occasion may be tried again after so many milliseconds, ten times at most.
+    /// The same trigger event may be tried again after so many milliseconds, ten times at most.
     #[error("busy, try again in {0} ms")]
     RetryLater(u32),
 }
 
-/// A trigger: a pure function that turns an occasion into messages for agents. It has the log, a
-/// frozen clock and seeded randomness, and nothing else.
+/// A trigger: a pure function that turns a trigger event into messages for agents. It has the log,
+/// a frozen clock and seeded randomness, and nothing else.
 pub trait Trigger {
     /// Its description. Must not depend on anything but the code.
     fn describe(&self) -> TriggerDescription;
 
-    /// Turns an occasion into messages. The same occasion may be fired again after a crash of the
-    /// host; then only one of the results counts.
+    /// Turns a trigger event into messages. The same trigger event may be fired again after a crash
+    /// of the host; then only one of the results counts.
     ///
     /// # Errors
-    /// The occasion makes no sense, or is to be tried again later.
+    /// The trigger event makes no sense, or is to be tried again later.
     fn fire(
         &self,
         context: &FireContext,
         state: Option<&TriggerState>,
-        occasion: &Occasion,
-    ) -> Result<Firing, TriggerError>;
+        trigger_event: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError>;
 }
 
 /// Makes this crate a trigger component: `export_trigger!(Digest);` with any expression that yields
@@ -311,9 +311,9 @@ macro_rules! export_trigger {
                 fn fire(
                     context: $crate::wire::WireFireContext,
                     state: ::std::option::Option<$crate::wire::WireTriggerState>,
-                    occasion: $crate::wire::WireOccasion,
-                ) -> $crate::wire::WireFiring {
-                    $crate::wire::fire_trigger(&$trigger, context, state.as_ref(), occasion)
+                    trigger_event: $crate::wire::WireTriggerEvent,
+                ) -> $crate::wire::WireTriggerRun {
+                    $crate::wire::fire_trigger(&$trigger, context, state.as_ref(), trigger_event)
                 }
             }
             $crate::bindings::trigger_plugin::export_trigger_plugin!(

@@ -15,12 +15,12 @@ mod view;
 
 pub use self::agent::{WireDescription, WireNewsList, WireStep, describe_agent, step_agent};
 pub use self::connector::{
-    WireBatch, WireConnectorDescription, WireDelivery, WireFetched, WireOutgoing, WireSent,
+    WireBatch, WireConnectorDescription, WireFetched, WireIncomingCall, WireOutgoing, WireSent,
     describe_connector, fetch, poll, receive, send,
 };
 pub use self::tools::{WireContext, WireDefinitions, WireProgress, call_tool, describe_tools};
 pub use self::trigger::{
-    WireFireContext, WireFiring, WireOccasion, WireTriggerDescription, WireTriggerState,
+    WireFireContext, WireTriggerDescription, WireTriggerEvent, WireTriggerRun, WireTriggerState,
     describe_trigger, fire_trigger,
 };
 pub use crate::bindings::agent_plugin::agent_host::plugin::turn::View as WireView;

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 /// Time limit of anything that is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time between two polls.
+const POLL: Duration = Duration::from_millis(5);
 
 /// Looks again and again until there is something.
 ///
 /// # Panics
 /// When nothing comes in time.
 #[track_caller]
-pub fn found<T>(look: impl AsyncFn() -> Option<T>) -> impl Future<Output = T> {
+pub fn found<T>(inspection: impl AsyncFn() -> Option<T>) -> impl Future<Output = T> {
     let at = Location::caller();
     async move {
         let looking = async {
             loop {
-                if let Some(found) = look().await {
+                if let Some(found) = inspect().await {
                     return found;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL).await;
             }
         };
         let found = tokio::time::timeout(PATIENCE, looking).await;

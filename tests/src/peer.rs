@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether somebody connects.
-const LOOK: Duration = Duration::from_millis(2);
+/// Time between two polls at whether somebody connects.
+const POLL: Duration = Duration::from_millis(2);
 /// Time for which a connection without an answer stays open at most.
 const OPEN_MAX: Duration = Duration::from_secs(60);
 
@@ -92,12 +92,12 @@ impl Peer {
             loop {
                 if is_down.load(Ordering::SeqCst) {
                     listener = None;
-                    thread::sleep(LOOK);
+                    thread::sleep(POLL);
                     continue;
                 }
                 let open = listener.get_or_insert_with(|| listening(port));
                 let Ok((stream, _)) = open.accept() else {
-                    thread::sleep(LOOK);
+                    thread::sleep(POLL);
                     continue;
                 };
                 let asked = Arc::clone(&asked);
@@ -165,7 +165,7 @@ impl Peer {
     pub async fn heard(&self, count: usize) -> Vec<Asked> {
         let waiting = async {
             while self.count() < count {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL).await;
             }
         };
         let waited = tokio::time::timeout(PATIENCE, waiting).await;
@@ -178,7 +178,7 @@ impl Peer {
         self.is_down.store(true, Ordering::SeqCst);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         while TcpStream::connect(address).is_ok() {
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 

@@ -37,12 +37,12 @@ pub fn needed<T>(found: Result<T, String>, unless: &str) -> Option<T> {
 /// It has no `script` of util-linux.
 pub fn terminals() -> Result<(), String> {
     let mut version = std::process::Command::new("script");
-    let told = version
+    let reported = version
         .arg("--version")
         .stdin(std::process::Stdio::null())
         .output();
-    match told {
-        Ok(told) if String::from_utf8_lossy(&told.stdout).contains("util-linux") => Ok(()),
+    match reported {
+        Ok(reported) if String::from_utf8_lossy(&reported.stdout).contains("util-linux") => Ok(()),
         _ => Err("there is no `script` of util-linux, which makes terminals".to_owned()),
     }
 }

@@ -32,6 +32,7 @@ mod all {
     mod demo;
     mod described;
     mod dev;
+    mod direct_messages;
     mod disk;
     mod dispatch;
     mod engine;
@@ -97,7 +98,6 @@ mod all {
     mod storm;
     mod structured;
     mod switching;
-    mod talk;
     mod targets;
     mod tasks;
     mod telemetry;

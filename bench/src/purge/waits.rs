@@ -122,7 +122,7 @@ async fn with_run(world: &World, events: usize) -> anyhow::Result<f64> {
 async fn forked(world: &World, turns: usize) -> anyhow::Result<f64> {
     let store = world.store();
     let said = Conversation::begin(store).await?;
-    let head = said.talk_with_blobs(store, turns, MESSAGES).await?;
+    let head = said.exchange_with_blobs(store, turns, MESSAGES).await?;
     said.rename(store, turns).await?;
     said.begin_another(store, head).await?;
     let (longest, purged) = longest_commit(world, said).await?;

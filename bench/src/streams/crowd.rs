@@ -83,12 +83,12 @@ pub(super) fn nanoseconds() -> u64 {
 
 /// The time at which each client had the frame.
 #[derive(Debug, Default)]
-struct Arrivals {
+struct Receipts {
     at: RefCell<Vec<u64>>,
     more: Notify,
 }
 
-impl Arrivals {
+impl Receipts {
     fn note(&self) {
         self.at.borrow_mut().push(nanoseconds());
         self.more.notify_one();
@@ -120,10 +120,10 @@ pub(crate) async fn gather(
     allow_files((clients + FILES_BESIDE) as u64)?;
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
-    let arrivals = Rc::new(Arrivals::default());
+    let receipts = Rc::new(Receipts::default());
     let following = LocalSet::new();
     following
-        .run_until(follow_all(address, &request, clients, &arrivals))
+        .run_until(follow_all(address, &request, clients, &receipts))
         .await
 }
 
@@ -131,7 +131,7 @@ async fn follow_all(
     address: SocketAddr,
     request: &str,
     clients: usize,
-    arrivals: &Rc<Arrivals>,
+    receipts: &Rc<Receipts>,
 ) -> anyhow::Result<()> {
     let mut following = JoinSet::new();
     let mut connected = 0;
@@ -140,20 +140,20 @@ async fn follow_all(
         let streams =
             futures::future::try_join_all((0..some).map(|_| connect(address, request))).await?;
         for stream in streams {
-            following.spawn_local(follow(stream, Rc::clone(arrivals)));
+            following.spawn_local(follow(stream, Rc::clone(receipts)));
         }
         connected += some;
     }
     report::say("gathered");
-    let mut told = BufReader::new(stdin()).lines();
-    while told.next_line().await?.is_some() {
-        arrivals.at.borrow_mut().clear();
+    let mut reported = BufReader::new(stdin()).lines();
+    while reported.next_line().await?.is_some() {
+        receipts.at.borrow_mut().clear();
         report::say("awaited");
-        let all = tokio::time::timeout(PATIENCE, arrivals.of_all(clients)).await;
+        let all = tokio::time::timeout(PATIENCE, receipts.of_all(clients)).await;
         let all = all.with_context(|| {
             format!(
                 "a frame came to {} of {clients} clients",
-                arrivals.at.borrow().len()
+                receipts.at.borrow().len()
             )
         })?;
         report::say(&serde_json::to_string(&all)?);
@@ -180,7 +180,7 @@ async fn connect(address: SocketAddr, request: &str) -> anyhow::Result<TcpStream
     Ok(stream)
 }
 
-async fn follow(stream: TcpStream, arrivals: Rc<Arrivals>) -> std::io::Result<()> {
+async fn follow(stream: TcpStream, receipts: Rc<Receipts>) -> std::io::Result<()> {
     let mut frames = FrameEnds::default();
     loop {
         stream.readable().await?;
@@ -190,7 +190,7 @@ async fn follow(stream: TcpStream, arrivals: Rc<Arrivals>) -> std::io::Result<()
         match stream.try_read(&mut read) {
             Ok(0) => return Ok(()),
             Ok(bytes) => (0..frames.in_these(read.get(..bytes).unwrap_or_default()))
-                .for_each(|_| arrivals.note()),
+                .for_each(|_| receipts.note()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

@@ -29,10 +29,13 @@ mod tests {
     #[test]
     fn the_model_is_asked_for_a_haiku_and_told_what_the_operator_says() {
         let poem = "An old silent pond\nA frog jumps into the pond\nSplash! Silence again";
-        let mut talk = Conversation::new(Haiku)
+        let mut conversation = Conversation::new(Haiku)
             .prompt("Prefer the seaside.")
             .model_says(poem);
-        assert_eq!(talk.say("Tell me about frogs").words(), poem);
-        assert_eq!(talk.requests()[0].system, [PROMPT, "Prefer the seaside."]);
+        assert_eq!(conversation.say("Tell me about frogs").words(), poem);
+        assert_eq!(
+            conversation.requests()[0].system,
+            [PROMPT, "Prefer the seaside."]
+        );
     }
 }

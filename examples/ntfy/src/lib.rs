@@ -3,7 +3,7 @@
 
 use agent_host_sdk::http::{Request, Response};
 use agent_host_sdk::{
-    Batch, Body, Connector, ConnectorDescription, ConnectorError, Delivery, Incoming, Intake,
+    Batch, Body, Connector, ConnectorDescription, ConnectorError, Incoming, IncomingCall, Intake,
     OutgoingMessage, Said, configured, export_connector,
 };
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ impl Connector for Ntfy {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, _: &Value, _: &Delivery) -> Result<Batch, ConnectorError> {
+    fn receive(&self, _: &Value, _: &IncomingCall) -> Result<Batch, ConnectorError> {
         Err(ConnectorError::Rejected("ntfy calls nobody".to_owned()))
     }
 
@@ -124,8 +124,8 @@ fn accepted(response: &Response) -> Result<String, ConnectorError> {
             "the topic is protected".to_owned(),
         )),
         status @ (429 | 503) => {
-            let told = format!("the server answered {status}");
-            Err(ConnectorError::later(&told, RETRY_MS))
+            let reported = format!("the server answered {status}");
+            Err(ConnectorError::later(&reported, RETRY_MS))
         }
         status @ 500..=599 => Err(ConnectorError::Unknown(format!(
             "the server answered {status}"

@@ -2,8 +2,8 @@
 //! as many days as configured it is done.
 
 use agent_host_sdk::{
-    FireContext, Firing, Occasion, OccasionKind, Trigger, TriggerDescription, TriggerError,
-    TriggerState, export_trigger,
+    FireContext, Trigger, TriggerDescription, TriggerError, TriggerEvent, TriggerEventKind,
+    TriggerRun, TriggerState, export_trigger,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ impl Trigger for Streak {
         TriggerDescription::new(
             "streak",
             "Counts the days of a challenge and says the number.",
-            [OccasionKind::Clock],
+            [TriggerEventKind::Clock],
         )
         .configured_by::<Configuration>()
         .reads_state(FORMAT)
@@ -38,17 +38,17 @@ impl Trigger for Streak {
         &self,
         context: &FireContext,
         state: Option<&TriggerState>,
-        _: &Occasion,
-    ) -> Result<Firing, TriggerError> {
+        _: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
         let Configuration { days } = context.configured()?;
         let day = days_done(state)?.saturating_add(1);
         let words = context.message.as_deref().unwrap_or("Go on.");
-        let firing =
-            Firing::message(format!("Day {day} of {days}. {words}")).keep(FORMAT, day.to_string());
+        let trigger_run = TriggerRun::message(format!("Day {day} of {days}. {words}"))
+            .keep(FORMAT, day.to_string());
         Ok(if day < days {
-            firing
+            trigger_run
         } else {
-            firing.and_done()
+            trigger_run.and_done()
         })
     }
 }
@@ -67,22 +67,22 @@ export_trigger!(Streak);
 mod tests {
     use super::*;
     use agent_host_sdk::Due;
-    use agent_host_sdk::harness::Firings;
+    use agent_host_sdk::harness::TriggerRuns;
     use serde_json::json;
 
     #[test]
     fn the_days_are_counted_until_the_last_one() {
-        let due = Occasion::Due(Due {
+        let due = TriggerEvent::Due(Due {
             due_ms: 1_800_000_000_000,
             missed: 0,
         });
-        let mut firings = Firings::of(Streak)
+        let mut trigger_runs = TriggerRuns::of(Streak)
             .configured(json!({ "days": 2 }))
             .saying("Run a mile.");
-        let first = firings.fire(&due).unwrap();
+        let first = trigger_runs.fire(&due).unwrap();
         assert_eq!(first.messages[0].text, "Day 1 of 2. Run a mile.");
         assert!(!first.done);
-        let last = firings.fire(&due).unwrap();
+        let last = trigger_runs.fire(&due).unwrap();
         assert_eq!(last.messages[0].text, "Day 2 of 2. Run a mile.");
         assert!(last.done);
     }

@@ -109,8 +109,11 @@ mod tests {
             })))
         });
         let berlin = json!({ "latitude": 52.52, "longitude": 13.41 });
-        let told = Bench::new(Weather).text("note_weather", berlin).unwrap();
-        assert_eq!(told, r#"{"time":"2026-11-24T12:45","temperature_2m":7.3}"#);
+        let reported = Bench::new(Weather).text("note_weather", berlin).unwrap();
+        assert_eq!(
+            reported,
+            r#"{"time":"2026-11-24T12:45","temperature_2m":7.3}"#
+        );
         assert_eq!(
             fs::read_to_string(diary.path().join("weather.csv")).unwrap(),
             "2026-11-24T12:45,52.52,13.41,7.3\n"

@@ -1,7 +1,7 @@
 //! The assistant in conversation.
 
 use crate::Assistant;
-use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Reply};
 use agent_host_sdk::{Agent, CutOff, ToolError, Toolset};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn task() -> serde_json::Value {
 
 #[test]
 fn it_delegates_and_answers_with_what_came_back() {
-    let mut talk = Conversation::new(Assistant)
+    let mut conversation = Conversation::new(Assistant)
         .prompt("You delegate.")
         .tool("delegate", |task| {
             assert_eq!(task["operation"], "read_file");
@@ -20,11 +20,11 @@ fn it_delegates_and_answers_with_what_came_back() {
         .model_replies(Reply::new().text("I'll look.").call("delegate", &task()))
         .model_says("The note says: buy milk.");
     assert_eq!(
-        talk.say("What does my note say?").words(),
+        conversation.say("What does my note say?").words(),
         "The note says: buy milk."
     );
     assert_eq!(
-        talk.transcript(),
+        conversation.transcript(),
         [
             "user: What does my note say?",
             "assistant: I'll look.",
@@ -32,20 +32,20 @@ fn it_delegates_and_answers_with_what_came_back() {
             "assistant: The note says: buy milk."
         ]
     );
-    assert_eq!(talk.requests()[1].system, ["You delegate."]);
-    assert_eq!(talk.requests()[1].tools, Toolset::All);
+    assert_eq!(conversation.requests()[1].system, ["You delegate."]);
+    assert_eq!(conversation.requests()[1].tools, Toolset::All);
 }
 
 #[test]
 fn a_delegation_that_fails_is_explained_by_the_model() {
-    let mut talk = Conversation::new(Assistant)
+    let mut conversation = Conversation::new(Assistant)
         .tool("delegate", |_| {
             Err::<String, _>(ToolError::Failed("the worker is busy".to_owned()))
         })
         .model_calls("delegate", &task())
         .model_says("The worker is busy just now.");
     assert_eq!(
-        talk.say("Read my note").words(),
+        conversation.say("Read my note").words(),
         "The worker is busy just now."
     );
 }
@@ -61,9 +61,9 @@ fn an_answer_that_is_not_whole_says_so() {
         (CutOff::Refusal, "[the model declined to answer]"),
     ] {
         let reply = Reply::new().text("Once upon").cut_off(cut_off);
-        let mut talk = Conversation::new(Assistant).model_replies(reply);
-        assert_eq!(talk.say("Tell me a story").words(), expected);
-        assert_eq!(talk.transcript()[1], "assistant: Once upon");
+        let mut conversation = Conversation::new(Assistant).model_replies(reply);
+        assert_eq!(conversation.say("Tell me a story").words(), expected);
+        assert_eq!(conversation.transcript()[1], "assistant: Once upon");
     }
 }
 
@@ -74,23 +74,26 @@ fn calls_of_a_reply_that_was_cut_off_are_carried_out() {
     let reply = Reply::new()
         .raw_call("delegate", "{\"target\": \"wor")
         .cut_off(CutOff::Length);
-    let mut talk = Conversation::new(Assistant)
+    let mut conversation = Conversation::new(Assistant)
         .tool("delegate", |_| Ok("never".to_owned()))
         .model_replies(reply)
         .model_says("That did not work.");
-    assert_eq!(talk.say("Go").words(), "That did not work.");
+    assert_eq!(conversation.say("Go").words(), "That did not work.");
     assert!(
-        talk.transcript()[2].starts_with("tool: "),
+        conversation.transcript()[2].starts_with("tool: "),
         "{:?}",
-        talk.transcript()
+        conversation.transcript()
     );
 }
 
 #[test]
 fn a_model_that_is_down_fails_the_turn() {
-    let mut talk = Conversation::new(Assistant)
+    let mut conversation = Conversation::new(Assistant)
         .model_replies(Reply::failure("model-unavailable", "no answer in 60 s"));
-    assert!(matches!(talk.say("Hi"), Standing::Failed(_)));
+    assert!(matches!(
+        conversation.say("Hi"),
+        ConversationStatus::Failed(_)
+    ));
 }
 
 #[test]

@@ -75,8 +75,8 @@ pub(crate) struct Analysis {
     /// Files that were listed and are not read, because they are of no known language.
     others: usize,
     /// Parts of files that are to be read, the next one last.
-    waiting: Vec<Piece>,
-    reading: BTreeMap<String, Piece>,
+    waiting: Vec<FilePart>,
+    reading: BTreeMap<String, FilePart>,
     read_bytes: u64,
     symbols: usize,
     hits: usize,
@@ -130,7 +130,7 @@ struct File {
 
 /// A part of a file that is to be read.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Piece {
+struct FilePart {
     file: usize,
     offset: u64,
     part: u32,
@@ -307,7 +307,7 @@ impl Analysis {
     }
 
     fn add_file(&mut self, path: String, language: Language, bytes: u64) {
-        self.waiting.push(Piece {
+        self.waiting.push(FilePart {
             file: self.files.len(),
             offset: 0,
             part: 0,

@@ -12,7 +12,7 @@ pub(crate) const REPLY_BYTES_MAX: usize = 28 << 10;
 /// Bytes of a result that are read from a blob.
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 /// Bytes that are read from a blob at once.
-const BLOB_PIECE_BYTES: u32 = 1 << 20;
+const BLOB_CHUNK_BYTES: u32 = 1 << 20;
 
 /// Returns an error if the agent may not use one of these tools.
 pub(crate) fn need_tools(turn: Turn<'_>, names: &[&str]) -> Result<(), String> {
@@ -57,8 +57,8 @@ fn text_of_blob(turn: Turn<'_>, blob: &Blob) -> Result<String, String> {
         if offset >= blob.size {
             return String::from_utf8(bytes).map_err(|_| "a result is not text".to_owned());
         }
-        match turn.read_blob(&blob.handle, offset, BLOB_PIECE_BYTES) {
-            Some(piece) if !piece.is_empty() => bytes.extend(piece),
+        match turn.read_blob(&blob.handle, offset, BLOB_CHUNK_BYTES) {
+            Some(chunk) if !chunk.is_empty() => bytes.extend(chunk),
             Some(_) | None => return Err("a result is gone".to_owned()),
         }
     }

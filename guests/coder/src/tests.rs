@@ -4,7 +4,7 @@ mod limits;
 mod refused;
 
 use crate::Coder;
-use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Reply, Scene};
 use agent_host_sdk::{
     Agent as _, Decision, Failure, LimitsLeft, Outcome, Part, Settlement, ToolError, Work, text_of,
 };
@@ -14,20 +14,20 @@ fn task(operation: &str, parameters: &Value) -> String {
     json!({ "operation": operation, "parameters": parameters }).to_string()
 }
 
-fn result(standing: &Standing) -> Value {
-    serde_json::from_str(standing.words()).unwrap()
+fn result(status: &ConversationStatus) -> Value {
+    serde_json::from_str(status.words()).unwrap()
 }
 
-fn failure(standing: Standing) -> String {
-    match standing {
-        Standing::Failed(reason) => reason,
+fn failure(status: ConversationStatus) -> String {
+    match status {
+        ConversationStatus::Failed(reason) => reason,
         other => panic!("it did not fail: {other:?}"),
     }
 }
 
 /// The milliseconds of the timers that the steps started.
-fn timers(talk: &Conversation<Coder>) -> Vec<u64> {
-    let decisions = talk.steps().iter().map(|step| &step.decision);
+fn timers(conversation: &Conversation<Coder>) -> Vec<u64> {
+    let decisions = conversation.steps().iter().map(|step| &step.decision);
     let started = decisions.flat_map(|decision| match decision {
         Decision::Wait(wait) => wait.start.as_slice(),
         _ => &[],
@@ -83,41 +83,41 @@ fn with_files() -> Conversation<Coder> {
 
 #[test]
 fn an_analysis_finds_files_symbols_and_hits_and_a_model_sums_them_up() {
-    let mut talk = with_files().model_says("A greeting.");
-    let told = talk.say(&task(
+    let mut conversation = with_files().model_says("A greeting.");
+    let reported = conversation.say(&task(
         "analyze_code",
         &json!({ "path": "/w", "patterns": ["TODO", "(", "none"] }),
     ));
-    let told = result(&told);
-    assert_eq!(told["summary"], "A greeting.");
-    assert_eq!(told["otherFiles"], 2);
+    let reported = result(&reported);
+    assert_eq!(reported["summary"], "A greeting.");
+    assert_eq!(reported["otherFiles"], 2);
     assert_eq!(
-        told["languages"],
+        reported["languages"],
         json!({
             "python": { "files": 1, "lines": 4, "bytes": 70_000 },
             "rust": { "files": 1, "lines": 4, "bytes": 45 },
         })
     );
     assert_eq!(
-        told["files"][0]["symbols"],
+        reported["files"][0]["symbols"],
         json!([
             { "kind": "class", "name": "A", "line": 1 },
             { "kind": "method", "name": "f", "line": 3 },
         ])
     );
     assert_eq!(
-        told["files"][1]["symbols"],
+        reported["files"][1]["symbols"],
         json!([{ "kind": "function", "name": "main", "line": 2 }])
     );
     assert_eq!(
-        told["patterns"][0]["hits"],
+        reported["patterns"][0]["hits"],
         json!([{ "file": "/w/src/main.rs", "line": 3, "text": "// TODO: more" }])
     );
-    let error = told["patterns"][1]["error"].as_str().unwrap();
+    let error = reported["patterns"][1]["error"].as_str().unwrap();
     assert!(error.contains("is not a regular expression"), "{error}");
-    assert_eq!(told["patterns"][2]["hits"], json!([]));
+    assert_eq!(reported["patterns"][2]["hits"], json!([]));
 
-    let [request] = talk.requests() else {
+    let [request] = conversation.requests() else {
         panic!("one request");
     };
     let shown = text_of(&request.also);
@@ -128,31 +128,33 @@ fn an_analysis_finds_files_symbols_and_hits_and_a_model_sums_them_up() {
 #[test]
 fn an_analysis_without_a_model_is_the_data_alone() {
     let asked = task("analyze_code", &json!({ "path": "/w" }));
-    let mut talk = with_files().model_replies(Reply::failure("model-unavailable", "it is down"));
-    let told = result(&talk.say(&asked));
-    assert_eq!(told["summary"], Value::Null);
+    let mut conversation =
+        with_files().model_replies(Reply::failure("model-unavailable", "it is down"));
+    let reported = result(&conversation.say(&asked));
+    assert_eq!(reported["summary"], Value::Null);
     assert_eq!(
-        told["notes"],
+        reported["notes"],
         json!(["there is no summary: it is down (model-unavailable)"])
     );
 
-    let mut talk = with_files().limits(LimitsLeft {
+    let mut conversation = with_files().limits(LimitsLeft {
         steps: 20,
         tool_calls: 20,
         tokens: 100,
     });
-    let told = result(&talk.say(&asked));
-    assert_eq!(told["summary"], Value::Null);
-    assert_eq!(told["files"].as_array().unwrap().len(), 2);
-    assert!(talk.requests().is_empty());
+    let reported = result(&conversation.say(&asked));
+    assert_eq!(reported["summary"], Value::Null);
+    assert_eq!(reported["files"].as_array().unwrap().len(), 2);
+    assert!(conversation.requests().is_empty());
 }
 
 #[test]
 fn a_path_may_be_one_file_and_has_to_be_there() {
-    let mut talk = with_files().model_says("One file.");
-    let told = result(&talk.say(&task("analyze_code", &json!({ "path": "/w/src/main.rs" }))));
-    assert_eq!(told["files"][0]["lines"], 4);
-    assert_eq!(told["files"][0]["bytes"], MAIN.len());
+    let mut conversation = with_files().model_says("One file.");
+    let reported =
+        result(&conversation.say(&task("analyze_code", &json!({ "path": "/w/src/main.rs" }))));
+    assert_eq!(reported["files"][0]["lines"], 4);
+    assert_eq!(reported["files"][0]["bytes"], MAIN.len());
     let reason = failure(with_files().say(&task("analyze_code", &json!({ "path": "/ghost" }))));
     assert!(reason.starts_with("there is no \"/ghost\""), "{reason}");
 }
@@ -168,17 +170,17 @@ fn generated_files_are_data_and_their_paths_stay_inside() {
         ],
         "notes": "None.",
     });
-    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
+    let mut conversation = Conversation::new(Coder).model_says(&reply.to_string());
     let spec = "A function ``` that does nothing";
-    let told = result(&talk.say(&task(
+    let reported = result(&conversation.say(&task(
         "generate_code",
         &json!({ "spec": spec, "language": "rust" }),
     )));
     assert_eq!(
-        told["files"],
+        reported["files"],
         json!([{ "path": "src/lib.rs", "content": "pub fn f() {}" }])
     );
-    let refused: Vec<&str> = told["refused"]
+    let refused: Vec<&str> = reported["refused"]
         .as_array()
         .unwrap()
         .iter()
@@ -192,7 +194,7 @@ fn generated_files_are_data_and_their_paths_stay_inside() {
             "there is one of this path already",
         ]
     );
-    let request = &talk.requests()[0];
+    let request = &conversation.requests()[0];
     assert!(request.reply_schema.is_some());
     // The fence around the specification is longer than what it has of its own.
     assert!(text_of(&request.also).ends_with(&format!("````\n{spec}\n````")));
@@ -213,12 +215,12 @@ fn findings_about_places_that_the_diff_does_not_have_are_marked() {
         ],
         "summary": "Fine.",
     });
-    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
-    let told = result(&talk.say(&task(
+    let mut conversation = Conversation::new(Coder).model_says(&reply.to_string());
+    let reported = result(&conversation.say(&task(
         "review_code",
         &json!({ "diff": diff, "guidelines": "No unsafe code." }),
     )));
-    let marks: Vec<(bool, Option<&str>)> = told["findings"]
+    let marks: Vec<(bool, Option<&str>)> = reported["findings"]
         .as_array()
         .unwrap()
         .iter()
@@ -238,7 +240,7 @@ fn findings_about_places_that_the_diff_does_not_have_are_marked() {
             (true, None),
         ]
     );
-    let shown = text_of(&talk.requests()[0].also);
+    let shown = text_of(&conversation.requests()[0].also);
     assert!(
         shown.contains("No unsafe code.") && shown.contains("+y"),
         "{shown}"
@@ -247,7 +249,7 @@ fn findings_about_places_that_the_diff_does_not_have_are_marked() {
 
 #[test]
 fn a_program_is_run_by_the_tool_and_its_result_is_the_reply() {
-    let mut talk = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
+    let mut conversation = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
         assert_eq!(
             arguments,
             json!({ "code": "1+1", "language": "js", "timeout": 500 })
@@ -256,14 +258,14 @@ fn a_program_is_run_by_the_tool_and_its_result_is_the_reply() {
             r#"{"status":"completed","value":2}"#.to_owned(),
         )])
     });
-    let told = talk.say(&task(
+    let reported = conversation.say(&task(
         "execute_code",
         &json!({ "code": "1+1", "language": "js", "timeout": 500 }),
     ));
-    assert_eq!(result(&told)["value"], 2);
+    assert_eq!(result(&reported)["value"], 2);
     // The call is given up long after the tool itself would have stopped the program.
-    assert_eq!(timers(&talk), [5_500]);
-    assert!(talk.requests().is_empty());
+    assert_eq!(timers(&conversation), [5_500]);
+    assert!(conversation.requests().is_empty());
 }
 
 #[test]
@@ -274,27 +276,30 @@ fn a_program_is_given_up_before_whoever_delegated_gives_the_task_up() {
         (Some(1_000), Some(120_000), Some(6_000)),
         (None, None, None),
     ] {
-        let mut talk = Conversation::new(Coder).tool("execute_code", |_| {
+        let mut conversation = Conversation::new(Coder).tool("execute_code", |_| {
             Ok(r#"{"status":"completed"}"#.to_owned())
         });
         let parameters = json!({ "code": "1", "timeout": timeout });
         let asked = json!({
             "operation": "execute_code", "parameters": parameters, "timeoutMs": limit,
         });
-        assert_eq!(result(&talk.say(&asked.to_string()))["status"], "completed");
-        assert_eq!(timers(&talk).first().copied(), expected);
+        assert_eq!(
+            result(&conversation.say(&asked.to_string()))["status"],
+            "completed"
+        );
+        assert_eq!(timers(&conversation).first().copied(), expected);
     }
 }
 
 #[test]
 fn a_language_that_is_not_there_fails_the_task_with_those_that_are() {
-    let mut talk = Conversation::new(Coder).tool::<String>("execute_code", |_| {
+    let mut conversation = Conversation::new(Coder).tool::<String>("execute_code", |_| {
         Err(ToolError::invalid(
             "language",
             "is `cobol`; installed: javascript",
         ))
     });
-    let reason = failure(talk.say(&task("execute_code", &json!({ "code": "1" }))));
+    let reason = failure(conversation.say(&task("execute_code", &json!({ "code": "1" }))));
     assert!(reason.contains("installed: javascript"), "{reason}");
 }
 
@@ -336,9 +341,9 @@ fn a_crash_says_whether_it_was_for_want_of_memory_or_of_depth() {
         let Decision::Reply(parts) = &step.decision else {
             panic!("{step:?}");
         };
-        let told: Value = serde_json::from_str(&text_of(parts)).unwrap();
-        assert_eq!(told["status"], status, "{message}");
-        let words = told["error"]["message"].as_str().unwrap();
+        let reported: Value = serde_json::from_str(&text_of(parts)).unwrap();
+        assert_eq!(reported["status"], status, "{message}");
+        let words = reported["error"]["message"].as_str().unwrap();
         assert!(words.contains(said), "{words}");
         assert!(!words.starts_with("crashed: "), "{words}");
     }

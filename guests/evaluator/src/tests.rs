@@ -4,7 +4,7 @@ mod scores;
 mod trouble;
 
 use crate::Evaluator;
-use agent_host_sdk::harness::{Conversation, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus};
 use serde_json::{Value, json};
 
 /// An evaluator with an exam of the user's.
@@ -37,15 +37,15 @@ fn judged(score: f64) -> String {
     json!({ "score": score, "feedback": "So it is." }).to_string()
 }
 
-fn summary(standing: Standing) -> Value {
-    match standing {
-        Standing::Completed(summary) => summary,
+fn summary(status: ConversationStatus) -> Value {
+    match status {
+        ConversationStatus::Completed(summary) => summary,
         other => panic!("the exam is not over: {other:?}"),
     }
 }
 
-fn prompt(standing: &Standing) -> &str {
-    standing.question().props["prompt"].as_str().unwrap()
+fn prompt(status: &ConversationStatus) -> &str {
+    status.question().props["prompt"].as_str().unwrap()
 }
 
 fn evaluation(session: &Conversation<Evaluator>, item: usize) -> Value {
@@ -53,12 +53,12 @@ fn evaluation(session: &Conversation<Evaluator>, item: usize) -> Value {
 }
 
 /// Answers every item with the first option.
-fn answer_all(session: &mut Conversation<Evaluator>, first: Standing) -> Value {
-    let mut standing = first;
-    while matches!(standing, Standing::Asking(_)) {
-        standing = session.answer(json!({ "index": 0 }));
+fn answer_all(session: &mut Conversation<Evaluator>, first: ConversationStatus) -> Value {
+    let mut status = first;
+    while matches!(status, ConversationStatus::Asking(_)) {
+        status = session.answer(json!({ "index": 0 }));
     }
-    summary(standing)
+    summary(status)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct External;
 
-/// The widget of the question that the host takes for a delivery.
+/// The widget of the question that the host takes for an outbound message.
 const WIDGET: &str = "external_message";
 /// The reply to a message that has no answer, beside one that has.
 const UNANSWERED: &str = "One message has no answer";
@@ -50,11 +50,11 @@ impl Agent for External {
                 }
             }
         }
-        let delivery = said.first().map(|first| {
+        let outbound_message = said.first().map(|first| {
             let action = ClientAction::new(WIDGET, json!({ "messages": said }));
             Operation::client(format!("message-{first}"), action)
         });
-        course.waiting += u32::from(delivery.is_some());
+        course.waiting += u32::from(outbound_message.is_some());
         if course.waiting == 0 && !course.is_answered && !course.untold.is_empty() {
             return Step::fail(course.untold.join("; "));
         }
@@ -65,7 +65,7 @@ impl Agent for External {
         if course.waiting == 0 {
             return Step::reply(words);
         }
-        let step = Step::start(delivery).until_any().hearing();
+        let step = Step::start(outbound_message).until_any().hearing();
         let step = step.with_memo(course.memo());
         if words.is_empty() {
             step

@@ -1,8 +1,8 @@
 //! The trigger that tells an agent of files that changed.
 
 use agent_host_sdk::{
-    ChangeKind, FileChange, FileChanges, FireContext, Firing, Occasion, OccasionKind, Trigger,
-    TriggerDescription, TriggerError, TriggerState, export_trigger,
+    ChangeKind, FileChange, FileChanges, FireContext, Trigger, TriggerDescription, TriggerError,
+    TriggerEvent, TriggerEventKind, TriggerRun, TriggerState, export_trigger,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ impl Trigger for FilesWatch {
         TriggerDescription::new(
             "files-watch",
             "Tells an agent of files that changed.",
-            [OccasionKind::Files],
+            [TriggerEventKind::Files],
         )
         .configured_by::<Configuration>()
     }
@@ -53,12 +53,12 @@ impl Trigger for FilesWatch {
         &self,
         context: &FireContext,
         _: Option<&TriggerState>,
-        occasion: &Occasion,
-    ) -> Result<Firing, TriggerError> {
-        let Occasion::Files(files) = occasion else {
-            let other = occasion.kind().as_str();
+        trigger_event: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
+        let TriggerEvent::Files(files) = trigger_event else {
+            let other = trigger_event.kind().as_str();
             return Err(TriggerError::Rejected(format!(
-                "files that changed are no occasion of the kind `{other}`"
+                "files that changed are no trigger event of the kind `{other}`"
             )));
         };
         let Configuration { only } = context.configured()?;
@@ -66,10 +66,10 @@ impl Trigger for FilesWatch {
             |change: &&FileChange| only.is_empty() || only.contains(&Kind::of(change.kind));
         let meant: Vec<&FileChange> = files.changes.iter().filter(is_meant).collect();
         if meant.is_empty() && files.more == 0 {
-            return Ok(Firing::nothing());
+            return Ok(TriggerRun::nothing());
         }
         let list = listed(files, &meant);
-        Ok(Firing::message(match &context.message {
+        Ok(TriggerRun::message(match &context.message {
             Some(message) => format!("{message}\n\n{list}"),
             None => list,
         }))
@@ -109,17 +109,17 @@ export_trigger!(FilesWatch);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_host_sdk::harness::Firings;
+    use agent_host_sdk::harness::TriggerRuns;
     use serde_json::json;
 
-    fn changes(more: u32) -> Occasion {
+    fn changes(more: u32) -> TriggerEvent {
         let change = |kind, path: &str, was: Option<&str>| FileChange {
             kind,
             path: path.to_owned(),
             was: was.map(str::to_owned),
             size: (kind != ChangeKind::Removed).then_some(12),
         };
-        Occasion::Files(FileChanges {
+        TriggerEvent::Files(FileChanges {
             folder: "/inbox".to_owned(),
             changes: vec![
                 change(ChangeKind::Created, "a.txt", None),
@@ -130,21 +130,21 @@ mod tests {
         })
     }
 
-    fn said(firing: &Firing) -> &str {
-        let [message] = &firing.messages[..] else {
-            panic!("{firing:?}")
+    fn said(trigger_run: &TriggerRun) -> &str {
+        let [message] = &trigger_run.messages[..] else {
+            panic!("{trigger_run:?}")
         };
         &message.text
     }
 
     #[test]
     fn changes_are_listed_after_the_operators_words() {
-        let firing = Firings::of(FilesWatch)
+        let trigger_run = TriggerRuns::of(FilesWatch)
             .saying("Sort these.")
             .fire(&changes(7))
             .unwrap();
         assert_eq!(
-            said(&firing),
+            said(&trigger_run),
             "Sort these.\n\nFiles changed in `/inbox`:\n- created `a.txt` (12 bytes)\n- removed \
              `b.txt`\n- renamed `c.txt` to `d.txt` (12 bytes)\n- and 7 changes more, which are not \
              listed"
@@ -153,13 +153,13 @@ mod tests {
 
     #[test]
     fn kinds_of_changes_that_are_not_meant_are_left_out() {
-        let only = |kind: &str| Firings::of(FilesWatch).configured(json!({ "only": [kind] }));
-        let firing = only("removed").fire(&changes(0)).unwrap();
+        let only = |kind: &str| TriggerRuns::of(FilesWatch).configured(json!({ "only": [kind] }));
+        let trigger_run = only("removed").fire(&changes(0)).unwrap();
         assert_eq!(
-            said(&firing),
+            said(&trigger_run),
             "Files changed in `/inbox`:\n- removed `b.txt`"
         );
-        let firing = only("changed").fire(&changes(0)).unwrap();
-        assert_eq!(firing, Firing::nothing());
+        let trigger_run = only("changed").fire(&changes(0)).unwrap();
+        assert_eq!(trigger_run, TriggerRun::nothing());
     }
 }

@@ -14,9 +14,9 @@ const ENOTCAPABLE: i32 = 76;
 /// Links that are followed one after the other.
 const LINKS_MAX: usize = 40;
 /// Names that an error tells of a folder.
-pub(crate) const NAMES_TOLD_MAX: usize = 10;
+pub(crate) const NAMES_REPORTED_MAX: usize = 10;
 /// Entries of a folder that are looked at for such names.
-const LOOKED_AT_MAX: usize = 1_000;
+const INSPECTED_MAX: usize = 1_000;
 
 /// The folders that the component was granted.
 #[derive(Debug, Clone)]
@@ -223,11 +223,11 @@ impl GrantedPath {
 /// Returns words that name what is in a folder, as far as an error has room for it.
 fn names_in(folder: &Path) -> io::Result<String> {
     let mut names = Vec::new();
-    let mut looked_at = 0;
+    let mut inspected = 0;
     let mut is_whole = true;
     disk::entries(folder, |entry| {
-        is_whole = names.len() < NAMES_TOLD_MAX && looked_at < LOOKED_AT_MAX;
-        looked_at += 1;
+        is_whole = names.len() < NAMES_REPORTED_MAX && inspected < INSPECTED_MAX;
+        inspected += 1;
         if let Some(entry) = entry.filter(|_| is_whole) {
             let mark = if entry.kind == Kind::Folder { "/" } else { "" };
             names.push(format!("`{}{mark}`", entry.name));

@@ -18,7 +18,7 @@ const LINE_CHARS_MAX: usize = 240;
 const SEARCHED_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of a line that are searched.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Lines between two looks at the clock.
+/// Lines between two polls at the clock.
 const LINES_UNTIMED: u64 = 64;
 /// Bytes that a compiled expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -77,13 +77,13 @@ pub(crate) fn search(
         };
         let walk = walk(folders, &place, &extent, |found| {
             let relative = &found.relative;
-            findings.look_into(&place.below(relative), relative);
+            findings.search_in(&place.below(relative), relative);
             !findings.is_over()
         })?;
         walked = walk.walked;
         notes.extend(walk.notes());
     } else {
-        findings.look_into(&place, &place.shown);
+        findings.search_in(&place, &place.shown);
         if findings.is_over() {
             walked = Walked::Part;
         }
@@ -133,7 +133,7 @@ impl Findings {
         self.lines.len() >= MATCHES_MAX || self.stopwatch.has_run_out()
     }
 
-    fn look_into(&mut self, place: &GrantedPath, name: &str) {
+    fn search_in(&mut self, place: &GrantedPath, name: &str) {
         if self.search_file(place, name).is_none() {
             self.passed_over += 1;
         }

@@ -1,7 +1,7 @@
 //! The file tools over folders of their own.
 
 use crate::Files;
-use crate::folders::NAMES_TOLD_MAX;
+use crate::folders::NAMES_REPORTED_MAX;
 use crate::list::LISTED_MAX;
 use crate::read::READ_BYTES_MAX;
 use crate::search::MATCHES_MAX;
@@ -188,15 +188,15 @@ fn a_long_file_comes_in_pieces_that_together_are_the_file() {
     let mut together = String::new();
     let mut offset = 0_u64;
     loop {
-        let piece = world.text("read_file", json!({ "path": "long.txt", "offset": offset }));
-        assert!(piece.len() <= READ_BYTES_MAX + 100);
-        match piece.split_once("\n[there is more; go on with offset ") {
+        let chunk = world.text("read_file", json!({ "path": "long.txt", "offset": offset }));
+        assert!(chunk.len() <= READ_BYTES_MAX + 100);
+        match chunk.split_once("\n[there is more; go on with offset ") {
             Some((lines, next)) => {
                 together.push_str(lines);
                 offset = next.trim_end_matches(']').parse().unwrap();
             }
             None => {
-                together.push_str(&piece);
+                together.push_str(&chunk);
                 break;
             }
         }
@@ -271,7 +271,7 @@ fn what_is_missing_is_told_with_the_names_in_the_nearest_folder_above() {
         deletes,
         format!("{missing}the granted folders are: `{folder}`")
     );
-    let world = (2..NAMES_TOLD_MAX).fold(world, |world, n| world.with(&format!("{n}.txt"), ""));
+    let world = (2..NAMES_REPORTED_MAX).fold(world, |world, n| world.with(&format!("{n}.txt"), ""));
     let whole = not_found(world.error("read_file", path.clone()));
     assert!(whole.ends_with("`b.txt`"), "{whole}");
     let part = not_found(world.with("more.txt", "").error("read_file", path));
@@ -279,7 +279,11 @@ fn what_is_missing_is_told_with_the_names_in_the_nearest_folder_above() {
         part.ends_with(", and more; list_files shows them"),
         "{part}"
     );
-    assert_eq!(part.matches("`, `").count(), NAMES_TOLD_MAX - 1, "{part}");
+    assert_eq!(
+        part.matches("`, `").count(),
+        NAMES_REPORTED_MAX - 1,
+        "{part}"
+    );
 }
 
 #[test]

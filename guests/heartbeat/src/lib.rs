@@ -1,8 +1,8 @@
 //! The trigger that has an agent look at its checklist from time to time.
 
 use agent_host_sdk::{
-    FireContext, Firing, Occasion, OccasionKind, Trigger, TriggerDescription, TriggerError,
-    TriggerState, export_trigger,
+    FireContext, Trigger, TriggerDescription, TriggerError, TriggerEvent, TriggerEventKind,
+    TriggerRun, TriggerState, export_trigger,
 };
 
 /// The words of a heartbeat where the operator has none.
@@ -19,7 +19,7 @@ impl Trigger for Heartbeats {
         TriggerDescription::new(
             "heartbeat",
             "Has an agent look at its checklist from time to time.",
-            [OccasionKind::Heartbeat],
+            [TriggerEventKind::Heartbeat],
         )
     }
 
@@ -27,16 +27,16 @@ impl Trigger for Heartbeats {
         &self,
         context: &FireContext,
         _: Option<&TriggerState>,
-        occasion: &Occasion,
-    ) -> Result<Firing, TriggerError> {
-        let Occasion::Heartbeat(heartbeat) = occasion else {
-            let other = occasion.kind().as_str();
+        trigger_event: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
+        let TriggerEvent::Heartbeat(heartbeat) = trigger_event else {
+            let other = trigger_event.kind().as_str();
             return Err(TriggerError::Rejected(format!(
-                "a heartbeat is no occasion of the kind `{other}`"
+                "a heartbeat is no trigger event of the kind `{other}`"
             )));
         };
         let words = context.message.as_deref().unwrap_or(WORDS);
-        Ok(Firing::message(match &heartbeat.checklist {
+        Ok(TriggerRun::message(match &heartbeat.checklist {
             Some(checklist) => format!("{words}\n\nThe checklist:\n\n{}", checklist.trim()),
             None => words.to_owned(),
         }))
@@ -49,37 +49,43 @@ export_trigger!(Heartbeats);
 mod tests {
     use super::*;
     use agent_host_sdk::Heartbeat;
-    use agent_host_sdk::harness::Firings;
+    use agent_host_sdk::harness::TriggerRuns;
 
-    fn heartbeat(checklist: Option<&str>) -> Occasion {
-        Occasion::Heartbeat(Heartbeat {
+    fn heartbeat(checklist: Option<&str>) -> TriggerEvent {
+        TriggerEvent::Heartbeat(Heartbeat {
             due_ms: 1_800_000_000_000,
             checklist: checklist.map(str::to_owned),
         })
     }
 
-    fn said(firing: &Firing) -> &str {
-        let [message] = &firing.messages[..] else {
-            panic!("{firing:?}")
+    fn said(trigger_run: &TriggerRun) -> &str {
+        let [message] = &trigger_run.messages[..] else {
+            panic!("{trigger_run:?}")
         };
         &message.text
     }
 
     #[test]
     fn a_heartbeat_shows_the_checklist_and_how_to_say_that_nothing_is_due() {
-        let firing = Firings::of(Heartbeats)
+        let trigger_run = TriggerRuns::of(Heartbeats)
             .fire(&heartbeat(Some("- water the plants\n")))
             .unwrap();
-        assert!(said(&firing).contains("HEARTBEAT_OK"), "{firing:?}");
-        assert!(said(&firing).ends_with("- water the plants"), "{firing:?}");
+        assert!(
+            said(&trigger_run).contains("HEARTBEAT_OK"),
+            "{trigger_run:?}"
+        );
+        assert!(
+            said(&trigger_run).ends_with("- water the plants"),
+            "{trigger_run:?}"
+        );
     }
 
     #[test]
     fn the_operators_words_stand_in_place_of_the_usual_ones() {
-        let firing = Firings::of(Heartbeats)
+        let trigger_run = TriggerRuns::of(Heartbeats)
             .saying("Anything new?")
             .fire(&heartbeat(None))
             .unwrap();
-        assert_eq!(said(&firing), "Anything new?");
+        assert_eq!(said(&trigger_run), "Anything new?");
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn is_asked(text: &str) -> bool {
 
 /// Returns whether a text looks like it holds a secret. It would rather leave out a note that holds
 /// none.
-pub(crate) fn looks_secret(text: &str) -> bool {
+pub(crate) fn seems_secret(text: &str) -> bool {
     let lower = text.to_lowercase();
     BESIDE_SECRETS.iter().any(|word| lower.contains(word))
         || text.split_whitespace().any(is_key)

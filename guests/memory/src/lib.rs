@@ -11,7 +11,7 @@ use agent_host_sdk::{
     Agent, Description, Memo, MessageId, ModelRequest, Operation, Outcome, Settlement, Step, Turn,
     export_agent, log, text_of,
 };
-use judge::{is_asked, is_known, looks_secret};
+use judge::{is_asked, is_known, seems_secret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn to_keep(found: Vec<Note>) -> Vec<Note> {
         let text = note.text.trim().to_owned();
         let about = note.about.map(|about| about.trim().to_owned());
         let about = about.filter(|about| !about.is_empty() && about.len() <= ABOUT_BYTES_MAX);
-        if looks_secret(&text) || about.as_deref().is_some_and(looks_secret) {
+        if seems_secret(&text) || about.as_deref().is_some_and(seems_secret) {
             log::info("a note that looks like a secret is not kept");
             continue;
         }

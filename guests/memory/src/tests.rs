@@ -1,9 +1,9 @@
 //! The memory agent and what it keeps.
 
-use crate::judge::{is_asked, is_known, looks_secret};
+use crate::judge::{is_asked, is_known, seems_secret};
 use crate::{ABOUT_CHARS_MAX, Memory, NOTE_CHARS_MAX, NOTES_MAX};
 use agent_host_sdk::ToolError;
-use agent_host_sdk::harness::{Conversation, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus};
 use serde_json::{Value, json};
 
 const WORDS: &str = "Read this part of a conversation.\n\n> user: I drink tea, never coffee.";
@@ -27,8 +27,9 @@ fn replied(notes: &Value) -> String {
     json!({ "notes": notes }).to_string()
 }
 
-fn saved(talk: &Conversation<Memory>) -> Vec<Value> {
-    talk.calls()
+fn saved(conversation: &Conversation<Memory>) -> Vec<Value> {
+    conversation
+        .calls()
         .iter()
         .filter(|(tool, _)| tool == "memory_save")
         .map(|(_, arguments)| arguments.clone())
@@ -37,16 +38,16 @@ fn saved(talk: &Conversation<Memory>) -> Vec<Value> {
 
 #[test]
 fn what_is_new_is_searched_for_and_saved() {
-    let mut talk = with_notes(&["The user lives in Graz."]).model_says(&replied(&json!([
+    let mut conversation = with_notes(&["The user lives in Graz."]).model_says(&replied(&json!([
         { "text": "The user drinks tea, never coffee.", "about": "drinks" },
         { "text": "The user lives in Graz" },
     ])));
-    assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
+    assert_eq!(conversation.say(WORDS).words(), "Kept 1 note.");
     assert_eq!(
-        saved(&talk),
+        saved(&conversation),
         [json!({ "text": "The user drinks tea, never coffee.", "about": "drinks" })]
     );
-    let request = &talk.requests()[0];
+    let request = &conversation.requests()[0];
     let schema = request.reply_schema.as_ref().unwrap();
     for (field, limit) in [
         ("/properties/notes/maxItems", NOTES_MAX),
@@ -65,50 +66,52 @@ fn what_is_new_is_searched_for_and_saved() {
             "{field} of {schema}"
         );
     }
-    assert_eq!(talk.calls().len(), 3, "two searches and a note");
+    assert_eq!(conversation.calls().len(), 3, "two searches and a note");
 }
 
 #[test]
 fn nothing_is_saved_of_a_conversation_without_anything_to_keep() {
-    let mut talk = with_notes(&[]).model_says(&replied(&json!([])));
-    assert_eq!(talk.say(WORDS).words(), "Nothing to keep.");
-    assert!(talk.calls().is_empty());
+    let mut conversation = with_notes(&[]).model_says(&replied(&json!([])));
+    assert_eq!(conversation.say(WORDS).words(), "Nothing to keep.");
+    assert!(conversation.calls().is_empty());
 }
 
 #[test]
 fn a_secret_is_not_saved_even_if_the_model_wants_it() {
-    let mut talk = with_notes(&[]).model_says(&replied(&json!([
+    let mut conversation = with_notes(&[]).model_says(&replied(&json!([
         { "text": "The user's password is swordfish." },
         { "text": "The deploy key is sk_live_51Hq8sLkd93kfPq0." },
         { "text": "The user pays with 4111 1111 1111 1111." },
         { "text": "The user sails.", "about": "api key" },
     ])));
-    assert_eq!(talk.say(WORDS).words(), "Nothing to keep.");
-    assert!(talk.calls().is_empty());
+    assert_eq!(conversation.say(WORDS).words(), "Nothing to keep.");
+    assert!(conversation.calls().is_empty());
 }
 
 #[test]
 fn a_memory_that_cannot_be_searched_fails_the_turn_and_saves_nothing() {
-    let mut talk = Conversation::new(Memory)
+    let mut conversation = Conversation::new(Memory)
         .tool("memory_search", |_: Value| {
             Err::<String, _>(ToolError::NotFound("it is gone".to_owned()))
         })
         .tool("memory_save", |_: Value| Ok("{}".to_owned()))
         .model_says(&replied(&json!([{ "text": "The user sails." }])));
-    match talk.say(WORDS) {
-        Standing::Failed(reason) => assert!(reason.contains("could not be searched"), "{reason}"),
+    match conversation.say(WORDS) {
+        ConversationStatus::Failed(reason) => {
+            assert!(reason.contains("could not be searched"), "{reason}")
+        }
         other => panic!("it did not fail: {other:?}"),
     }
-    assert!(saved(&talk).is_empty());
+    assert!(saved(&conversation).is_empty());
 }
 
 #[test]
 fn a_note_that_comes_twice_is_saved_once() {
-    let mut talk = with_notes(&[]).model_says(&replied(&json!([
+    let mut conversation = with_notes(&[]).model_says(&replied(&json!([
         { "text": "The user sails." }, { "text": " the user sails " },
     ])));
-    assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
-    assert_eq!(saved(&talk).len(), 1);
+    assert_eq!(conversation.say(WORDS).words(), "Kept 1 note.");
+    assert_eq!(saved(&conversation).len(), 1);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn secrets_are_told_from_ordinary_facts() {
         ("Token: ghp_abcdEFGH1234567890ab", true),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", true),
     ] {
-        assert_eq!(looks_secret(text), secret, "{text}");
+        assert_eq!(seems_secret(text), secret, "{text}");
     }
 }
 
@@ -175,10 +178,10 @@ fn a_note_is_known_if_another_one_has_the_same_words_in_the_same_order() {
 #[test]
 fn a_note_that_says_the_opposite_of_another_one_is_kept() {
     let eats = json!({ "text": "The user eats meat." });
-    let mut talk =
+    let mut conversation =
         with_notes(&["The user no longer eats meat."]).model_says(&replied(&json!([eats])));
-    assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
+    assert_eq!(conversation.say(WORDS).words(), "Kept 1 note.");
     let no_longer = json!({ "text": "The user no longer eats meat." });
-    let mut talk = with_notes(&[]).model_says(&replied(&json!([no_longer, eats])));
-    assert_eq!(talk.say(WORDS).words(), "Kept 2 notes.");
+    let mut conversation = with_notes(&[]).model_says(&replied(&json!([no_longer, eats])));
+    assert_eq!(conversation.say(WORDS).words(), "Kept 2 notes.");
 }

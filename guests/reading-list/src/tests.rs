@@ -7,27 +7,27 @@ use serde_json::json;
 
 #[test]
 fn an_address_goes_on_the_list_without_a_model() {
-    let mut talk = Conversation::new(ReadingList).tool("reading_list_add", |entry| {
+    let mut conversation = Conversation::new(ReadingList).tool("reading_list_add", |entry| {
         assert_eq!(
             entry,
             json!({ "title": "example.com/a/b", "url": "https://www.example.com/a/b?q=1" })
         );
         Ok(json!({ "id": 7, "title": entry["title"] }).to_string())
     });
-    let said = talk.say(" https://www.example.com/a/b?q=1 ");
+    let said = conversation.say(" https://www.example.com/a/b?q=1 ");
     assert_eq!(said.words(), "Added as 7: example.com/a/b");
-    assert!(talk.requests().is_empty());
+    assert!(conversation.requests().is_empty());
 }
 
 #[test]
 fn each_of_several_addresses_is_told_with_what_became_of_it() {
-    let mut talk = Conversation::new(ReadingList).tool("reading_list_add", |entry| {
+    let mut conversation = Conversation::new(ReadingList).tool("reading_list_add", |entry| {
         if entry["url"] == "https://b.org" {
             return Err(ToolError::Failed("is on the list already: id 1".to_owned()));
         }
         Ok(json!({ "id": 2, "title": entry["title"] }).to_string())
     });
-    let said = talk.say("https://a.org\nhttps://b.org https://a.org");
+    let said = conversation.say("https://a.org\nhttps://b.org https://a.org");
     assert_eq!(
         said.words().lines().next(),
         Some("Added as 2: a.org"),
@@ -44,18 +44,18 @@ fn anything_else_is_for_the_model() {
         "https://",
         "ftp://a.org",
     ] {
-        let mut talk = Conversation::new(ReadingList)
+        let mut conversation = Conversation::new(ReadingList)
             .tool("reading_list_add", |_| Ok("never".to_owned()))
             .model_says("Let me see.");
-        assert_eq!(talk.say(words).words(), "Let me see.", "{words}");
+        assert_eq!(conversation.say(words).words(), "Let me see.", "{words}");
     }
 }
 
 #[test]
 fn an_agent_that_may_not_add_asks_its_model() {
-    let mut talk = Conversation::new(ReadingList).model_says("I may only read the list.");
+    let mut conversation = Conversation::new(ReadingList).model_says("I may only read the list.");
     assert_eq!(
-        talk.say("https://a.org").words(),
+        conversation.say("https://a.org").words(),
         "I may only read the list."
     );
 }

@@ -140,7 +140,7 @@ impl Noted {
 
     /// The notes that hold: of this source, with words that its text has, and no fewer of them than
     /// bear anything.
-    pub(crate) fn held_against(self, source: u32, text: &str) -> Vec<Note> {
+    pub(crate) fn compared_with(self, source: u32, text: &str) -> Vec<Note> {
         let text = plain(text);
         let chars_min = QUOTE_CHARS_MIN.min(text.chars().count()).max(1);
         let mut notes: Vec<Note> = self

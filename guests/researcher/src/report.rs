@@ -121,7 +121,7 @@ impl Draft {
 
     /// The same, bounded, with the numbers of sources that were read and no others. Numbers that
     /// the text names count as well, and stand in it no more.
-    pub(crate) fn held_against(mut self, sources: &[Source]) -> Self {
+    pub(crate) fn compared_with(mut self, sources: &[Source]) -> Self {
         let read: BTreeSet<u64> = sources
             .iter()
             .filter_map(|source| source.number().map(u64::from))

@@ -43,7 +43,7 @@ impl<'w> Stages<'w, '_> {
     /// Takes in what has settled, and begins what comes next. None while operations are open.
     pub(crate) fn go_on(mut self, settled: &[&Settlement]) -> Option<Ending> {
         if self.research.stage == Stage::New
-            && let Err(reason) = self.look()
+            && let Err(reason) = self.inspect()
         {
             return Some(Err(reason));
         }
@@ -69,7 +69,7 @@ impl<'w> Stages<'w, '_> {
     }
 
     /// Looks at a new task: what it names is listed, and what it lacks is told.
-    fn look(&mut self) -> Result<(), String> {
+    fn inspect(&mut self) -> Result<(), String> {
         if self.task.web
             && let Some(tool) = ["web_search", "web_fetch"]
                 .into_iter()
@@ -192,7 +192,7 @@ impl<'w> Stages<'w, '_> {
         };
         match settlement.reply::<Noted>() {
             Ok(noted) => {
-                let notes = noted.held_against(number, &text);
+                let notes = noted.compared_with(number, &text);
                 let room = NOTES_MAX.saturating_sub(self.research.notes.len());
                 self.research.notes.extend(notes.into_iter().take(room));
             }
@@ -434,28 +434,32 @@ impl<'w> Stages<'w, '_> {
     /// Returns why there is nothing to report on. What holds for several sources is told once.
     fn nothing_read(&self) -> String {
         let reasons = reasons(self.research);
-        let is_new = |remark: &&String| !reasons.iter().any(|told| remark.contains(&told.words));
+        let is_new = |remark: &&String| {
+            !reasons
+                .iter()
+                .any(|reported| remark.contains(&reported.words))
+        };
         let remarks = self.research.remarks.iter().filter(is_new).cloned();
-        let mut told: Vec<String> = reasons
+        let mut reported: Vec<String> = reasons
             .iter()
             .map(|reason| format!("{}: {}", reason.places.join(", "), reason.words))
             .collect();
         // Whatever came to nothing later, this is why there is nothing to read.
         let in_vain = self.research.searched_in_vain && self.research.sources.is_empty();
-        if in_vain || (told.is_empty() && self.research.remarks.is_empty()) {
-            told.push("no search found anything".to_owned());
+        if in_vain || (reported.is_empty() && self.research.remarks.is_empty()) {
+            reported.push("no search found anything".to_owned());
         }
-        told.extend(remarks);
-        format!("no source could be read: {}", told.join("; "))
+        reported.extend(remarks);
+        format!("no source could be read: {}", reported.join("; "))
     }
 
     fn finish(&mut self) -> String {
         let draft = self.research.draft.take().unwrap_or_default();
-        let mut draft = draft.held_against(&self.research.sources);
+        let mut draft = draft.compared_with(&self.research.sources);
         if draft.is_empty() {
             self.research
                 .remark("There is no written report; these are the notes.");
-            draft = Draft::from_notes(self.research).held_against(&self.research.sources);
+            draft = Draft::from_notes(self.research).compared_with(&self.research.sources);
         }
         written(self.task, self.research, &draft)
     }

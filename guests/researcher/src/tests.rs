@@ -8,7 +8,7 @@ mod synthesis;
 mod untrusted;
 
 use crate::Researcher;
-use agent_host_sdk::harness::{Conversation, Scene, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Scene};
 use agent_host_sdk::{ModelRequest, ToolError, text_of};
 use serde_json::{Value, json};
 
@@ -95,9 +95,9 @@ fn also(request: &ModelRequest) -> String {
     text_of(&request.also)
 }
 
-fn failure(standing: Standing) -> String {
-    match standing {
-        Standing::Failed(reason) => reason,
+fn failure(status: ConversationStatus) -> String {
+    match status {
+        ConversationStatus::Failed(reason) => reason,
         other => panic!("it did not fail: {other:?}"),
     }
 }

@@ -56,8 +56,8 @@ impl Api {
         }
         let answer: Option<Value> = response.json().ok();
         let Some(answer) = answer.filter(|answer| answer.get("ok").is_some()) else {
-            let told = format!("the server answered {status} without a result");
-            return Err(ConnectorError::Unknown(told));
+            let reported = format!("the server answered {status} without a result");
+            return Err(ConnectorError::Unknown(reported));
         };
         if answer["ok"] == true {
             return Ok(answer);

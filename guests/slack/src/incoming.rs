@@ -76,7 +76,7 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
     let place = Place::of(event, message)?;
     let hearing = place.hearing(configuration, event, own_id)?;
     let said = all_said(message, own_id);
-    let told = match is_edited {
+    let reported = match is_edited {
         true => Said::Aside(format!("{EDITED} {}", said.text)),
         false if said.is_unread => Said::Aside(UNREAD.to_owned()),
         false => Said::Text(said.text),
@@ -94,7 +94,7 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
         sent_ms: milliseconds(place.ts),
         overheard: hearing == Hearing::Overheard,
         replies_to: own_root(message, own_id),
-        ..Incoming::new(id, sender, place.chat(), told)
+        ..Incoming::new(id, sender, place.chat(), reported)
     })
 }
 

@@ -13,7 +13,7 @@ mod words;
 
 use crate::api::Api;
 use agent_host_sdk::{
-    Batch, Connector, ConnectorDescription, ConnectorError, Delivery, Intake, OutgoingMessage,
+    Batch, Connector, ConnectorDescription, ConnectorError, IncomingCall, Intake, OutgoingMessage,
     configured, export_connector,
 };
 use schemars::JsonSchema;
@@ -71,8 +71,12 @@ impl Connector for Slack {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
-        incoming::read(&configured(configuration)?, &delivery.body)
+    fn receive(
+        &self,
+        configuration: &Value,
+        incoming_call: &IncomingCall,
+    ) -> Result<Batch, ConnectorError> {
+        incoming::read(&configured(configuration)?, &incoming_call.body)
     }
 
     fn send(

@@ -80,8 +80,8 @@ fn answered(asked: &mut Value, handle: &str) {
     let handle: Value = serde_json::from_str(handle).unwrap_or_default();
     let label = handle["label"].as_str().unwrap_or_default();
     let mut blocks = handle["blocks"].as_array().cloned().unwrap_or_default();
-    let told = json!({ "type": "plain_text", "text": format!("✓ {label}") });
-    blocks.push(json!({ "type": "context", "elements": [told] }));
+    let reported = json!({ "type": "plain_text", "text": format!("✓ {label}") });
+    blocks.push(json!({ "type": "context", "elements": [reported] }));
     asked["ts"] = handle["ts"].clone();
     asked["text"] = handle["text"].clone();
     asked["blocks"] = json!(blocks);

@@ -6,42 +6,42 @@ use agent_host_sdk::http::Response;
 use agent_host_sdk::{Body, Incoming, Moved, Quotation, QuotationKind, Said};
 use serde_json::json;
 
-fn delivery(body: &str) -> Delivery {
-    Delivery {
+fn incoming_call(body: &str) -> IncomingCall {
+    IncomingCall {
         body: body.as_bytes().to_vec(),
-        ..Delivery::default()
+        ..IncomingCall::default()
     }
 }
 
-fn event(event: &Value) -> Delivery {
+fn event(event: &Value) -> IncomingCall {
     let call = json!({
         "type": "event_callback", "event_id": "Ev1", "event": event,
         "authorizations": [{ "user_id": "UBOT", "is_bot": true }],
     });
-    delivery(&call.to_string())
+    incoming_call(&call.to_string())
 }
 
 /// What the connector reads in an event.
-fn read(told: &Value) -> Option<Incoming> {
-    let batch = Exchange::of(Slack).receive(&event(told)).unwrap();
+fn read(reported: &Value) -> Option<Incoming> {
+    let batch = Exchange::of(Slack).receive(&event(reported)).unwrap();
     batch.messages.into_iter().next()
 }
 
 /// A message in the chat of two with these fields.
 fn direct(fields: &Value) -> Value {
-    let mut told = json!({
+    let mut reported = json!({
         "type": "message", "user": "U1", "channel": "D1", "channel_type": "im", "ts": "1.0",
     });
-    let message = told.as_object_mut().unwrap();
+    let message = reported.as_object_mut().unwrap();
     message.extend(fields.as_object().unwrap().clone());
-    told
+    reported
 }
 
 #[test]
 fn a_new_apps_challenge_is_answered() {
     let call = json!({ "type": "url_verification", "challenge": "c123" });
     let batch = Exchange::of(Slack)
-        .receive(&delivery(&call.to_string()))
+        .receive(&incoming_call(&call.to_string()))
         .unwrap();
     assert_eq!(batch.answer.as_deref(), Some("c123"));
     assert!(batch.messages.is_empty());
@@ -78,7 +78,7 @@ fn only_what_is_said_to_the_app_is_read_and_never_a_bot() {
     of_bot["bot_id"] = json!("B1");
     let mut joined = said("message", "im");
     joined["subtype"] = json!("channel_join");
-    for (told, all_messages, is_read) in [
+    for (reported, all_messages, is_read) in [
         (said("message", "im"), false, true),
         (said("message", "channel"), false, false),
         (said("message", "channel"), true, true),
@@ -89,21 +89,25 @@ fn only_what_is_said_to_the_app_is_read_and_never_a_bot() {
     ] {
         let configuration = json!({ "allMessages": all_messages });
         let exchange = Exchange::of(Slack).configured(configuration);
-        let batch = exchange.receive(&event(&told)).unwrap();
-        assert_eq!(!batch.messages.is_empty(), is_read, "{told} {all_messages}");
+        let batch = exchange.receive(&event(&reported)).unwrap();
+        assert_eq!(
+            !batch.messages.is_empty(),
+            is_read,
+            "{reported} {all_messages}"
+        );
     }
 }
 
 #[test]
 fn a_mention_that_comes_as_a_message_too_has_one_id() {
-    let told = |kind: &str| {
+    let reported = |kind: &str| {
         json!({
             "type": kind, "user": "U1", "channel": "C1", "channel_type": "channel",
             "ts": "2.0", "thread_ts": "1.0", "text": "<@UBOT> and now?",
         })
     };
-    let mention = read(&told("app_mention")).unwrap();
-    let message = read(&told("message")).unwrap();
+    let mention = read(&reported("app_mention")).unwrap();
+    let message = read(&reported("message")).unwrap();
     assert_eq!(mention, message);
     assert!(!message.overheard);
 }
@@ -111,15 +115,15 @@ fn a_mention_that_comes_as_a_message_too_has_one_id() {
 #[test]
 fn a_follow_up_in_a_thread_is_overheard_and_one_to_the_bot_is_meant() {
     let said = |thread: Option<&str>, parent: Option<&str>| {
-        let mut told = json!({
+        let mut reported = json!({
             "type": "message", "user": "U1", "channel": "C1", "channel_type": "channel",
             "ts": "2.0", "text": "and then?",
         });
         if let Some(thread) = thread {
-            told["thread_ts"] = json!(thread);
-            told["parent_user_id"] = json!(parent);
+            reported["thread_ts"] = json!(thread);
+            reported["parent_user_id"] = json!(parent);
         }
-        read(&told).map(|read| (read.chat, read.overheard))
+        read(&reported).map(|read| (read.chat, read.overheard))
     };
     let thread = "C1/1.0".to_owned();
     assert_eq!(said(Some("1.0"), Some("U2")), Some((thread.clone(), true)));
@@ -131,11 +135,11 @@ fn a_follow_up_in_a_thread_is_overheard_and_one_to_the_bot_is_meant() {
 
 #[test]
 fn a_channel_with_another_id_is_followed() {
-    let told = json!({
+    let reported = json!({
         "type": "channel_id_changed", "old_channel_id": "G1", "new_channel_id": "C1",
         "event_ts": "1.0",
     });
-    let batch = Exchange::of(Slack).receive(&event(&told)).unwrap();
+    let batch = Exchange::of(Slack).receive(&event(&reported)).unwrap();
     let moved = Moved {
         from: "G1".to_owned(),
         to: "C1".to_owned(),
@@ -204,14 +208,14 @@ fn a_shared_message_is_a_quotation() {
 #[test]
 fn a_reaction_to_a_message_of_the_apps_is_heard_with_the_chat_and_the_message() {
     let reaction = |kind: &str, channel: &str, author: Option<&str>| {
-        let mut told = json!({
+        let mut reported = json!({
             "type": kind, "user": "U1", "reaction": "thumbsup", "event_ts": "3.0",
             "item": { "type": "message", "channel": channel, "ts": "1.0" },
         });
         if let Some(author) = author {
-            told["item_user"] = json!(author);
+            reported["item_user"] = json!(author);
         }
-        read(&told)
+        read(&reported)
     };
     let own = Some("UBOT");
     for (kind, channel, author, words) in [
@@ -329,16 +333,17 @@ fn a_file_that_the_app_cannot_get_is_told_of_in_words() {
         &json!({ "subtype": "file_share", "text": "see", "files": files }),
     ));
     let message = message.unwrap();
-    let told = "see\n[file plan.pdf, which cannot be read here]\n[file that cannot be read here]";
-    assert_eq!(message.said, Said::Text(told.to_owned()));
+    let reported =
+        "see\n[file plan.pdf, which cannot be read here]\n[file that cannot be read here]";
+    assert_eq!(message.said, Said::Text(reported.to_owned()));
     assert_eq!(message.attachments.len(), 1);
 }
 
 #[test]
 fn a_chat_of_two_is_told_by_its_id_too() {
-    let told =
+    let reported =
         json!({ "type": "message", "user": "U1", "channel": "D1", "ts": "1.0", "text": "hi" });
-    let message = read(&told).unwrap();
+    let message = read(&reported).unwrap();
     assert_eq!((message.chat.as_str(), message.group), ("D1", None));
 }
 
@@ -351,7 +356,7 @@ fn a_command_of_slack_is_a_message() {
         )
     };
     for (channel, group) in [("D1", None), ("C1", Some("C1"))] {
-        let batch = Exchange::of(Slack).receive(&delivery(&form(channel)));
+        let batch = Exchange::of(Slack).receive(&incoming_call(&form(channel)));
         let message = batch.unwrap().messages.remove(0);
         assert_eq!(message.said, Said::Text("/queue collect cap:5".to_owned()));
         assert_eq!(message.id, "command-1.2.a&b");
@@ -362,7 +367,7 @@ fn a_command_of_slack_is_a_message() {
         assert_eq!(message.group.as_deref(), group);
     }
     // With this Slack asks whether the address is there.
-    let check = Exchange::of(Slack).receive(&delivery("ssl_check=1&token=t"));
+    let check = Exchange::of(Slack).receive(&incoming_call("ssl_check=1&token=t"));
     assert!(check.unwrap().messages.is_empty());
 }
 
@@ -377,11 +382,11 @@ fn what_was_pressed_is_told_in_the_place_of_the_buttons() {
         "actions": [{ "value": "a:1", "action_ts": "5.5", "text": { "text": "Yes" } }],
     });
     let body = format!("payload={}", pressed.to_string().replace('+', "%2B"));
-    let batch = Exchange::of(Slack).receive(&delivery(&body)).unwrap();
+    let batch = Exchange::of(Slack).receive(&incoming_call(&body)).unwrap();
     let handle = batch.messages[0].acknowledge.clone().unwrap();
     let server = serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true }))));
-    let told = Exchange::of(Slack).deliver("D1", Body::Acknowledgement(handle));
-    assert_eq!(told.unwrap(), "");
+    let reported = Exchange::of(Slack).deliver("D1", Body::Acknowledgement(handle));
+    assert_eq!(reported.unwrap(), "");
     let request = &server.requests()[0];
     assert_eq!(request.path(), "/api/chat.update");
     let asked: Value = request.json().unwrap();
@@ -404,7 +409,7 @@ fn a_pressed_button_comes_as_a_form() {
     let body = "payload=%7B%22type%22%3A%22block_actions%22%2C%22user%22%3A%7B%22id%22%3A%22U1%22\
                 %7D%2C%22channel%22%3A%7B%22id%22%3A%22D1%22%7D%2C%22message%22%3A%7B%7D%2C%22\
                 actions%22%3A%5B%7B%22value%22%3A%22a%3A1%22%2C%22action_ts%22%3A%225.5%22%7D%5D%7D";
-    let batch = Exchange::of(Slack).receive(&delivery(body)).unwrap();
+    let batch = Exchange::of(Slack).receive(&incoming_call(body)).unwrap();
     assert_eq!(batch.messages[0].said, Said::Button("a:1".to_owned()));
     assert_eq!(batch.messages[0].id, "action-5.5");
     assert_eq!(batch.messages[0].chat, "D1");
@@ -502,15 +507,15 @@ fn a_short_edit_leaves_no_blocks_of_a_longer_one_before() {
 #[test]
 fn only_the_apps_own_mention_in_front_is_left_out() {
     let said = |text: &str| {
-        let told = json!({
+        let reported = json!({
             "type": "message", "user": "U1", "channel": "D1", "channel_type": "im", "ts": "1.0",
             "subtype": "thread_broadcast", "thread_ts": "0.5", "text": text,
         });
         let call = json!({
-            "type": "event_callback", "event_id": "Ev1", "event": told,
+            "type": "event_callback", "event_id": "Ev1", "event": reported,
             "authorizations": [{ "user_id": "UBOT", "is_bot": true }],
         });
-        let batch = Exchange::of(Slack).receive(&delivery(&call.to_string()));
+        let batch = Exchange::of(Slack).receive(&incoming_call(&call.to_string()));
         batch.unwrap().messages.remove(0).said
     };
     assert_eq!(said("<@UBOT> hi"), Said::Text("hi".to_owned()));

@@ -154,14 +154,14 @@ impl Api {
 /// Reads an answer: its result, or why there is none.
 fn result(response: &Response) -> Result<Value, Refused> {
     let status = response.status();
-    let told = format!("the server answered {status}");
+    let reported = format!("the server answered {status}");
     let answer: Option<Answer> = response.json().ok();
     if let Some(answer) = answer {
         if answer.ok {
             return Ok(answer.result);
         }
         // With an answer of its own the service says that it did nothing.
-        let description = answer.description.unwrap_or(told);
+        let description = answer.description.unwrap_or(reported);
         let parameters = answer.parameters.unwrap_or_default();
         if let Some(to) = parameters.migrate_to_chat_id {
             return Err(Refused::Migrated(to));
@@ -180,8 +180,8 @@ fn result(response: &Response) -> Result<Value, Refused> {
         });
     }
     Err(Refused::Other(match status {
-        401 | 404 => ConnectorError::Unauthorised(told),
-        429 | 503 => ConnectorError::later(&told, RETRY_MS),
+        401 | 404 => ConnectorError::Unauthorised(reported),
+        429 | 503 => ConnectorError::later(&reported, RETRY_MS),
         _ => ConnectorError::Unknown(format!("the server answered {status} without a result")),
     }))
 }

@@ -103,7 +103,7 @@ const OF_SERVICE: [&str; 52] = [
 pub(crate) fn in_words(message: &Value) -> Option<String> {
     KINDS
         .iter()
-        .find_map(|(key, told)| message.get(key).map(told))
+        .find_map(|(key, reported)| message.get(key).map(reported))
 }
 
 /// The words for the files of a message, for where the files themselves do not come along.
@@ -206,23 +206,23 @@ fn location(location: &Value) -> String {
 }
 
 fn venue(venue: &Value) -> String {
-    let told = ["title", "address"]
+    let reported = ["title", "address"]
         .iter()
         .filter_map(|key| venue[*key].as_str())
         .filter(|text| !text.is_empty());
-    let told: Vec<&str> = told.collect();
+    let reported: Vec<&str> = reported.collect();
     format!(
         "[venue {}, location {}]",
-        told.join(", "),
+        reported.join(", "),
         place(&venue["location"])
     )
 }
 
 fn contact(contact: &Value) -> String {
-    let told = ["first_name", "last_name"]
+    let reported = ["first_name", "last_name"]
         .iter()
         .filter_map(|key| contact[*key].as_str());
-    let name: Vec<&str> = told.collect();
+    let name: Vec<&str> = reported.collect();
     let number = contact["phone_number"].as_str().unwrap_or_default();
     format!("[contact {}, {number}]", name.join(" "))
 }

@@ -12,7 +12,7 @@ mod sending;
 
 use crate::api::Api;
 use agent_host_sdk::{
-    Batch, Connector, ConnectorDescription, ConnectorError, Delivery, Intake, OutgoingMessage,
+    Batch, Connector, ConnectorDescription, ConnectorError, IncomingCall, Intake, OutgoingMessage,
     configured, export_connector,
 };
 use schemars::JsonSchema;
@@ -80,9 +80,13 @@ impl Connector for Telegram {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
+    fn receive(
+        &self,
+        configuration: &Value,
+        incoming_call: &IncomingCall,
+    ) -> Result<Batch, ConnectorError> {
         let configuration: Configuration = configured(configuration)?;
-        let update: Value = serde_json::from_slice(&delivery.body)
+        let update: Value = serde_json::from_slice(&incoming_call.body)
             .map_err(|error| ConnectorError::Rejected(format!("an update is JSON: {error}")))?;
         let hears_all = configuration.all_messages;
         read(&Api::new(configuration), hears_all, &[update])

@@ -12,7 +12,7 @@ const UNMODIFIED: &str = "message is not modified";
 /// Buttons beside each other.
 const ROW: usize = 2;
 /// Letters of what was pressed that are told, of the 200 that Telegram shows.
-const TOLD_CHARS_MAX: usize = 190;
+const REPORTED_CHARS_MAX: usize = 190;
 /// Letters of a button that stands beside another one.
 const SHORT_CHARS_MAX: usize = 16;
 
@@ -70,7 +70,7 @@ fn acknowledge(api: &Api, chat: &Value, handle: &str) -> Result<(), Refused> {
     let handle: Value = serde_json::from_str(handle).unwrap_or(json!({ "query": handle }));
     let mut asked = json!({ "callback_query_id": handle["query"] });
     if let Some(label) = handle["label"].as_str() {
-        let label: String = label.chars().take(TOLD_CHARS_MAX).collect();
+        let label: String = label.chars().take(REPORTED_CHARS_MAX).collect();
         asked["text"] = json!(format!("✓ {label}"));
     }
     match api.act("answerCallbackQuery", &asked) {
@@ -136,8 +136,8 @@ fn message_id(message: &Value) -> Result<String, Refused> {
         .as_i64()
         .map(|id| id.to_string())
         .ok_or_else(|| {
-            let told = "the answer has no `message_id`".to_owned();
-            Refused::Other(ConnectorError::Unknown(told))
+            let reported = "the answer has no `message_id`".to_owned();
+            Refused::Other(ConnectorError::Unknown(reported))
         })
 }
 

@@ -57,11 +57,11 @@ fn with(chat: i64, fields: &Value) -> Value {
 
 /// What the connector reads in an update.
 fn read(update: &Value) -> Option<Incoming> {
-    let delivery = Delivery {
+    let incoming_call = IncomingCall {
         body: update.to_string().into_bytes(),
-        ..Delivery::default()
+        ..IncomingCall::default()
     };
-    let batch = Exchange::of(Telegram).receive(&delivery).unwrap();
+    let batch = Exchange::of(Telegram).receive(&incoming_call).unwrap();
     batch.messages.into_iter().next()
 }
 
@@ -100,12 +100,12 @@ fn a_poll_brings_messages_and_goes_on_after_the_last_update() {
 #[test]
 fn a_pressed_button_is_read_without_a_request() {
     let server = serve_http(|_| Ok(ok(&json!([pressed()]))));
-    let delivery = Delivery {
+    let incoming_call = IncomingCall {
         body: pressed().to_string().into_bytes(),
-        ..Delivery::default()
+        ..IncomingCall::default()
     };
     let mut exchange = Exchange::of(Telegram);
-    let received = exchange.receive(&delivery).unwrap();
+    let received = exchange.receive(&incoming_call).unwrap();
     assert!(server.requests().is_empty(), "{:?}", server.requests());
     let polled = exchange.poll().unwrap();
     let asked: Vec<String> = server.requests().iter().map(method).collect();
@@ -716,7 +716,8 @@ fn failures_say_whether_anything_was_done() {
 
 #[test]
 fn a_failure_that_passes_is_logged_as_what_it_is() {
-    let told = || -> Vec<String> { logged().into_iter().map(|(_, told)| told).collect() };
+    let reported =
+        || -> Vec<String> { logged().into_iter().map(|(_, reported)| reported).collect() };
     let server = serve_http(|_| {
         Err(HttpError::Unreachable {
             authority: "api.telegram.org".to_owned(),
@@ -725,7 +726,7 @@ fn a_failure_that_passes_is_logged_as_what_it_is() {
     let later = ConnectorError::RetryLater(5_000);
     assert_eq!(Exchange::of(Telegram).poll().unwrap_err(), later);
     assert_eq!(Exchange::of(Telegram).send("42", "hi").unwrap_err(), later);
-    let reasons = told();
+    let reasons = reported();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     let are_said = reasons.iter().all(|it| it.contains("cannot be reached"));
     assert!(are_said, "{reasons:?}");
@@ -741,7 +742,7 @@ fn a_failure_that_passes_is_logged_as_what_it_is() {
     ] {
         let _server = serve_http(move |_| Ok(answer.clone()));
         assert_eq!(Exchange::of(Telegram).poll().unwrap_err(), later);
-        assert_eq!(told(), [expected]);
+        assert_eq!(reported(), [expected]);
     }
 }
 

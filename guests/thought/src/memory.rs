@@ -97,14 +97,14 @@ impl Memory {
 
     /// Returns the text about earlier dialogues for the model; empty when there were none.
     pub(crate) fn for_model(&self) -> String {
-        let mut told = String::new();
+        let mut reported = String::new();
         if !self.themes.is_empty() || !self.open_questions.is_empty() {
             let lines = [
                 ("Themes", &self.themes),
                 ("Stayed open", &self.open_questions),
             ];
             let lines = lines.map(|(what, notes)| format!("{what}: {}", notes.join("; ")));
-            told.push_str(&format!(
+            reported.push_str(&format!(
                 "From earlier dialogues with this user:\n{}\n\n",
                 fenced(&lines.join("\n"))
             ));
@@ -114,14 +114,14 @@ impl Memory {
                 format!("{}: {}", pursued.topic, pursued.open_questions.join("; "))
             };
             let lines: Vec<String> = self.pursued.iter().map(line).collect();
-            told.push_str(&format!(
+            reported.push_str(&format!(
                 "Topics that were pursued here before, by this user or by others, with what stayed \
                  open; do not take it that this user \
                  thought about them:\n{}\n\n",
                 fenced(&lines.join("\n"))
             ));
         }
-        told
+        reported
     }
 
     /// Returns the preferences to keep about the topic itself, for everybody. They are made only

@@ -1,7 +1,7 @@
 //! Dialogues from the first question to the last word.
 
 use crate::Thought;
-use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Reply};
 use agent_host_sdk::{Audience, CutOff, ModelRequest, PastSession, Toolset, text_of};
 use serde_json::{Value, json};
 
@@ -15,9 +15,9 @@ fn notes(insight: &str, open: &str) -> String {
     .to_string()
 }
 
-fn summary(standing: Standing) -> Value {
-    match standing {
-        Standing::Completed(summary) => summary,
+fn summary(status: ConversationStatus) -> Value {
+    match status {
+        ConversationStatus::Completed(summary) => summary,
         other => panic!("the dialogue is not over: {other:?}"),
     }
 }
@@ -87,12 +87,13 @@ fn a_question_that_is_not_whole_says_so_and_a_refused_one_is_asked_otherwise() {
         session.transcript().last().unwrap(),
         "assistant: [cut off at the length limit]"
     );
-    let told = session.say("To do what I like");
+    let reported = session.say("To do what I like");
     assert!(
-        told.words()
+        reported
+            .words()
             .starts_with("I cannot think along just now (its provider withheld the answer)."),
         "{}",
-        told.words()
+        reported.words()
     );
 }
 
@@ -159,8 +160,8 @@ fn a_turn_that_is_nearly_used_up_ends_without_an_offer() {
     let mut ended = 0;
     for _ in 0..40 {
         match session.say("a") {
-            Standing::Replied(_) => ended += 1,
-            Standing::Asking(question) => assert_eq!(question.widget, "confirmation"),
+            ConversationStatus::Replied(_) => ended += 1,
+            ConversationStatus::Asking(question) => assert_eq!(question.widget, "confirmation"),
             other => panic!("{other:?}"),
         }
     }
@@ -187,7 +188,7 @@ fn an_offer_that_is_declined_or_that_nobody_answers_changes_nothing() {
     assert_eq!(late.time_out().words(), "1?");
     let mut withdrawn = offered();
     assert_eq!(withdrawn.withdraw().words(), "1?");
-    assert!(matches!(withdrawn.say("b"), Standing::Asking(_)));
+    assert!(matches!(withdrawn.say("b"), ConversationStatus::Asking(_)));
 }
 
 #[test]
@@ -381,7 +382,7 @@ fn a_configuration_that_makes_no_sense_fails_with_the_field_at_fault() {
     ] {
         assert_eq!(
             thought().session_config(config).open(),
-            Standing::Failed(fault.to_owned())
+            ConversationStatus::Failed(fault.to_owned())
         );
     }
 }
@@ -416,7 +417,10 @@ fn words_after_the_end_are_told_that_it_is_over_once() {
     session.say("x");
     session.say("stop");
     session.answer(json!({ "confirmed": true }));
-    assert!(matches!(session.say("One more thing"), Standing::Asking(_)));
+    assert!(matches!(
+        session.say("One more thing"),
+        ConversationStatus::Asking(_)
+    ));
     let end = summary(session.answer(json!({ "rating": 5 })));
     assert_eq!(end["rating"], 5);
     assert_eq!(
@@ -455,16 +459,16 @@ fn the_questions_pursued_are_remembered_for_everybody_and_as_nobodys() {
         "it was not his"
     );
     second.say("I want to be free");
-    let told = also(&second.requests()[0]);
+    let reported = also(&second.requests()[0]);
     assert!(
-        told.contains(
+        reported.contains(
             "do not take it that this user thought about them:\n```\nfreedom: What is rest?\n```"
         ),
-        "{told}"
+        "{reported}"
     );
     assert!(
-        !told.contains("From earlier dialogues with this user"),
-        "{told}"
+        !reported.contains("From earlier dialogues with this user"),
+        "{reported}"
     );
 }
 

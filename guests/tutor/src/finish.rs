@@ -64,11 +64,12 @@ impl Session<'_> {
             .collect();
         let practised: Vec<String> = met.iter().map(|met| met.objective.clone()).collect();
         met.sort_by(|one, other| one.score.total_cmp(&other.score));
-        let told = |met: &Met| {
+        let reported = |met: &Met| {
             let score = json!({ "score": rounded(met.score), "questions": met.questions });
             (met.objective.clone(), score)
         };
-        let by_objective: Map<String, Value> = met.iter().take(OBJECTIVES_MAX).map(told).collect();
+        let by_objective: Map<String, Value> =
+            met.iter().take(OBJECTIVES_MAX).map(reported).collect();
         let title = self.lesson.title.clone();
         let now_ms = self.turn.now_ms();
         let result = match score {

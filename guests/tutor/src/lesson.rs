@@ -178,8 +178,8 @@ pub(crate) fn parts(text: &str) -> Vec<String> {
     let mut part = String::new();
     for paragraph in text
         .split("\n\n")
-        .flat_map(|paragraph| pieces(paragraph, part_bytes))
-        .filter(|piece| !piece.trim().is_empty())
+        .flat_map(|paragraph| chunks(paragraph, part_bytes))
+        .filter(|chunk| !chunk.trim().is_empty())
     {
         let is_full = part.len() + paragraph.len() > part_bytes;
         let is_good_end = paragraph.trim_start().starts_with('#') && part.len() > part_bytes / 2;
@@ -196,19 +196,19 @@ pub(crate) fn parts(text: &str) -> Vec<String> {
 }
 
 /// A paragraph, cut between words if it is longer than a part.
-fn pieces(paragraph: &str, bytes_max: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
+fn chunks(paragraph: &str, bytes_max: usize) -> Vec<&str> {
+    let mut chunks = Vec::new();
     let mut rest = paragraph;
     while rest.len() > bytes_max {
         let (head, _) = rest.split_at(rest.floor_char_boundary(bytes_max));
         let end = head.rfind(char::is_whitespace).filter(|end| *end > 0);
         let end = end.unwrap_or(head.len());
-        let (piece, after) = rest.split_at(end);
-        pieces.push(piece);
+        let (chunk, after) = rest.split_at(end);
+        chunks.push(chunk);
         rest = after;
     }
-    pieces.push(rest);
-    pieces
+    chunks.push(rest);
+    chunks
 }
 
 #[cfg(test)]

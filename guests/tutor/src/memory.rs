@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 /// Levels from the first to the last.
 const LEVELS: [&str; 3] = ["beginner", "intermediate", "advanced"];
 /// Bytes of what a user wishes.
-const WISH_BYTES_MAX: usize = 200;
+const REQUEST_BYTES_MAX: usize = 200;
 /// Objectives that are kept as weak.
 const WEAK_MAX: usize = 10;
 /// Lessons that are remembered for all users.
 const TAUGHT_MAX: usize = 20;
 /// Remembered lessons that a model gets.
-const TOLD_MAX: usize = 6;
+const REPORTED_MAX: usize = 6;
 /// Difficult objectives that are kept of one of them.
 const DIFFICULT_MAX: usize = 5;
 /// Bytes of the name of something that was difficult.
@@ -89,12 +89,12 @@ impl Memory {
     pub(crate) fn of(turn: Turn<'_>, lesson: &Lesson) -> Self {
         let mut kept: Kept = turn.remembered();
         let config: Value = turn.session_config().unwrap_or_default();
-        let wish = |name: &str| {
-            let wish = config.get(name).and_then(Value::as_str);
-            wish.map(|wish| shortened(wish, WISH_BYTES_MAX))
+        let request = |name: &str| {
+            let request = config.get(name).and_then(Value::as_str);
+            request.map(|request| shortened(request, REQUEST_BYTES_MAX))
         };
-        kept.level = wish("level").or(kept.level);
-        kept.tone = wish("tone").or(kept.tone);
+        kept.level = request("level").or(kept.level);
+        kept.tone = request("tone").or(kept.tone);
         let sessions = turn.own_history();
         let same = sessions
             .iter()
@@ -126,7 +126,7 @@ impl Memory {
             (None, None) => "Welcome back. ".to_owned(),
             (None, Some(last)) => format!(
                 "Welcome back. Last time it was \"{}\". ",
-                shortened(&last.title, WISH_BYTES_MAX)
+                shortened(&last.title, REQUEST_BYTES_MAX)
             ),
             (Some((None, _)), _) => "Welcome back to this lesson. ".to_owned(),
             (Some((Some(score), _)), _) => format!(
@@ -143,10 +143,10 @@ impl Memory {
     /// Returns the facts about the student for a model. They belong into the part of a prompt that
     /// it is not to obey.
     pub(crate) fn for_model(&self) -> String {
-        let level = shortened(self.level(), WISH_BYTES_MAX);
+        let level = shortened(self.level(), REQUEST_BYTES_MAX);
         let mut lines = vec![format!("level: {level}")];
         if let Some(tone) = &self.kept.tone {
-            let tone = shortened(tone, WISH_BYTES_MAX);
+            let tone = shortened(tone, REQUEST_BYTES_MAX);
             lines.push(format!("wishes this tone: {tone}"));
         }
         let weak = self
@@ -156,7 +156,7 @@ impl Memory {
         if !weak.is_empty() {
             lines.push(format!(
                 "found difficult before: {}",
-                shortened(&weak.join("; "), 4 * WISH_BYTES_MAX)
+                shortened(&weak.join("; "), 4 * REQUEST_BYTES_MAX)
             ));
         }
         format!(
@@ -172,7 +172,7 @@ impl Memory {
         if self.taught.is_empty() {
             return String::new();
         }
-        let taught = self.taught.iter().take(TOLD_MAX);
+        let taught = self.taught.iter().take(REPORTED_MAX);
         let lines: Vec<String> = taught.map(Taught::line).collect();
         format!(
             "\n\nLessons that were taught here before, to this student or to others; do not take \
@@ -231,7 +231,7 @@ impl Memory {
 impl Taught {
     /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
     fn bounded(mut self) -> Self {
-        self.title = shortened(&self.title, WISH_BYTES_MAX);
+        self.title = shortened(&self.title, REQUEST_BYTES_MAX);
         self.difficult.truncate(DIFFICULT_MAX);
         for objective in &mut self.difficult {
             *objective = shortened(objective, DIFFICULT_BYTES_MAX);

@@ -6,7 +6,7 @@ mod taught;
 mod trouble;
 
 use crate::Tutor;
-use agent_host_sdk::harness::{Conversation, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus};
 use agent_host_sdk::{ModelRequest, text_of};
 use serde_json::{Value, json};
 
@@ -38,15 +38,15 @@ fn judged(score: f64, feedback: &str) -> String {
     json!({ "score": score, "feedback": feedback }).to_string()
 }
 
-fn summary(standing: Standing) -> Value {
-    match standing {
-        Standing::Completed(summary) => summary,
+fn summary(status: ConversationStatus) -> Value {
+    match status {
+        ConversationStatus::Completed(summary) => summary,
         other => panic!("the lesson is not over: {other:?}"),
     }
 }
 
-fn prompt(standing: &Standing) -> &str {
-    standing.question().props["prompt"].as_str().unwrap()
+fn prompt(status: &ConversationStatus) -> &str {
+    status.question().props["prompt"].as_str().unwrap()
 }
 
 /// Returns the request's content beside the system prompt and the thread.

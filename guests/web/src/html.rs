@@ -100,7 +100,7 @@ pub(crate) fn refreshed(content: &str, base: &Url) -> Option<Url> {
     (matches!(next.scheme(), "http" | "https") && next != *base).then_some(next)
 }
 
-/// The text of a piece of HTML, as a reader sees it: without tags, with characters in place of
+/// The text of a chunk of HTML, as a reader sees it: without tags, with characters in place of
 /// entities, and without what is not shown.
 pub(crate) fn plain_text(source: String) -> String {
     let (tree, _) = parse::parse(source);
@@ -111,7 +111,7 @@ pub(crate) fn plain_text(source: String) -> String {
             Edge::Open(node) | Edge::Close(node) => node,
         };
         match node.value() {
-            Content::Text(piece) if edge == Edge::Open(node) => text.push_str(piece),
+            Content::Text(chunk) if edge == Edge::Open(node) => text.push_str(chunk),
             content => {
                 let is_apart = |name: &str| !WITHIN_LINES.contains(&name);
                 if content.name().is_some_and(is_apart) {

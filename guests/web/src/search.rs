@@ -100,7 +100,7 @@ fn checked_query(query: &str) -> Result<String, ToolError> {
 }
 
 /// Results of an answer that are looked at. More are read over.
-const LOOKED_AT_MAX: usize = 200;
+const INSPECTED_MAX: usize = 200;
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 200;
 /// Characters of a snippet.
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Results {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<First, A::Error> {
         let mut first = Vec::new();
-        while first.len() < LOOKED_AT_MAX {
+        while first.len() < INSPECTED_MAX {
             match all.next_element()? {
                 Some(found) => first.push(found),
                 None => return Ok(First(first)),

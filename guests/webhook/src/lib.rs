@@ -1,8 +1,8 @@
 //! The trigger that tells an agent of a webhook call.
 
 use agent_host_sdk::{
-    FireContext, Firing, Occasion, OccasionKind, Trigger, TriggerDescription, TriggerError,
-    TriggerMessage, TriggerState, WebhookCall, export_trigger,
+    FireContext, Trigger, TriggerDescription, TriggerError, TriggerEvent, TriggerEventKind,
+    TriggerMessage, TriggerRun, TriggerState, WebhookCall, export_trigger,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ impl Trigger for Webhook {
         TriggerDescription::new(
             "webhook",
             "Tells an agent of a webhook call.",
-            [OccasionKind::Webhook],
+            [TriggerEventKind::Webhook],
         )
         .configured_by::<Configuration>()
     }
@@ -70,26 +70,28 @@ impl Trigger for Webhook {
         &self,
         context: &FireContext,
         _: Option<&TriggerState>,
-        occasion: &Occasion,
-    ) -> Result<Firing, TriggerError> {
-        let Occasion::Webhook(call) = occasion else {
-            let other = occasion.kind().as_str();
+        trigger_event: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
+        let TriggerEvent::Webhook(call) = trigger_event else {
+            let other = trigger_event.kind().as_str();
             return Err(TriggerError::Rejected(format!(
-                "a webhook call is no occasion of the kind `{other}`"
+                "a webhook call is no trigger event of the kind `{other}`"
             )));
         };
         let configuration: Configuration = context.configured()?;
         if !configuration.only.iter().all(|only| only.is_met(call)) {
-            return Ok(Firing::nothing());
+            return Ok(TriggerRun::nothing());
         }
         let message = TriggerMessage::new(match &context.message {
             Some(message) => message.clone(),
-            None => told(&context.trigger, call),
+            None => reported(&context.trigger, call),
         });
-        Ok(Firing::nothing().and(match picked(&configuration, call)? {
-            Some(target) => message.to(target),
-            None => message,
-        }))
+        Ok(
+            TriggerRun::nothing().and(match picked(&configuration, call)? {
+                Some(target) => message.to(target),
+                None => message,
+            }),
+        )
     }
 }
 
@@ -111,7 +113,7 @@ fn picked<'a>(
 }
 
 /// A call in words, for a trigger without a message.
-fn told(trigger: &str, call: &WebhookCall) -> String {
+fn reported(trigger: &str, call: &WebhookCall) -> String {
     let payload = match &call.payload {
         Value::String(text) => text.clone(),
         other => format!("{other:#}"),

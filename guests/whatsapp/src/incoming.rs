@@ -31,7 +31,7 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
             value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
         })
         .collect();
-    let told = own.iter().flat_map(|value| items(&value["messages"]));
+    let reported = own.iter().flat_map(|value| items(&value["messages"]));
     let messages = own.iter().flat_map(|value| {
         let read = move |message: &Value| incoming(value, message);
         items(&value["messages"]).iter().filter_map(read)
@@ -39,7 +39,7 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
     let reports = own.iter().flat_map(|value| items(&value["statuses"]));
     Ok(Batch {
         messages: messages.collect(),
-        moved: told.filter_map(moved).collect(),
+        moved: reported.filter_map(moved).collect(),
         undelivered: reports.filter_map(undelivered).collect(),
         ..Batch::default()
     })
@@ -65,11 +65,13 @@ pub(crate) fn items(value: &Value) -> &[Value] {
 
 /// The one whose number is another one, by a message of the service's own; none by any other.
 fn moved(message: &Value) -> Option<Moved> {
-    let told = &message["system"];
+    let reported = &message["system"];
     let from = sender(message)?;
     let to = match message["from"].as_str() {
-        Some(_) => told["wa_id"].as_str().or(told["new_wa_id"].as_str()),
-        None => told["user_id"].as_str(),
+        Some(_) => reported["wa_id"]
+            .as_str()
+            .or(reported["new_wa_id"].as_str()),
+        None => reported["user_id"].as_str(),
     }?;
     (message["type"] == SYSTEM && from != to).then(|| Moved {
         from: from.to_owned(),
@@ -93,12 +95,12 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
         return None;
     }
     let edited = &message["edit"]["message"];
-    let told = match edited.is_object() {
+    let reported = match edited.is_object() {
         true => edited,
         false => message,
     };
-    let kind = told["type"].as_str().unwrap_or("unknown");
-    let content = &told[kind];
+    let kind = reported["type"].as_str().unwrap_or("unknown");
+    let content = &reported[kind];
     let mut said = said(kind, content).unwrap_or_else(unread);
     let mut quotations = quoted(message);
     if let (true, Said::Text(text) | Said::Aside(text)) = (is_forwarded(message), &mut said) {
@@ -256,13 +258,13 @@ pub(crate) fn form(content: &Value) -> Option<Said> {
 
 fn location(location: &Value) -> String {
     let place = format!("{}, {}", location["latitude"], location["longitude"]);
-    let told: Vec<&str> = ["name", "address"]
+    let reported: Vec<&str> = ["name", "address"]
         .iter()
         .filter_map(|key| location[*key].as_str())
         .collect();
-    match told.is_empty() {
+    match reported.is_empty() {
         true => format!("[location {place}]"),
-        false => format!("[location {place}: {}]", told.join(", ")),
+        false => format!("[location {place}: {}]", reported.join(", ")),
     }
 }
 
@@ -274,8 +276,8 @@ fn contacts(contacts: &Value) -> String {
             let one = |it: &Value| it[*key].as_str().map(str::to_owned);
             items(&contact[*list]).iter().filter_map(one)
         });
-        let told: Vec<String> = name.map(str::to_owned).into_iter().chain(reached).collect();
-        format!("[contact {}]", told.join(", "))
+        let reported: Vec<String> = name.map(str::to_owned).into_iter().chain(reached).collect();
+        format!("[contact {}]", reported.join(", "))
     };
     let contacts: Vec<String> = items(contacts).iter().map(contact).collect();
     contacts.join("\n")

@@ -10,7 +10,7 @@ fn exchange() -> Exchange<WhatsApp> {
     Exchange::of(WhatsApp).configured(json!({ "phoneNumberId": "123" }))
 }
 
-fn call(messages: &Value) -> Delivery {
+fn call(messages: &Value) -> IncomingCall {
     let value = json!({
         "messaging_product": "whatsapp", "metadata": { "phone_number_id": "123" },
         "contacts": [{ "wa_id": "4912", "profile": { "name": "Ada" } }],
@@ -20,9 +20,9 @@ fn call(messages: &Value) -> Delivery {
         "object": "whatsapp_business_account",
         "entry": [{ "changes": [{ "field": "messages", "value": value }] }],
     });
-    Delivery {
+    IncomingCall {
         body: body.to_string().into_bytes(),
-        ..Delivery::default()
+        ..IncomingCall::default()
     }
 }
 
@@ -155,11 +155,11 @@ fn what_is_passed_on_or_replied_to_is_a_quotation() {
 
 #[test]
 fn somebody_with_another_number_is_followed() {
-    let told = json!([{
+    let reported = json!([{
         "from": "4912", "id": "w1", "timestamp": "1", "type": "system",
         "system": { "body": "A changed", "wa_id": "4913", "type": "user_changed_number" },
     }]);
-    let batch = exchange().receive(&call(&told)).unwrap();
+    let batch = exchange().receive(&call(&reported)).unwrap();
     assert!(batch.messages.is_empty(), "{batch:?}");
     let moved = Moved {
         from: "4912".to_owned(),
@@ -168,7 +168,7 @@ fn somebody_with_another_number_is_followed() {
     };
     assert_eq!(batch.moved, [moved]);
     // Nobody but the service says who has another number.
-    let mut pretended = told;
+    let mut pretended = reported;
     pretended[0]["type"] = json!("text");
     pretended[0]["text"] = json!({ "body": "hi" });
     let batch = exchange().receive(&call(&pretended)).unwrap();
@@ -211,13 +211,13 @@ fn a_message_that_was_taken_and_not_delivered_is_told() {
     report.body = body.to_string().into_bytes();
     let batch = exchange().receive(&report).unwrap();
     assert!(batch.messages.is_empty());
-    let [told] = &batch.undelivered[..] else {
+    let [reported] = &batch.undelivered[..] else {
         panic!("{batch:?}")
     };
-    assert_eq!(told.id, "wamid.2");
+    assert_eq!(reported.id, "wamid.2");
     assert!(
-        told.reason.contains("Re-engagement message (131047)"),
-        "{told:?}"
+        reported.reason.contains("Re-engagement message (131047)"),
+        "{reported:?}"
     );
 }
 

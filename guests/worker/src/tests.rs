@@ -1,7 +1,7 @@
 //! The worker and its tasks.
 
 use crate::Worker;
-use agent_host_sdk::harness::{Conversation, Scene, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Scene};
 use agent_host_sdk::{Agent as _, Decision, Outcome, Settlement, ToolError};
 use serde_json::{Value, json};
 
@@ -14,35 +14,36 @@ fn with_files() -> Conversation<Worker> {
     })
 }
 
-fn failure(standing: Standing) -> String {
-    match standing {
-        Standing::Failed(reason) => reason,
+fn failure(status: ConversationStatus) -> String {
+    match status {
+        ConversationStatus::Failed(reason) => reason,
         other => panic!("it did not fail: {other:?}"),
     }
 }
 
 #[test]
 fn an_operation_becomes_a_tool_call_and_its_result_the_reply() {
-    let mut talk = with_files();
+    let mut conversation = with_files();
     assert_eq!(
-        talk.say(r#"{"operation": "read_file", "parameters": {"path": "notes.txt"}}"#)
+        conversation
+            .say(r#"{"operation": "read_file", "parameters": {"path": "notes.txt"}}"#)
             .words(),
         "buy milk"
     );
     assert_eq!(
-        talk.calls(),
+        conversation.calls(),
         [("read_file".to_owned(), json!({ "path": "notes.txt" }))]
     );
-    assert!(talk.requests().is_empty());
-    assert_eq!(talk.steps().len(), 2);
+    assert!(conversation.requests().is_empty());
+    assert_eq!(conversation.steps().len(), 2);
 }
 
 #[test]
 fn a_second_task_in_the_same_session_is_carried_out_too() {
-    let mut talk = with_files();
+    let mut conversation = with_files();
     let task = r#"{"operation": "read_file", "parameters": {"path": "notes.txt"}}"#;
-    talk.say(task);
-    assert_eq!(talk.say(task).words(), "buy milk");
+    conversation.say(task);
+    assert_eq!(conversation.say(task).words(), "buy milk");
 }
 
 #[test]
@@ -56,11 +57,11 @@ fn a_tools_failure_is_the_tasks_failure() {
 
 #[test]
 fn parameters_may_be_left_out() {
-    let mut talk = Conversation::new(Worker).tool("tick", |parameters| {
+    let mut conversation = Conversation::new(Worker).tool("tick", |parameters| {
         assert_eq!(parameters, json!({}));
         Ok("tock".to_owned())
     });
-    assert_eq!(talk.say(r#"{"operation": "tick"}"#).words(), "tock");
+    assert_eq!(conversation.say(r#"{"operation": "tick"}"#).words(), "tock");
 }
 
 #[test]
@@ -90,8 +91,8 @@ fn an_operation_without_a_tool_fails_with_the_supported_ones() {
 
 #[test]
 fn a_result_without_content_is_still_a_reply() {
-    let mut talk = Conversation::new(Worker).tool("tick", |_| Ok(Vec::new()));
-    assert_eq!(talk.say(r#"{"operation": "tick"}"#).words(), "done");
+    let mut conversation = Conversation::new(Worker).tool("tick", |_| Ok(Vec::new()));
+    assert_eq!(conversation.say(r#"{"operation": "tick"}"#).words(), "done");
 }
 
 #[test]
@@ -125,9 +126,10 @@ fn a_request_that_may_change_something_is_a_call_of_the_tool_that_runs_once() {
             json!({ "url": url, "method": "delete" }),
         ),
     ] {
-        let mut talk = with_web();
-        talk.say(&json!({ "operation": "web_fetch", "parameters": parameters }).to_string());
-        assert_eq!(talk.calls(), [(tool.to_owned(), arguments)]);
+        let mut conversation = with_web();
+        conversation
+            .say(&json!({ "operation": "web_fetch", "parameters": parameters }).to_string());
+        assert_eq!(conversation.calls(), [(tool.to_owned(), arguments)]);
     }
 }
 

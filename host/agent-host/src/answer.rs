@@ -213,15 +213,15 @@ struct Filled {
 }
 
 fn filled(thing: &Value, template: &str) -> Filled {
-    let mut pieces = template.split('{');
+    let mut chunks = template.split('{');
     let mut filled = Filled {
-        text: pieces.next().unwrap_or_default().to_owned(),
+        text: chunks.next().unwrap_or_default().to_owned(),
         is_whole: true,
         says_something: true,
     };
     let is_note = |value: &Value| value != 0 && value != false;
-    for piece in pieces {
-        let (pointer, rest) = piece.split_once('}').unwrap_or((piece, ""));
+    for chunk in chunks {
+        let (pointer, rest) = chunk.split_once('}').unwrap_or((chunk, ""));
         let condition = pointer.strip_prefix('?');
         let pointer = condition.unwrap_or(pointer);
         let value = thing.pointer(pointer).unwrap_or(&Value::Null);

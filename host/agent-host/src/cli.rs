@@ -223,7 +223,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Trigger(Trigger),
     /// Connectors of a running host, the keys by which they know its users, pairing codes and
-    /// deliveries
+    /// outbound messages
     #[command(subcommand)]
     Connector(Connector),
     /// The bearer token of the API

@@ -32,8 +32,8 @@ const SILENCE_S: u64 = 60;
 const LOG_PAGE: u64 = 500;
 /// Bytes of the answer in which a host proves itself.
 const PROOF_BYTES_MAX: usize = 4_096;
-/// Milliseconds between two looks for new entries of a log.
-const LOOK_MS: u64 = 300;
+/// Milliseconds between two polls for new entries of a log.
+const POLL_MS: u64 = 300;
 
 /// A refusal by the host.
 #[derive(Debug, thiserror::Error)]
@@ -179,7 +179,7 @@ impl Client {
             if !follow {
                 return Ok(());
             }
-            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+            tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
         }
     }
 
@@ -275,8 +275,8 @@ impl Client {
         let mut answer = answer.map_err(|error| self.unanswered(error))?;
         let mut body = Vec::new();
         // Whoever it is may say anything, and for ever.
-        while let Ok(Some(piece)) = answer.chunk().await {
-            body.extend_from_slice(&piece);
+        while let Ok(Some(part)) = answer.chunk().await {
+            body.extend_from_slice(&part);
             if body.len() > PROOF_BYTES_MAX {
                 break;
             }
@@ -416,8 +416,8 @@ mod tests {
 
     #[test]
     fn a_port_that_no_host_has_chosen_yet_is_not_told() {
-        let told = |base: &str| not_running(base).to_string();
-        assert!(!told("http://127.0.0.1:0").contains("127.0.0.1"));
-        assert!(told("http://127.0.0.1:70").ends_with("http://127.0.0.1:70"));
+        let reported = |base: &str| not_running(base).to_string();
+        assert!(!reported("http://127.0.0.1:0").contains("127.0.0.1"));
+        assert!(reported("http://127.0.0.1:70").ends_with("http://127.0.0.1:70"));
     }
 }

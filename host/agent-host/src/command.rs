@@ -42,8 +42,8 @@ use crate::dev::dev;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
 use crate::log;
-use crate::reload::watch::Look;
-use crate::serve::{Manner, serve};
+use crate::reload::watch::SourceScan;
+use crate::serve::{ServeOptions, serve};
 use crate::terminal::Terminal;
 use std::path::Path;
 
@@ -126,17 +126,17 @@ async fn serve_file(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     // Before it is read: what changes from then on is a change.
-    let file = look_at(named);
+    let file = inspect(named);
     let loaded = load()?;
     let redaction = log::begin(&loaded.config.server.log);
-    let manner = Manner::of(options, file);
-    Box::pin(serve(loaded, manner, terminal, &redaction)).await
+    let serve_options = ServeOptions::of(options, file);
+    Box::pin(serve(loaded, serve_options, terminal, &redaction)).await
 }
 
 /// Looks at the file of the configuration. One that is not there is told when it is read.
-fn look_at(named: Option<&Path>) -> Look {
+fn inspect(named: Option<&Path>) -> SourceScan {
     let file = locate(named).ok();
-    Look::at(file.and_then(|file| std::path::absolute(file).ok()))
+    SourceScan::at(file.and_then(|file| std::path::absolute(file).ok()))
 }
 
 /// Returns what there is to say of a data folder without a configuration.

@@ -10,9 +10,9 @@ use crate::cli;
 use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::log::LogRedaction;
-use crate::reload::watch::{Look, Settling, Sources};
-use crate::reload::{Reloading, Ways, Wish, no_sources};
-use crate::serve::{Manner, apply, serve};
+use crate::reload::watch::{Settling, SourceScan, Sources};
+use crate::reload::{ReloadChannels, ReloadOrder, Reloading, no_sources};
+use crate::serve::{ServeOptions, apply, serve};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use build::Build;
@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time between two looks at the files.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The time between two polls at the files.
+const POLL_EVERY: Duration = Duration::from_millis(250);
 /// The time until a configuration that was refused is tried again though no file has changed. What
 /// it lacked may be a folder.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ pub(crate) async fn dev(
             let build = Build::new(command);
             let sources = Sources::new(&options.watch)?;
             let left_out = no_sources(&loaded);
-            let settling = Settling::new(sources.look_apart_from(left_out.clone()).await?);
+            let settling = Settling::new(sources.scan_apart_from(left_out.clone()).await?);
             let has_failed = first_build(&build, terminal).await;
             Some(SourceBuild {
                 build,
@@ -84,13 +84,13 @@ pub(crate) async fn dev(
         sources,
         terminal,
     };
-    let manner = Manner {
+    let serve_options = ServeOptions {
         options: &options.serve,
         // It is read again at once, whether it has changed or not.
-        file: Look::default(),
+        file: SourceScan::default(),
         dev: Some(dev),
     };
-    Box::pin(serve(loaded, manner, terminal, redaction)).await
+    Box::pin(serve(loaded, serve_options, terminal, redaction)).await
 }
 
 /// Refuses an address that other machines reach.
@@ -120,36 +120,36 @@ async fn first_build(build: &Build, terminal: Terminal) -> bool {
 
 impl Dev {
     /// Takes up changes for as long as the host serves. Never ends.
-    pub(crate) async fn keep_up(mut self, reloading: Reloading, mut ways: Ways) {
+    pub(crate) async fn keep_up(mut self, reloading: Reloading, mut channels: ReloadChannels) {
         let mut reloading = reloading.for_author();
-        let mut settling = Settling::new(reloading.look().await);
+        let mut settling = Settling::new(reloading.inspect().await);
         // What has changed since it was read at the start.
         let mut again_at = Some(Instant::now());
         self.announce();
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                asked = ways.next() => {
+                () = tokio::time::sleep(POLL_EVERY) => {}
+                asked = channels.next() => {
                     asked.served_by(&mut reloading, self.holds_code()).await;
                     continue;
                 }
             }
             self.build(&mut reloading).await;
-            let changed = settling.take(reloading.look().await);
+            let changed = settling.take(reloading.inspect().await);
             let is_due =
                 !settling.is_unsettled() && again_at.is_some_and(|at| Instant::now() >= at);
-            let wish = match (changed.is_empty(), is_due) {
-                (false, _) => Wish::of_changed_file(self.holds_code()),
-                (true, true) => Wish::of_file(self.holds_code()),
+            let reload_order = match (changed.is_empty(), is_due) {
+                (false, _) => ReloadOrder::of_changed_file(self.holds_code()),
+                (true, true) => ReloadOrder::of_file(self.holds_code()),
                 (true, false) => continue,
             };
-            let reloaded = Box::pin(reloading.reload(&wish)).await;
+            let reloaded = Box::pin(reloading.reload(&reload_order)).await;
             let again_after = reloaded
                 .err()
                 .and_then(|refused| refused.again_after(TRY_AGAIN_AFTER));
             again_at = again_after.map(|after| Instant::now() + after);
             // The configuration may name other files by now.
-            settling.follow(reloading.look().await);
+            settling.follow(reloading.inspect().await);
         }
     }
 
@@ -188,8 +188,8 @@ impl Dev {
             return;
         };
         for round in 0.. {
-            let look = sources.sources.look_apart_from(left_out.clone()).await;
-            let now = match look {
+            let scan = sources.sources.scan_apart_from(left_out.clone()).await;
+            let now = match scan {
                 Ok(now) => now,
                 Err(failure) => {
                     reloading.tell_of_sources(&failure);

@@ -62,12 +62,15 @@ mod tests {
             trusts_address: false,
             overlaid: Vec::new(),
         };
-        let told = command(&loaded, "chat");
-        assert!(told.ends_with(" chat --config /etc/a.toml"), "{told}");
+        let reported = command(&loaded, "chat");
+        assert!(
+            reported.ends_with(" chat --config /etc/a.toml"),
+            "{reported}"
+        );
         loaded.data = Some("/srv/my data".into());
-        let told = command(&loaded, "chat");
+        let reported = command(&loaded, "chat");
         let expected = " chat --config /etc/a.toml --data '/srv/my data'";
-        assert!(told.ends_with(expected), "{told}");
+        assert!(reported.ends_with(expected), "{reported}");
     }
 
     #[test]

@@ -159,7 +159,7 @@ mod tests {
         ] {
             assert!(parse(text).is_ok(), "{text}");
         }
-        for (text, told) in [
+        for (text, reported) in [
             ("inof", "`inof` is no level"),
             ("info,broker", "`broker` is no level"),
             ("", "`` is no level"),
@@ -167,7 +167,7 @@ mod tests {
             ("broker=loud", "`broker=loud` is no filter of the log"),
         ] {
             let error = parse(text).map(drop).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(reported), "{text}: {error}");
         }
     }
 

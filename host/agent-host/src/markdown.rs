@@ -22,7 +22,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use render::{Rendered, render};
 use styled::StyledLine;
 
-/// Bytes of one block that are kept to be read again. What is longer is given out in pieces.
+/// Bytes of one block that are kept to be read again. What is longer is given out in chunks.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
 /// The same of code between fences, each line of which is final by itself.
 const CODE_BYTES_MAX: usize = 8 * 1024;

@@ -8,20 +8,20 @@ use domain::definition::Definition;
 use domain::delegate::Target;
 use domain::path::PathKind;
 use llm::Gateway;
-use llm::program::Keeper;
+use llm::program::Supervisor;
 
 /// Sets up the models of the configuration, and checks that those of its agents take their
 /// settings.
 pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
-    let keeper = Keeper {
+    let supervisor = Supervisor {
         program: std::env::current_exe()?,
         arguments: vec![KEEP_COMMAND.into()],
     };
-    let gateway = Gateway::with_keeper(
+    let gateway = Gateway::with_supervisor(
         loaded.config.gateway(),
         loaded.folder(),
         &text_variable,
-        keeper,
+        supervisor,
     )
     .map_err(|error| Failure::new(Exit::Usage, error))?;
     check_agents(&gateway, &loaded.config)?;
@@ -47,8 +47,8 @@ pub(crate) fn check_agents(gateway: &Gateway, config: &Config) -> Result<(), Fai
                 } else {
                     "; its agents have the model of their role (`roles`)"
                 };
-                let told = anyhow!("agents[{index}].generation.{field}: {unfit}{by_role}");
-                Failure::new(Exit::Usage, told)
+                let reported = anyhow!("agents[{index}].generation.{field}: {unfit}{by_role}");
+                Failure::new(Exit::Usage, reported)
             })?;
         }
     }

@@ -4,12 +4,12 @@
 //! host and nothing but the language's own packages is fetched.
 //!
 //! - the name of a project: `new/name.rs`
-//! - the files that the program carries: `new/carried.rs`; the interfaces of WASI 0.2 among them,
+//! - the files that the program carries: `new/embedded.rs`; the interfaces of WASI 0.2 among them,
 //!   with their licence: `new/wasi/`
 //! - the files of a project: `new/project.rs`
 //! - templates: `new/templates/`, those of a kind of plugin and those of a language
 
-mod carried;
+mod embedded;
 mod name;
 mod project;
 #[cfg(test)]

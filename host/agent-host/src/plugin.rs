@@ -12,8 +12,8 @@
 //! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`; what a guest that
 //!   trapped wrote to stderr: `plugin/stderr.rs`
 //! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
-//! - occasions for triggers: `plugin/occasions.rs`; connectors whose service is out of reach:
-//!   `plugin/offline.rs`
+//! - trigger events for triggers: `plugin/trigger_events.rs`; connectors whose service is out of
+//!   reach: `plugin/offline.rs`
 
 mod buckets;
 mod call;
@@ -23,12 +23,12 @@ mod declared;
 mod expected;
 mod finding;
 mod manifest;
-mod occasions;
 mod offline;
 mod refused;
 mod report;
 mod samples;
 mod script;
+mod trigger_events;
 
 mod stamp;
 mod stderr;
@@ -177,13 +177,13 @@ async fn played(kit: &Kit, file: Option<&Path>) -> Result<Tested, Failure> {
             tools::test(kit, tools, &cases.unwrap_or_default()).await
         }
         (Described::Agent(agent), None) => conversation::test(kit, agent).await,
-        (Described::Trigger(trigger), None) => occasions::test(kit, trigger).await,
+        (Described::Trigger(trigger), None) => trigger_events::test(kit, trigger).await,
         (Described::Connector(connector), None) => offline::test(kit, connector).await,
         (described, Some(_)) => {
             let kind = described.kind();
             let error = anyhow!("the component is {kind}, and --cases has calls of tools");
             let advice = "leave --cases out: agents, triggers and connectors are tried with \
-                          conversations, occasions and messages of the host's own";
+                          conversations, trigger events and messages of the host's own";
             Err(Failure::new(Exit::Usage, error).advise(advice))
         }
     }
@@ -374,11 +374,11 @@ mod tests {
             ..CallUsage::default()
         };
         assert!(memory(&using(1 << 20), &limits).is_none());
-        let told = memory(&using(60 << 20), &limits).unwrap();
+        let reported = memory(&using(60 << 20), &limits).unwrap();
         assert!(
-            told.what.contains("60.0 MiB of the 64.0 MiB"),
+            reported.what.contains("60.0 MiB of the 64.0 MiB"),
             "{}",
-            told.what
+            reported.what
         );
     }
 }

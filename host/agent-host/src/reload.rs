@@ -25,7 +25,7 @@ mod tell;
 pub(crate) mod watch;
 
 pub(crate) use files::no_sources;
-pub(crate) use keep::{Ways, keep_up};
+pub(crate) use keep::{ReloadChannels, keep_up};
 pub(crate) use refused::Refused;
 
 use crate::config::{self, Config, LoadError, Loaded, ReloadMode};
@@ -33,8 +33,8 @@ use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
 use crate::serve::{
-    Reach, command_runtime, edge_settings, folders_of, open_folders, refuse_errors, skill_folders,
-    startable, warnings, way_out,
+    Reach, command_runtime, edge_settings, folders_of, http_egress, open_folders, refuse_errors,
+    skill_folders, startable, warnings,
 };
 use crate::terminal::Terminal;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
@@ -53,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use watch::Look;
+use watch::SourceScan;
 
 /// A host that is serving.
 pub(crate) struct Host {
@@ -67,9 +67,9 @@ pub(crate) struct Host {
     pub(crate) terminal: Terminal,
 }
 
-/// The wish to have the configuration read again.
+/// The request to have the configuration read again.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct ReloadOrder {
     pub(crate) because: ReloadCause,
     /// The user who asks for it, if somebody does.
     pub(crate) user: Option<UserId>,
@@ -80,8 +80,8 @@ pub(crate) struct Wish {
     pub(crate) may_be_cut: bool,
 }
 
-impl Wish {
-    /// The wish of a host whose file has changed a moment ago: it may be half written.
+impl ReloadOrder {
+    /// The request of a host whose file has changed a moment ago: it may be half written.
     pub(crate) fn of_changed_file(holds_code: bool) -> Self {
         Self {
             may_be_cut: true,
@@ -89,7 +89,7 @@ impl Wish {
         }
     }
 
-    /// The wish of a host whose file is to be tried again, and has stayed what it is meanwhile.
+    /// The request of a host whose file is to be tried again, and has stayed what it is meanwhile.
     pub(crate) fn of_file(holds_code: bool) -> Self {
         Self {
             because: ReloadCause::File,
@@ -121,8 +121,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Start {
     /// It, as its file had it.
     pub(crate) config: Config,
-    /// The look at the file.
-    pub(crate) file: Look,
+    /// The scan of the file.
+    pub(crate) file: SourceScan,
 }
 
 /// The state of reading again.
@@ -135,7 +135,7 @@ pub(crate) struct Reloading {
     /// The configuration that was read last, served or not.
     wanted: Loaded,
     /// The last error about each subject, so that it is told once.
-    told: BTreeMap<String, String>,
+    reported: BTreeMap<String, String>,
     /// The warnings that were told.
     warned: BTreeSet<String>,
     /// The keys of which was told that they need a restart.
@@ -178,7 +178,7 @@ impl Reloading {
             scripts: digests(scripts(&host.loaded)).await,
             wanted: host.loaded.clone(),
             start,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             warned: warned.iter().map(ToString::to_string).collect(),
             needing_restart: Vec::new(),
             host,
@@ -205,21 +205,21 @@ impl Reloading {
 
     /// Looks at the files that a change of would have to be served: the configuration, the
     /// components and the rules of scripted providers.
-    pub(crate) async fn look(&self) -> Look {
+    pub(crate) async fn inspect(&self) -> SourceScan {
         let mut files = products(&self.wanted);
         files.push(self.wanted.file.clone());
         files.extend(scripts(&self.wanted).into_values());
-        // A look at a few files does not panic.
-        tokio::task::spawn_blocking(move || Look::at(files))
+        // A scan of a few files does not panic.
+        tokio::task::spawn_blocking(move || SourceScan::at(files))
             .await
             .unwrap_or_default()
     }
 
     /// Looks at the file of the configuration alone.
-    async fn look_at_file(&self) -> Look {
+    async fn poll_file(&self) -> SourceScan {
         let file = self.host.loaded.file.clone();
-        // A look at a file does not panic.
-        tokio::task::spawn_blocking(move || Look::at([file]))
+        // A scan of a file does not panic.
+        tokio::task::spawn_blocking(move || SourceScan::at([file]))
             .await
             .unwrap_or_default()
     }
@@ -227,16 +227,16 @@ impl Reloading {
     /// Serves what configuration and components say by now, as a whole. A refusal is on record and
     /// told once; the error has it, and when it may pass without a change of a file that is looked
     /// at. What is only put off is neither told nor on record.
-    pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
-        match self.try_reload(wish).await {
+    pub(crate) async fn reload(&mut self, reload_order: &ReloadOrder) -> Result<Outcome, Refused> {
+        match self.try_reload(reload_order).await {
             Ok(outcome) => {
-                self.told.remove(CONFIGURATION);
+                self.reported.remove(CONFIGURATION);
                 Ok(outcome)
             }
             Err(refused) if refused.is_put_off() => {
                 let reason = refused.reason();
                 let says = "a changed file is put off for a while, for it may be half written";
-                if wish.because == ReloadCause::File {
+                if reload_order.because == ReloadCause::File {
                     tracing::debug!(reason, "{says}");
                 } else {
                     tracing::info!(reason, "{says}");
@@ -244,7 +244,7 @@ impl Reloading {
                 Err(refused)
             }
             Err(refused) => {
-                self.record(wish, &refused).await;
+                self.record(reload_order, &refused).await;
                 self.tell(
                     CONFIGURATION,
                     &refused.failure,
@@ -257,14 +257,14 @@ impl Reloading {
 
     /// Has a refusal recorded. That of a file nobody asked about, for the reason that was told
     /// last, is recorded already: such a file is tried again and again.
-    async fn record(&self, wish: &Wish, refused: &Refused) {
-        let is_asked_for = wish.because != ReloadCause::File;
-        if !is_asked_for && self.has_told(CONFIGURATION, &refused.failure) {
+    async fn record(&self, reload_order: &ReloadOrder, refused: &Refused) {
+        let is_asked_for = reload_order.because != ReloadCause::File;
+        if !is_asked_for && self.has_reported(CONFIGURATION, &refused.failure) {
             return;
         }
         let record = RefusedReload {
-            because: wish.because,
-            user: wish.user.clone(),
+            because: reload_order.because,
+            user: reload_order.user.clone(),
             reason: refused.reason(),
         };
         if let Err(error) = self.host.broker.note_refused_reload(record).await {
@@ -282,9 +282,9 @@ impl Reloading {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         let file = &self.host.loaded.file;
-        let before = Look::at([file.clone()]);
+        let before = SourceScan::at([file.clone()]);
         let read = config::load(file, variables);
-        if Look::at([file.clone()]) != before {
+        if SourceScan::at([file.clone()]) != before {
             return Err(Refused::until_it_is_written(file));
         }
         let read = read.map_err(|error| match error {
@@ -298,17 +298,17 @@ impl Reloading {
         })
     }
 
-    async fn try_reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
+    async fn try_reload(&mut self, reload_order: &ReloadOrder) -> Result<Outcome, Refused> {
         let read = self.read()?;
         let next = self.beside_the_rest(read.clone())?;
         self.wanted = next.clone();
         self.check_whole(read.clone()).await?;
         self.check_data_folder(&read).await?;
-        let other_code = self.other_code(&next, wish.holds_code).await?;
+        let other_code = self.other_code(&next, reload_order.holds_code).await?;
         let other_code = paths_of(&other_code).collect();
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
-        let served = Box::pin(self.serve_next(next, wish)).await;
+        let served = Box::pin(self.serve_next(next, reload_order)).await;
         served.map_err(|refused| refused.beside(&self.needing_restart))
     }
 
@@ -325,7 +325,7 @@ impl Reloading {
     }
 
     /// Refuses a file with which no host starts, as a start and `config check` do. Nothing that is
-    /// set up for that stays. The code of an author of plugins is looked at piece by piece.
+    /// set up for that stays. The code of an author of plugins is looked at chunk by chunk.
     async fn check_whole(&self, read: Loaded) -> Result<(), Refused> {
         let has_whole_code = !self.is_for_author;
         let check = move || -> Result<(), Failure> {
@@ -357,12 +357,16 @@ impl Reloading {
 
     /// Serves a configuration whose file a host can start with, if what is read at a start only
     /// permits it.
-    async fn serve_next(&mut self, next: Loaded, wish: &Wish) -> Result<Outcome, Refused> {
+    async fn serve_next(
+        &mut self,
+        next: Loaded,
+        reload_order: &ReloadOrder,
+    ) -> Result<Outcome, Refused> {
         refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
         let alike = config::secrets_alike(&next.config, self.host.runtime.secrets());
         refuse_errors(&alike).map_err(Refused::for_good)?;
-        way_out(&next).map_err(Refused::for_good)?;
-        let entries = self.entries(&next, wish.holds_code).await?;
+        http_egress(&next).map_err(Refused::for_good)?;
+        let entries = self.entries(&next, reload_order.holds_code).await?;
         let before = self.host.broker.catalogue();
         // Files of skills are not looked at, so that they may be right at the next attempt.
         let skills = skill_folders(&next).map_err(Refused::for_now)?;
@@ -385,7 +389,7 @@ impl Reloading {
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
         let catalogue = self.catalogue(&next, entries, skills).await?;
-        if wish.may_be_cut {
+        if reload_order.may_be_cut {
             self.put_off_if_cut(&next)?;
         }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
@@ -401,8 +405,8 @@ impl Reloading {
         let reload = Reload {
             catalogue,
             settings,
-            because: wish.because,
-            user: wish.user.clone(),
+            because: reload_order.because,
+            user: reload_order.user.clone(),
             differences: differences.clone(),
             needs_restart: self.needing_restart.clone(),
         };

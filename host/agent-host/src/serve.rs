@@ -14,8 +14,8 @@ use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
-use crate::reload::watch::Look;
-use crate::reload::{self, Host, Reloading, Ways};
+use crate::reload::watch::SourceScan;
+use crate::reload::{self, Host, ReloadChannels, Reloading};
 use crate::terminal::Terminal;
 use crate::token;
 use announcing::announce;
@@ -51,18 +51,18 @@ pub(crate) const ADDRESS_FILE: &str = "address";
 /// The file in the data folder that carries the host's time from one start to the next.
 const CLOCK_FILE: &str = "clock";
 
-/// The manner of serving.
-pub(crate) struct Manner<'a> {
+/// The options of serving.
+pub(crate) struct ServeOptions<'a> {
     pub(crate) options: &'a cli::Serve,
-    /// The look at the file from before it was read.
-    pub(crate) file: Look,
+    /// The scan of the file from before it was read.
+    pub(crate) file: SourceScan,
     /// The part that takes up changes meanwhile.
     pub(crate) dev: Option<Dev>,
 }
 
-impl<'a> Manner<'a> {
-    /// Serves what there is at the start, and the changes of the file since this look at it.
-    pub(crate) fn of(options: &'a cli::Serve, file: Look) -> Self {
+impl<'a> ServeOptions<'a> {
+    /// Serves what there is at the start, and the changes of the file since this scan of it.
+    pub(crate) fn of(options: &'a cli::Serve, file: SourceScan) -> Self {
         Self {
             options,
             file,
@@ -77,13 +77,13 @@ impl<'a> Manner<'a> {
 /// Any failure to start. Once it serves, it does not fail.
 pub(crate) async fn serve(
     mut loaded: Loaded,
-    manner: Manner<'_>,
+    serve_options: ServeOptions<'_>,
     terminal: Terminal,
     redaction: &LogRedaction,
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
-    let Manner { options, file, dev } = manner;
+    let ServeOptions { options, file, dev } = serve_options;
     let of_file = dev.as_ref().map_or(&loaded.config, |dev| &dev.started_with);
     let start = reload::Start {
         config: of_file.clone(),
@@ -91,7 +91,7 @@ pub(crate) async fn serve(
     };
     apply(options, &mut loaded);
     let gateway = startable(&loaded, &config::check(&loaded))?;
-    let means = means(&loaded, gateway, redaction).await?;
+    let broker_deps = broker_deps(&loaded, gateway, redaction).await?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -104,14 +104,14 @@ pub(crate) async fn serve(
         .map_err(|error| listening::failure(error, &loaded))?;
     let address = server.address()?;
     let stopper = server.stopper();
-    let access = access(&loaded, &token, address, means.clock.clone())?.proving_by(proof_key);
+    let access = access(&loaded, &token, address, broker_deps.clock.clone())?.proving_by(proof_key);
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
-    let ways = Ways::new(hangups, &api);
+    let channels = ReloadChannels::new(hangups, &api);
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let opened = open(&loaded, address, options, &data, means).await?;
+    let opened = open(&loaded, address, options, &data, broker_deps).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.
@@ -129,7 +129,7 @@ pub(crate) async fn serve(
     let reloading = Reloading::new(host, start).await;
     tokio::select! {
         () = signals.next() => {}
-        () = keep_up(dev, reloading, ways) => {}
+        () = keep_up(dev, reloading, channels) => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
         ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by \
             itself: {ended:?}"))),
@@ -168,7 +168,7 @@ fn check_integrity(serving: &TaskTracker, stopper: &Stopper, store: Store) {
         return;
     }
     let until_stopped = stopper.stopping();
-    serving.spawn(async move { until_stopped.run_until_cancelled(look_over(store)).await });
+    serving.spawn(async move { until_stopped.run_until_cancelled(inspect_all(store)).await });
 }
 
 /// Returns the rules for who may use the API at this address.
@@ -186,26 +186,26 @@ fn access(
 }
 
 /// Inputs of a broker besides its data folder.
-struct Means {
+struct BrokerDeps {
     gateway: Gateway,
     secrets: Secrets,
     clock: broker::Clock,
 }
 
 /// Reads the inputs of a broker. From here on the log has no secrets.
-async fn means(
+async fn broker_deps(
     loaded: &Loaded,
     gateway: Gateway,
     redaction: &LogRedaction,
-) -> Result<Means, Failure> {
+) -> Result<BrokerDeps, Failure> {
     let secrets = read_secrets(loaded).await?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
     redaction.drop_over(secrets.redactor().clone());
-    Ok(Means {
+    Ok(BrokerDeps {
         gateway,
         secrets,
-        clock: broker::Clock::carried_by(loaded.data_dir().join(CLOCK_FILE)),
+        clock: broker::Clock::transferred_by(loaded.data_dir().join(CLOCK_FILE)),
     })
 }
 
@@ -232,10 +232,10 @@ impl Opened {
 
 /// Takes up changes for as long as the host serves: those of the configuration, and with `dev`
 /// those of code.
-async fn keep_up(dev: Option<Dev>, reloading: Reloading, ways: Ways) {
+async fn keep_up(dev: Option<Dev>, reloading: Reloading, channels: ReloadChannels) {
     match dev {
-        Some(dev) => Box::pin(dev.keep_up(reloading, ways)).await,
-        None => Box::pin(reload::keep_up(reloading, ways)).await,
+        Some(dev) => Box::pin(dev.keep_up(reloading, channels)).await,
+        None => Box::pin(reload::keep_up(reloading, channels)).await,
     }
 }
 
@@ -245,13 +245,13 @@ async fn open(
     address: SocketAddr,
     options: &cli::Serve,
     data: &Path,
-    means: Means,
+    broker_deps: BrokerDeps,
 ) -> Result<Opened, Failure> {
-    let Means {
+    let BrokerDeps {
         gateway,
         secrets,
         clock,
-    } = means;
+    } = broker_deps;
     // After a crash the store reads its log, and guests take their time at any start: neither waits
     // for the other.
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
@@ -340,7 +340,7 @@ async fn load_guests(
     secrets: Secrets,
 ) -> Result<(Runtime, Vec<Entry>), Failure> {
     let reach = Reach {
-        egress: way_out(loaded)?,
+        egress: http_egress(loaded)?,
         secrets,
     };
     let runtime = start_runtime(&loaded.config.limits, data, reach).await?;
@@ -371,7 +371,7 @@ pub(crate) async fn open_folders(
 }
 
 /// Looks at every page of a store that is too large for that to be done before it is used.
-async fn look_over(store: Store) {
+async fn inspect_all(store: Store) {
     match store.damage().await {
         Ok(None) => tracing::info!("the integrity check of the store found no damage"),
         Ok(Some(damage)) => {
@@ -473,7 +473,7 @@ fn egress_through(tls: rustls::ClientConfig) -> Egress {
 
 /// The one way out for the tools of all components. A machine without certificate authorities has
 /// none, which matters only to those who were granted requests.
-pub(crate) fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
+pub(crate) fn http_egress(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
     let granted = loaded
         .config
         .components

@@ -62,8 +62,8 @@ impl Terminal {
     /// Returns the width of text that is rendered and wrapped; none where text is shown as it is.
     pub(crate) fn columns(self) -> Option<usize> {
         self.colours.then(|| {
-            let told = terminal_size::terminal_size_of(io::stdout());
-            let columns = told.map_or(COLUMNS_DEFAULT, |(columns, _)| columns.0);
+            let reported = terminal_size::terminal_size_of(io::stdout());
+            let columns = reported.map_or(COLUMNS_DEFAULT, |(columns, _)| columns.0);
             usize::from(columns.max(COLUMNS_MIN))
         })
     }

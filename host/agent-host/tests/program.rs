@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn the_program_tells_its_version() {
-    let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+    let reported = Command::new(env!("CARGO_BIN_EXE_agent-host"))
         .arg("--version")
         .output()
         .expect("it can be run");
     assert_eq!(
-        String::from_utf8_lossy(&told.stdout),
+        String::from_utf8_lossy(&reported.stdout),
         concat!("agent-host ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
@@ -40,25 +40,27 @@ fn with_json_a_command_that_makes_no_sense_is_told_as_a_document() {
             "--help tells what there is",
         ),
     ] {
-        let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+        let reported = Command::new(env!("CARGO_BIN_EXE_agent-host"))
             .args(arguments)
             .output()
             .expect("it can be run");
-        assert_eq!(told.status.code(), Some(2), "{told:?}");
-        let document: serde_json::Value = serde_json::from_slice(&told.stderr).expect("a document");
+        assert_eq!(reported.status.code(), Some(2), "{reported:?}");
+        let document: serde_json::Value =
+            serde_json::from_slice(&reported.stderr).expect("a document");
         assert_eq!(
             document,
             serde_json::json!({ "error": { "message": message, "causes": [], "advice": advice, "exit": 2 } })
         );
     }
-    let told = Command::new(env!("CARGO_BIN_EXE_agent-host"))
+    let reported = Command::new(env!("CARGO_BIN_EXE_agent-host"))
         .arg("frob")
         .output()
         .expect("it can be run");
     assert!(
-        told.stderr
+        reported
+            .stderr
             .starts_with(b"error: unrecognized subcommand 'frob'"),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -76,10 +78,10 @@ fn a_result_that_cannot_be_written_fails_the_command() {
         &["--help"],
     ] {
         let full = File::options().write(true).open("/dev/full");
-        let told = run(words, full.expect("Linux has it").into()).wait_with_output();
-        let told = told.expect("it ends");
-        let why = String::from_utf8_lossy(&told.stderr);
-        assert_eq!(told.status.code(), Some(1), "{words:?}: {why}");
+        let reported = run(words, full.expect("Linux has it").into()).wait_with_output();
+        let reported = reported.expect("it ends");
+        let why = String::from_utf8_lossy(&reported.stderr);
+        assert_eq!(reported.status.code(), Some(1), "{words:?}: {why}");
         assert!(why.contains("No space left on device"), "{words:?}: {why}");
 
         let mut left = run(words, Stdio::piped());

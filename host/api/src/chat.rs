@@ -1,7 +1,7 @@
 //! Chats of web pages: visitors without an account talk with an agent over HTTP.
 //!
 //! A chat is a connector whose service is this host: what a visitor says arrives as the messages of
-//! any service do, and what is said to them are their deliveries, which stay in the store. A
+//! any service do, and what is said to them are their outbound messages, which stay in the store. A
 //! visitor is a user, bound by a connector key that follows from a token of their own, so that they
 //! see what is sent to them and nothing else.
 //!

@@ -139,7 +139,7 @@ fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
 
 /// Returns a parser's message about a value of a query with what is expected in its place.
 fn in_words(message: &str) -> String {
-    let told = [
+    let reported = [
         ("invalid digit found in string", "it must be a whole number"),
         (
             "cannot parse integer from empty string",
@@ -155,10 +155,10 @@ fn in_words(message: &str) -> String {
         ),
         ("invalid float literal", "it must be a number"),
     ];
-    let told = told
+    let reported = reported
         .into_iter()
         .find_map(|(parser, words)| Some((message.strip_suffix(parser)?, words)));
-    told.map_or_else(
+    reported.map_or_else(
         || message.to_owned(),
         |(before, words)| format!("{before}{words}"),
     )

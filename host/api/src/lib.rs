@@ -32,7 +32,7 @@
 //!   its caller; `caller.rs`: the caller
 //! - `scopes.rs`: the scopes that routes declare
 //! - `identity.rs`, `identity/`: tokens of other issuers
-//! - `standing.rs`: streams that end with their credential
+//! - `credential_status.rs`: streams that end with their credential
 //! - `reading.rs`: readings by the operator
 //! - `quota.rs`: limits of users and keys; `visits.rs`: limits of callers without a credential
 //! - `chat.rs`, `chat/`: chats of web pages, and who their visitors are
@@ -50,6 +50,7 @@ mod chat;
 mod clock;
 mod codes;
 mod credential;
+mod credential_status;
 mod cursor;
 pub mod identity;
 mod input;
@@ -64,7 +65,6 @@ mod routes;
 mod routing;
 mod scopes;
 pub mod server;
-mod standing;
 mod state;
 mod stream;
 mod visits;

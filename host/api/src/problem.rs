@@ -330,8 +330,11 @@ mod tests {
             assert_eq!(problem.field.as_deref(), Some("/session"));
             let response = problem.into_response();
             assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE);
-            let told = response.headers().get(RETRY_AFTER);
-            assert_eq!(told.map(|seconds| seconds.to_str().unwrap()), retry_after);
+            let reported = response.headers().get(RETRY_AFTER);
+            assert_eq!(
+                reported.map(|seconds| seconds.to_str().unwrap()),
+                retry_after
+            );
         }
     }
 

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 const BURST_S: u32 = 2;
 /// Holders that are remembered before those that have nothing are forgotten.
 const HOLDERS_KEPT: usize = 4_096;
-/// Milliseconds between two looks for holders that have nothing.
+/// Milliseconds between two polls for holders that have nothing.
 const SWEEP_MS: u64 = 1_000;
 /// Seconds after which a client is asked to come back for a stream.
 const STREAM_RETRY_AFTER_S: u64 = 5;

@@ -51,7 +51,7 @@ use crate::routing::routes;
 use crate::scopes::RouteScopes;
 use crate::state::Api;
 use crate::stream;
-use crate::stream::held::{self, Held};
+use crate::stream::startup_wait::{self, StartupWait};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
@@ -260,7 +260,8 @@ impl RequestGate {
         let presented = api.access().check(request.uri(), request.headers())?;
         let route = request.extensions().get::<MatchedPath>();
         if scopes.is_stream(request.method(), route.map(MatchedPath::as_str))
-            && let Held::ComeBack(response) = held::until_ready(api, request.uri()).await
+            && let StartupWait::ComeBack(response) =
+                startup_wait::until_ready(api, request.uri()).await
         {
             return Ok(response);
         }

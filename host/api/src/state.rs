@@ -33,7 +33,7 @@ const UPLOADS_MAX: usize = 16;
 /// Files of one user among them, so that places are left for others.
 const UPLOADS_OF_USER_MAX: usize = 12;
 /// Event streams that are held at the same time while the host starts. Each keeps its connection.
-const STREAMS_HELD_MAX: usize = 1_024;
+const STREAMS_WAITING_MAX: usize = 1_024;
 /// Time that a file waits for other uploads before it is refused.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(5);
 /// Large calls from outside, of webhooks and services, that are on their way to the host at the
@@ -60,7 +60,7 @@ struct Shared {
     /// Cancelled once there is a broker.
     ready: CancellationToken,
     /// Permits for event streams that wait for that.
-    held: Arc<Semaphore>,
+    startup_wait: Arc<Semaphore>,
     document: OnceLock<Bytes>,
     draining: AtomicBool,
     streams: AtomicUsize,
@@ -117,7 +117,7 @@ impl Api {
                 backups,
                 opened: OnceLock::new(),
                 ready: CancellationToken::new(),
-                held: Arc::new(Semaphore::new(STREAMS_HELD_MAX)),
+                startup_wait: Arc::new(Semaphore::new(STREAMS_WAITING_MAX)),
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
@@ -227,8 +227,8 @@ impl Api {
 
     /// Takes a permit for an event stream that waits for the host to be ready; none when too many
     /// wait.
-    pub(crate) fn held_permit(&self) -> Option<OwnedSemaphorePermit> {
-        self.shared.held.clone().try_acquire_owned().ok()
+    pub(crate) fn wait_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.startup_wait.clone().try_acquire_owned().ok()
     }
 
     /// The broker, for reading.

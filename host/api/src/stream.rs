@@ -8,9 +8,9 @@
 mod end;
 mod feed;
 mod frame;
-pub(crate) mod held;
 mod outbox;
 mod scope;
+pub(crate) mod startup_wait;
 pub(crate) mod tail;
 pub(crate) mod telemetry;
 #[cfg(test)]
@@ -22,10 +22,10 @@ mod welcome;
 
 use crate::caller::Caller;
 use crate::codes::{self, Refused};
+use crate::credential_status::CredentialStatus;
 use crate::input::{Params, Position, TargetAgent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
-use crate::standing::Standing;
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -43,7 +43,7 @@ use serde::Deserialize;
 use std::time::Duration;
 use thread::Thread;
 use viewer::Viewer;
-use welcome::Arrival;
+use welcome::VisitorEntry;
 
 /// The header with which a client comes back.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -204,7 +204,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         .live()
         .join(|agent, session| scope.may_have(agent, session));
     let last = joined.position;
-    let arrival = Arrival {
+    let inbound_message = VisitorEntry {
         broker,
         user: &caller.user,
         scope: &scope,
@@ -213,7 +213,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     // Read after that: what has happened since is streamed.
     let shown = shown_session(broker, &caller.user, &found, session).await?;
     let view = params.view.unwrap_or_default();
-    let welcome = arrival.welcome(view, shown.as_ref()).await?;
+    let welcome = inbound_message.welcome(view, shown.as_ref()).await?;
     let viewer = viewer(broker, &caller, &found).await?;
     // Not an error: a browser would give up for good, and this one has only outlived what it saw.
     let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
@@ -238,18 +238,23 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    let standing = Standing::new(&caller, api, broker);
-    keep_sending(api, feed, standing, (place, share));
+    let credential_status = CredentialStatus::new(&caller, api, broker);
+    keep_sending(api, feed, credential_status, (place, share));
     Ok(event_stream(Body::from_stream(body)))
 }
 
 /// Sends what happens until the stream or its credential ends, and gives its places back then.
-fn keep_sending(api: &Api, feed: Feed, standing: Standing, places: impl Send + 'static) {
+fn keep_sending(
+    api: &Api,
+    feed: Feed,
+    credential_status: CredentialStatus,
+    places: impl Send + 'static,
+) {
     api.tasks().spawn(async move {
         tokio::select! {
             () = feed.run() => {}
             // Nothing is said of coming back: with this credential there is no way.
-            () = standing.ended() => {}
+            () = credential_status.ended() => {}
         }
         drop(places);
     });

@@ -365,8 +365,8 @@ impl Drop for SaidShare {
             chat.all = chat.all.saturating_sub(self.bytes);
         }
         let days = chat.of.get_mut(&self.from);
-        if let Some(held) = days.and_then(|days| days.get_mut(&self.day)) {
-            *held = held.saturating_sub(self.bytes);
+        if let Some(total) = days.and_then(|days| days.get_mut(&self.day)) {
+            *total = total.saturating_sub(self.bytes);
         }
     }
 }
@@ -543,8 +543,8 @@ mod tests {
         tokio::time::advance(Duration::from_secs((VISITORS_BYTES_DAYS + 1) * DAY_S)).await;
         tokio::time::resume();
         chats.say("b", storm).await.unwrap().keep();
-        let held = VISITOR_SAYING_BYTES + TEXT_BYTES as u64;
-        assert_eq!(chats.of(storm), (held, held));
+        let total = VISITOR_SAYING_BYTES + TEXT_BYTES as u64;
+        assert_eq!(chats.of(storm), (total, total));
     }
 
     #[tokio::test]
@@ -560,14 +560,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_visitor_has_a_limited_number_of_streams() {
         let visits = Visits::default();
-        let mut held: Vec<_> = (0..STREAMS_OF_VISITOR_MAX)
+        let mut total: Vec<_> = (0..STREAMS_OF_VISITOR_MAX)
             .map(|_| visits.follow(&key("a"), 6).unwrap())
             .collect();
         assert!(visits.follow(&key("a"), 6).is_err());
-        held.push(visits.follow(&key("b"), 6).unwrap());
-        held.push(visits.follow(&key("c"), 6).unwrap());
+        total.push(visits.follow(&key("b"), 6).unwrap());
+        total.push(visits.follow(&key("c"), 6).unwrap());
         assert!(visits.follow(&key("d"), 6).is_err(), "all have too many");
-        drop(held);
+        drop(total);
         assert!(visits.follow(&key("a"), 6).is_ok());
     }
 }

@@ -9,7 +9,6 @@ mod active_session;
 mod audit;
 mod component;
 mod definition;
-mod delivery;
 mod event;
 mod file;
 mod frame;
@@ -17,6 +16,7 @@ mod key;
 mod message;
 mod note;
 mod operation;
+mod outbound_message;
 mod path;
 mod quarantine;
 mod queue;
@@ -40,15 +40,16 @@ pub(crate) use definition::{
     definition_entry, left_out_definition,
 };
 pub use definition::{DefinitionView, Lists, definition};
-pub(crate) use delivery::{
-    ChoiceView, ConnectorStateView, DeliveryView, PairingView, connector_state, delivery, pairing,
-};
 pub(crate) use event::{Event, event};
 pub(crate) use file::{FileView, file};
 pub(crate) use frame::{CodedSchema, LogFrame, log_frame, written};
 pub(crate) use key::{KeyView, key};
 pub(crate) use message::{MessageView, message};
 pub(crate) use note::{NoteView, note};
+pub(crate) use outbound_message::{
+    ChoiceView, ConnectorStateView, OutboundMessageView, PairingView, connector_state,
+    outbound_message, pairing,
+};
 pub(crate) use path::{ConnectorView, PathView, connector, path};
 pub(crate) use quarantine::{QuarantinedView, quarantined};
 pub(crate) use queue::{

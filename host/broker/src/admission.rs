@@ -14,9 +14,9 @@ use domain::id::Stream;
 use std::collections::HashMap;
 use store::{Commit, Expected, ReadError};
 
-/// The occasion on which components are admitted.
+/// The trigger event on which components are admitted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Occasion {
+pub(crate) enum TriggerEvent {
     /// The host starts: somebody may have changed a file meanwhile.
     Start,
     /// Other code is served because somebody asked for just that.
@@ -28,7 +28,7 @@ pub(crate) enum Occasion {
 pub(crate) async fn admit(
     core: &Core,
     served: &Served,
-    occasion: Occasion,
+    trigger_event: TriggerEvent,
     change: Option<Event>,
 ) -> Result<(), Error> {
     let known = last_admitted(core, served).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn admit(
             .and_then(|before| replaced(before, code, is_same));
         if let Some(before) = replaces
             && !is_same
-            && matches!(occasion, Occasion::Start)
+            && matches!(trigger_event, TriggerEvent::Start)
         {
             tracing::warn!(
                 component = %entry.name, code = %code.reference(), before = %before.reference(),

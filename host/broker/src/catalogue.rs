@@ -6,6 +6,7 @@ use domain::authority::{Caller, Denies, Permissions, is_system, only_delegates};
 use domain::definition::{Definition, DefinitionId, ToolExposure};
 use domain::delegate;
 use domain::digest::Digest;
+use domain::direct_message;
 use domain::event::DefinitionMade;
 use domain::grant::{Grant, PatternList};
 use domain::memory;
@@ -13,7 +14,6 @@ use domain::panels;
 use domain::persona::{Persona, PersonaId};
 use domain::session::CHAT;
 use domain::skill::{self, Offer, SkillFolder, SkillSet};
-use domain::talk;
 use domain::tool::ToolDefinition;
 use domain::trigger;
 use domain::user::UserId;
@@ -219,7 +219,7 @@ impl Catalogue {
                     // host's own.
                     if is_system(&tool.name)
                         || tool.name == delegate::NAME
-                        || talk::NAMES.contains(&tool.name.as_str())
+                        || direct_message::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
                         || panels::NAMES.contains(&tool.name.as_str())
                         || trigger::OWN_TOOLS.contains(&tool.name.as_str())
@@ -426,7 +426,7 @@ impl Catalogue {
     /// them then, whatever its lists say. Tools of components are none of them.
     #[must_use]
     pub fn without_agent_tools(mut self, patterns: &PatternList) -> Self {
-        let own = talk::NAMES.into_iter().chain([delegate::NAME]);
+        let own = direct_message::NAMES.into_iter().chain([delegate::NAME]);
         self.disabled = own.filter(|name| patterns.matches(name)).collect();
         self
     }

@@ -61,7 +61,7 @@ impl Clock {
     /// It is carried only as long as the machine is not booted. Where boots cannot be told apart,
     /// nothing is carried, and the log says so.
     #[must_use]
-    pub fn carried_by(file: PathBuf) -> Self {
+    pub fn transferred_by(file: PathBuf) -> Self {
         let carrier = Carrier::new(file).inspect_err(|error| {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
@@ -139,19 +139,19 @@ impl Clock {
     /// Begins anew with a store whose last event has this time.
     pub(crate) fn begin(&self, last: Timestamp) {
         let read = (self.0.read)();
-        let carried = self
+        let transferred = self
             .0
             .carrier
             .as_ref()
-            .map(|carrier| carrier.carried(read.passed_ms))
+            .map(|carrier| carrier.transferred(read.passed_ms))
             .unwrap_or_default();
         let last = (last > Timestamp(0)).then_some(last);
         let time = HostTime::begin(
             read,
             Past {
                 last,
-                carried: carried.host,
-                credentials: carried.credentials,
+                transferred: transferred.host,
+                credentials: transferred.credentials,
             },
         );
         if let Some(jump) = time.jump() {

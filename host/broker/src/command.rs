@@ -6,7 +6,8 @@
 //!   `command/error.rs`, `command/driver_answer.rs`
 //! - messages that arrive: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
-//! - words that a trigger or a connector brings: `command/arrival.rs`, `command/arriving.rs`
+//! - words that a trigger or a connector brings: `command/inbound_message.rs`,
+//!   `command/arriving.rs`
 //! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
@@ -22,7 +23,7 @@
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
 //! - another configuration: `command/configuration.rs`
-//! - switches to another agent, and returns: `command/switching.rs`, `command/came_from.rs`
+//! - switches to another agent, and returns: `command/switching.rs`, `command/switch_origin.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - the prompt of an agent as a model would get it: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
@@ -43,13 +44,11 @@
 mod address;
 mod agents;
 mod archiving;
-mod arrival;
 mod arriving;
 mod assignments;
 mod awaiting;
 mod beginning;
 mod broker;
-mod came_from;
 mod compacting;
 mod configuration;
 mod connectors;
@@ -64,6 +63,7 @@ mod generation;
 mod grouped;
 mod guards;
 mod import;
+mod inbound_message;
 mod keys;
 mod labels;
 mod memory;
@@ -88,6 +88,7 @@ mod search;
 mod session_limits;
 mod session_stats;
 mod sessions;
+mod switch_origin;
 mod switching;
 mod tasks;
 mod transcripts;

@@ -205,9 +205,9 @@ impl Computes {
     /// meanwhile.
     pub(crate) async fn while_waiting<F: Future>(&self, waits: F) -> F::Output {
         self.clear();
-        let came = waits.await;
+        let outcome = waits.await;
         self.set();
-        came
+        outcome
     }
 
     fn set(&self) {
@@ -335,11 +335,11 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert!(computing.has(session(1)));
         });
-        let looks = async {
+        let inspections = async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             assert!(!computing.has(session(1)));
         };
-        tokio::join!(waits, looks);
+        tokio::join!(waits, inspections);
         assert!(computing.has(session(1)), "it goes on");
         {
             let mut yields = pin!(mark.while_polled(async {

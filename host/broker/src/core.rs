@@ -7,9 +7,9 @@ use crate::computing::Computing;
 use crate::engine::Runtime;
 use crate::external::NotedRefusals;
 pub(crate) use crate::fresh;
+use crate::inspections::Inspections;
 use crate::kept_results::KeptResults;
 use crate::live::Live;
-use crate::looks::Looks;
 use crate::outages::Outages;
 use crate::panics::{caught, end_process};
 use crate::quarantine::Quarantine;
@@ -137,7 +137,7 @@ pub struct Stats {
     /// already.
     pub wakes: u64,
     /// Number of looks of a driver at what there is to do.
-    pub looks: u64,
+    pub inspections: u64,
     /// Number of drivers that recovery or a timer is starting: at most 64 at a time.
     pub starting: usize,
     /// Number of sessions that may have work from before the start and were not looked at yet.
@@ -186,7 +186,7 @@ pub(crate) struct Core {
     /// The sessions that are computed for at the moment.
     pub(crate) computing: Computing,
     /// The sessions that are noted because a start looks at them.
-    pub(crate) noted_looks: Looks,
+    pub(crate) noted_inspections: Inspections,
     /// Locks of decisions upon queues until they are stored, each shared by several sessions.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// The bound on refused answers of external agents in the ledger.
@@ -213,7 +213,7 @@ pub(crate) struct Core {
     /// The figure [`Stats::wakes`].
     wakes: AtomicU64,
     /// The figure [`Stats::looks`].
-    looks: AtomicU64,
+    inspections: AtomicU64,
     /// The figure [`Stats::to_recover`].
     to_recover: AtomicUsize,
     /// The permits for drivers that recovery or a timer may start now.
@@ -237,7 +237,7 @@ pub(crate) struct Seat {
     pub(crate) mailbox: Mailbox,
     /// The signals that are sent to the mailbox.
     pub(crate) inbox: mpsc::Receiver<Signal>,
-    /// The permit to start, until the driver's first look is over.
+    /// The permit to start, until the driver's first inspection is over.
     pub(crate) starting: Option<OwnedSemaphorePermit>,
 }
 
@@ -308,7 +308,7 @@ impl Core {
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
             computing: parts.computing,
-            noted_looks: Looks::default(),
+            noted_inspections: Inspections::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             noted_refusals: NotedRefusals::default(),
             outages: Outages::default(),
@@ -323,7 +323,7 @@ impl Core {
             drivers: Mutex::default(),
             port,
             wakes: AtomicU64::default(),
-            looks: AtomicU64::default(),
+            inspections: AtomicU64::default(),
             to_recover: AtomicUsize::default(),
             starting: Arc::new(Semaphore::new(STARTING_MAX)),
         })
@@ -407,7 +407,7 @@ impl Core {
             let mailbox = self.mailbox(session, &mut self.drivers(), None);
             match mailbox.signals.send(signal).await {
                 Ok(()) => return,
-                // The driver retired in between: the next look starts another.
+                // The driver retired in between: the next inspection starts another.
                 Err(mpsc::error::SendError(back)) => signal = back,
             }
             // At the end of the program tasks are dropped instead of begun. This yield lets this
@@ -467,7 +467,7 @@ impl Core {
         Stats {
             drivers: self.drivers().len(),
             wakes: count(&self.wakes),
-            looks: count(&self.looks),
+            inspections: count(&self.inspections),
             starting: STARTING_MAX.saturating_sub(self.starting.available_permits()),
             to_recover: self.to_recover.load(Ordering::Relaxed),
             quarantined: self.quarantine.count(),
@@ -485,8 +485,8 @@ impl Core {
     }
 
     /// Counts a driver's look.
-    pub(crate) fn looked(&self) {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn inspected(&self) {
+        self.inspections.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Commits what gives a session work, and wakes the session.
@@ -550,9 +550,9 @@ impl Core {
 
     /// Forgets a session's driver, unless a newer one has taken its place.
     ///
-    /// Returns false if the driver was woken since its last look, and has to look again. That does
-    /// not count while the host stops, as a driver looks after the next start, or while the session
-    /// is in quarantine.
+    /// Returns false if the driver was woken since its last inspection, and has to look again. That
+    /// does not count while the host stops, as a driver looks after the next start, or while the
+    /// session is in quarantine.
     pub(crate) fn retire(&self, session: SessionId, mailbox: &Mailbox) -> bool {
         let mut drivers = self.drivers();
         if mailbox.wake.is_set() && !self.stopping.is_cancelled() && !self.quarantine.has(session) {

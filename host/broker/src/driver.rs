@@ -31,8 +31,9 @@
 //! - messages to external agents, and their answers: `driver/deliver.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
-//! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
-//! - delegations that wait for room: `driver/held.rs`
+//! - agents that talk, and work that is handed over: `driver/direct_message.rs`,
+//!   `driver/handover.rs`
+//! - delegations that wait for room: `driver/blocked.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
 //! - triggers that an agent sets itself: `driver/triggers.rs`
@@ -48,6 +49,7 @@
 mod abort;
 mod attempt;
 mod attend;
+mod blocked;
 mod bringing_back;
 mod budget;
 mod calls;
@@ -58,20 +60,19 @@ mod compacting;
 mod context;
 mod cutting;
 mod deliver;
-mod deliveries;
+mod direct_message;
 mod driving;
 mod end;
 pub(crate) mod error;
 mod fold;
 mod frozen;
 mod handover;
-mod hearers;
-mod held;
 mod hinting;
 mod lasting;
 mod late_replies;
 mod limits;
 mod memory;
+mod outbound_messages;
 mod panels;
 mod panicked;
 mod phase;
@@ -90,20 +91,20 @@ mod session_events;
 mod state;
 mod step;
 mod stuck;
-mod talk;
+mod subscribers;
 mod ticket;
 mod triggers;
 mod trouble;
 mod unstorable;
 
+pub(crate) use crate::driver::blocked::wake_blocked;
 pub(crate) use crate::driver::budget::drawn_by_work;
-pub(crate) use crate::driver::deliveries::tell_of_dead;
 use crate::driver::driving::Driving;
 pub(crate) use crate::driver::error::DriverError;
 pub(crate) use crate::driver::fold::{catch_up, load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
-pub(crate) use crate::driver::held::wake_held;
 pub(crate) use crate::driver::late_replies::waiting_for;
+pub(crate) use crate::driver::outbound_messages::tell_of_dead;
 use crate::driver::phase::Phase;
 use crate::driver::place::placed;
 pub(crate) use crate::driver::state::Driver;
@@ -118,10 +119,10 @@ use store::CommitError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// The longest time without a look, in milliseconds.
+/// The longest time without an inspection, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
 
-/// Waits until a look at a ticket is worth while; for ever without one.
+/// Waits until an inspection of a ticket is worth while; for ever without one.
 async fn called(ticket: &mut Option<StepTicket>) {
     match ticket {
         Some(ticket) => ticket.called().await,
@@ -129,8 +130,8 @@ async fn called(ticket: &mut Option<StepTicket>) {
     }
 }
 
-/// The result of a look.
-enum Look {
+/// The result of an inspection.
+enum Inspection {
     /// Work is going on. The driver waits for it.
     Working,
     /// There is nothing to do until a signal, a wake or a timer comes.
@@ -161,17 +162,17 @@ impl Driver {
                 return self.wind_up().await;
             }
             self.stale |= self.mailbox.wake.take();
-            self.context.core.looked();
+            self.context.core.inspected();
             let computes = self.context.core.computing.enter(self.context.session);
-            let looked = Box::pin(self.look()).await;
+            let inspected = Box::pin(self.inspect()).await;
             self.starting = None;
-            if looked.is_ok() {
+            if inspected.is_ok() {
                 self.trouble.end();
                 self.unreadable = 0;
             }
-            match looked {
-                Ok(Look::Working) => {}
-                Ok(Look::Waiting) => {
+            match inspected {
+                Ok(Inspection::Working) => {}
+                Ok(Inspection::Waiting) => {
                     if self.inbox.is_empty()
                         && self
                             .context
@@ -241,7 +242,7 @@ impl Driver {
         }
     }
 
-    /// Returns the time to wait for a signal before another look.
+    /// Returns the time to wait for a signal before another inspection.
     ///
     /// It ends when the run's active time is used up, or when the run has rested. All other times
     /// are timers of the store.
@@ -317,8 +318,8 @@ impl Driver {
         }
     }
 
-    /// Marks the cached fold as stale after trouble, and logs the trouble. The next look folds
-    /// again.
+    /// Marks the cached fold as stale after trouble, and logs the trouble. The next inspection
+    /// folds again.
     fn stumble(&mut self, failure: &DriverError) {
         self.stale = true;
         match failure {
@@ -402,10 +403,10 @@ impl Driver {
     }
 
     /// Does everything that can be done now.
-    async fn look(&mut self) -> Result<Look, DriverError> {
+    async fn inspect(&mut self) -> Result<Inspection, DriverError> {
         loop {
             if self.context.core.stopping.is_cancelled() {
-                return Ok(Look::Working);
+                return Ok(Inspection::Working);
             }
             if let Some(failure) = self.take_refused_attempt() {
                 return Err(failure);
@@ -430,7 +431,7 @@ impl Driver {
                     self.ticket = None;
                     self.place = None;
                     self.context.core.recovering.take(self.context.session);
-                    return Ok(Look::Waiting);
+                    return Ok(Inspection::Waiting);
                 };
                 self.start(opening, session).await?;
                 continue;
@@ -439,7 +440,7 @@ impl Driver {
                 continue;
             }
             if self.resumes_work() && !self.takes_place() {
-                return Ok(Look::Working);
+                return Ok(Inspection::Working);
             }
             self.record_continued().await?;
             self.record_calls().await?;
@@ -457,10 +458,12 @@ impl Driver {
             }
             if steps {
                 if !self.try_step(words).await? {
-                    return Ok(Look::Working);
+                    return Ok(Inspection::Working);
                 }
-            } else if let Some(look) = self.go_without_step(!arrived.is_empty(), rests).await? {
-                return Ok(look);
+            } else if let Some(inspection) =
+                self.go_without_step(!arrived.is_empty(), rests).await?
+            {
+                return Ok(inspection);
             }
         }
     }
@@ -492,7 +495,7 @@ impl Driver {
         &mut self,
         has_arrived: bool,
         rests: bool,
-    ) -> Result<Option<Look>, DriverError> {
+    ) -> Result<Option<Inspection>, DriverError> {
         let Some(driving) = self.phase.driving_mut() else {
             return Ok(None);
         };
@@ -505,14 +508,14 @@ impl Driver {
             self.settle().await?;
             return Ok(None);
         }
-        if !rests && self.end_as_held().await? {
+        if !rests && self.end_as_deferred().await? {
             return Ok(None);
         }
         let Some(driving) = self.phase.driving() else {
             return Ok(None);
         };
         if !driving.busy.is_empty() || rests {
-            return Ok(Some(Look::Working));
+            return Ok(Some(Inspection::Working));
         }
         if !driving.entries.is_empty() {
             // No other commit may follow that takes the entries along.
@@ -521,7 +524,7 @@ impl Driver {
         }
         // Who only waits for others keeps no message of its agent waiting.
         self.place = None;
-        Ok(Some(Look::Waiting))
+        Ok(Some(Inspection::Waiting))
     }
 
     /// Returns the messages that wait and can be taken into the open run now.

@@ -1,9 +1,9 @@
-//! Shared parts of deliveries to external agents and of their answers: signatures, and the names by
-//! which the programs know their sessions.
+//! Shared parts of outbound messages to external agents and of their answers: signatures, and the
+//! names by which the programs know their sessions.
 
 use domain::digest::Digest;
 use domain::error_code::ErrorCode;
-use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
+use domain::external::{ExternalName, SIGNATURE_PREFIX, SignedDirection, signed_text};
 use domain::id::{OperationId, SessionId};
 use domain::secret::Secret;
 use domain::time::Timestamp;
@@ -31,7 +31,7 @@ const MINUTE_MS: u64 = 60_000;
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
     /// The way of the request.
-    pub way: Way,
+    pub direction: SignedDirection,
     /// The second at which it is signed, since 1970.
     pub time_s: u64,
     /// The session, as the program names it.
@@ -60,7 +60,13 @@ impl Signed<'_> {
     fn text(&self) -> Vec<u8> {
         let message = self.message.map(|message| message.to_string());
         let message = message.unwrap_or_default();
-        signed_text(self.way, self.time_s, self.session, &message, self.body)
+        signed_text(
+            self.direction,
+            self.time_s,
+            self.session,
+            &message,
+            self.body,
+        )
     }
 }
 
@@ -158,7 +164,7 @@ mod tests {
 
     fn signed<'a>(session: &'a str, body: &'a [u8]) -> Signed<'a> {
         Signed {
-            way: Way::ToHost,
+            direction: SignedDirection::ToHost,
             time_s: 1_700_000_000,
             session,
             message: Some(OperationId(Digest([0x11; 32]))),
@@ -190,7 +196,7 @@ mod tests {
         assert!(!signed("s-2", b"hello").is_signed_by(&secret, &signature));
         assert!(!signed("s-1", b"hullo").is_signed_by(&secret, &signature));
         let back = Signed {
-            way: Way::ToAgent,
+            direction: SignedDirection::ToAgent,
             ..it
         };
         assert!(!back.is_signed_by(&secret, &signature));

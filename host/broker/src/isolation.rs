@@ -21,8 +21,8 @@ const REST_MS: u64 = 1_000;
 const QUIET_MS: u64 = 500;
 /// The longest time for which a group keeps the next one waiting, in milliseconds.
 const GROUP_MS_MAX: u64 = 10_000;
-/// The pause between two looks at whether anything of a group is computed, in milliseconds.
-const LOOK_MS: u64 = 20;
+/// The pause between two polls at whether anything of a group is computed, in milliseconds.
+const POLL_MS: u64 = 20;
 /// Number of sessions that are noted together before their runs are read.
 const BATCH_MAX: usize = 64;
 
@@ -74,18 +74,18 @@ async fn find(core: &Core, sessions: &[SessionId]) -> Vec<Found> {
     for batch in sessions.chunks(BATCH_MAX) {
         let mut batch = batch.to_vec();
         batch.retain(|session| !core.quarantine.has(*session));
-        core.noted_looks.note(&core.store, &batch).await;
+        core.noted_inspections.note(&core.store, &batch).await;
         for session in &batch {
-            if let Ok(Ok(one)) = caught(Box::pin(look(core, *session))).await {
+            if let Ok(Ok(one)) = caught(Box::pin(inspect(core, *session))).await {
                 found.push(one);
             }
         }
-        core.noted_looks.remove(&core.store, &batch).await;
+        core.noted_inspections.remove(&core.store, &batch).await;
     }
     found
 }
 
-async fn look(core: &Core, session: SessionId) -> Result<Found, DriverError> {
+async fn inspect(core: &Core, session: SessionId) -> Result<Found, DriverError> {
     let row = core.store.session(session).await?;
     let run = row.and_then(|row| row.open_run);
     let has_progressed = match run {
@@ -141,7 +141,7 @@ async fn until_quiet(core: &Core, group: &[SessionId]) {
     let until = Instant::now() + Duration::from_millis(GROUP_MS_MAX);
     let mut last = Instant::now();
     while last.elapsed() < Duration::from_millis(QUIET_MS) && Instant::now() < until {
-        sleep(Duration::from_millis(LOOK_MS)).await;
+        sleep(Duration::from_millis(POLL_MS)).await;
         if group.iter().any(|session| core.computing.has(*session)) {
             last = Instant::now();
         }

@@ -88,7 +88,7 @@ impl State {
 }
 
 /// The answer to whether a result is kept.
-pub(crate) enum Looked {
+pub(crate) enum Lookup {
     /// It is.
     Kept(Hit),
     /// It is not, and the result is to be kept under this key.
@@ -150,25 +150,25 @@ impl KeptResults {
     }
 
     /// Looks up a delegation that only reads.
-    pub(crate) fn look(
+    pub(crate) fn inspect(
         &self,
         served: &Arc<Served>,
         delegation: &Delegation,
         scope: CacheScope<'_>,
         now: Timestamp,
-    ) -> Looked {
+    ) -> Lookup {
         let Some(limits) = limits_of(served) else {
-            return Looked::Never;
+            return Lookup::Never;
         };
         let mut state = self.state();
         let state = state.belonging_to(served);
         if !state.in_the_way_of(scope.user).is_empty() {
-            return Looked::Never;
+            return Lookup::Never;
         }
         let key = delegation.cache_key(scope);
         match state.cache.get(key, limits, now) {
-            Some(hit) => Looked::Kept(hit),
-            None => Looked::Awaited(key),
+            Some(hit) => Lookup::Kept(hit),
+            None => Lookup::Awaited(key),
         }
     }
 

@@ -18,7 +18,7 @@
 //! - timers: `timers.rs`
 //! - places for calls of tools: `tool_places.rs`
 //! - sessions with work after a start: `recovery.rs`, and the note of those that it looks at:
-//!   `looks.rs`
+//!   `inspections.rs`
 //! - a host on a restored backup: `restored.rs`
 //! - panics of tasks: `panics.rs`
 //! - sessions that cannot go on: `quarantine.rs`
@@ -51,12 +51,12 @@ pub mod external;
 mod fresh;
 pub mod guest_log;
 mod history;
+mod inspections;
 mod isolation;
 mod journal;
 mod kept_results;
 mod ledger;
 pub mod live;
-mod looks;
 pub mod models;
 mod outages;
 mod panics;

@@ -34,8 +34,8 @@ pub struct Frame {
     pub operation: OperationId,
     /// The attempt at it: for a model counted from 0, for a tool the segment counted from 1.
     pub attempt: u32,
-    /// The place of a piece of a reply in its attempt, counted from 0. For [`Show::SoFar`] the
-    /// place of the last piece that it includes. Any other frame has 0.
+    /// The place of a chunk of a reply in its attempt, counted from 0. For [`Show::SoFar`] the
+    /// place of the last chunk that it includes. Any other frame has 0.
     pub seq: u64,
     /// The content.
     pub show: Show,
@@ -120,17 +120,17 @@ struct Shared {
     stored: watch::Receiver<u64>,
     /// The replies in the making. Frames are sent under its lock, so that a snapshot of it and a
     /// subscription fit together.
-    said: Mutex<HashMap<OperationId, Said>>,
+    said: Mutex<HashMap<OperationId, ReplyInProgress>>,
 }
 
 /// A reply in the making.
 #[derive(Debug)]
-struct Said {
+struct ReplyInProgress {
     agent: AgentId,
     session: SessionId,
     run: RunId,
     attempt: u32,
-    /// The place of the newest piece.
+    /// The place of the newest chunk.
     seq: u64,
     /// None once there was too much to keep.
     text: Option<Growing>,
@@ -161,7 +161,7 @@ impl Growing {
     }
 }
 
-impl Said {
+impl ReplyInProgress {
     fn new(frame: &Frame) -> Self {
         Self {
             agent: frame.agent,
@@ -251,7 +251,7 @@ impl Live {
         *self.shared.stored.borrow()
     }
 
-    fn said(&self) -> MutexGuard<'_, HashMap<OperationId, Said>> {
+    fn said(&self) -> MutexGuard<'_, HashMap<OperationId, ReplyInProgress>> {
         // Each change of it is whole.
         self.shared
             .said
@@ -261,12 +261,12 @@ impl Live {
 }
 
 /// Adds a piece of text to what was said of its attempt.
-fn keep(replies: &mut HashMap<OperationId, Said>, frame: &Frame, more: &str) {
+fn keep(replies: &mut HashMap<OperationId, ReplyInProgress>, frame: &Frame, more: &str) {
     let said = replies
         .entry(frame.operation)
-        .or_insert_with(|| Said::new(frame));
+        .or_insert_with(|| ReplyInProgress::new(frame));
     if said.attempt != frame.attempt {
-        *said = Said::new(frame);
+        *said = ReplyInProgress::new(frame);
     }
     said.seq = frame.seq;
     if let Some(text) = &mut said.text {

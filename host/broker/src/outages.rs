@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::journal::Context;
 use domain::event::{Event, ProviderTroubled};
 use domain::id::Stream;
-use domain::trouble::{FAILURES_TOLD, ServiceTrouble, TroubleRecord};
+use domain::trouble::{FAILURES_REPORTED, ServiceTrouble, TroubleRecord};
 use llm::{Gateway, Outage, OutageCause};
 use std::collections::HashMap;
 use store::{Commit, CommitError, Expected, ReadError, Store};
@@ -32,7 +32,7 @@ enum NotRecorded {
 
 impl Outages {
     /// Compares how providers stand after a call with what is on record.
-    pub(crate) async fn look(&self, store: &Store, clock: &Clock, gateway: &Gateway) {
+    pub(crate) async fn inspect(&self, store: &Store, clock: &Clock, gateway: &Gateway) {
         let mut records = self.records.lock().await;
         if let Err(error) = compare(store, clock, gateway, &mut records).await {
             *records = None;
@@ -54,16 +54,16 @@ async fn compare(
         Some(known) => known,
         None => records.insert(on_record(store).await?),
     };
-    for (provider, standing) in gateway.standings() {
+    for (provider, status) in gateway.statuses() {
         let record = known.entry(provider.to_owned()).or_default();
-        let told = match &standing.outage {
+        let reported = match &status.outage {
             None => record.succeeded(),
             Some(outage) if outage.cause.is_certain() => {
-                record.failed(FAILURES_TOLD, trouble(outage))
+                record.failed(FAILURES_REPORTED, trouble(outage))
             }
-            Some(outage) => record.failed(standing.failures, trouble(outage)),
+            Some(outage) => record.failed(status.failures, trouble(outage)),
         };
-        if let Some(trouble) = told {
+        if let Some(trouble) = reported {
             put_on_record(store, clock, provider, trouble).await?;
         }
     }

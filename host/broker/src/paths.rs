@@ -1,6 +1,6 @@
 //! The operator's settings on agents by their paths: access rules, and the models of roles.
 
-use domain::authority::{NamedModel, Permissions, Standing};
+use domain::authority::{ModelStatus, NamedModel, Permissions};
 use domain::definition::Definition;
 use domain::delegate::Target;
 use domain::grant::PatternList;
@@ -94,24 +94,24 @@ impl PathSettings {
             route.is_ok_and(|route| route.alias == alias)
         };
         let own = definition.model.as_deref();
-        let standing = if own.is_some_and(is_model) {
-            Standing::Own
+        let status = if own.is_some_and(is_model) {
+            ModelStatus::Own
         } else if own.is_some_and(leads) {
-            Standing::OwnFallback
+            ModelStatus::OwnFallback
         } else if of_roles.any(leads) {
-            Standing::OfRole
+            ModelStatus::OfRole
         } else if gateway
             .resolve(None)
             .is_ok_and(|route| route.alias == alias)
         {
-            Standing::Default
+            ModelStatus::Default
         } else {
-            Standing::Other
+            ModelStatus::Other
         };
         NamedModel {
             alias,
             is_program: gateway.is_program(alias),
-            standing,
+            status,
         }
     }
 }

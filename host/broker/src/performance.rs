@@ -10,7 +10,7 @@
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
 //! - command lines over skills: `performance/command.rs`, on threads: `performance/lines.rs`
-//! - deliveries to external agents: `performance/external.rs`
+//! - outbound messages to external agents: `performance/external.rs`
 //! - searches of threads and notes: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`

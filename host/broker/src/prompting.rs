@@ -252,8 +252,8 @@ fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<Artifac
             .map_err(|refused| refused.to_string())
             .and_then(|result| read_items(&result)),
         outcome => {
-            let told = visible(&format!("{outcome:?}"), OUTCOME_CHARS_MAX);
-            Err(format!("it ended with {told}"))
+            let reported = visible(&format!("{outcome:?}"), OUTCOME_CHARS_MAX);
+            Err(format!("it ended with {reported}"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of a purge: it is recorded as begun, content is erased piece by piece, the result is
+//! The steps of a purge: it is recorded as begun, content is erased chunk by chunk, the result is
 //! recorded.
 //!
 //! A crash in between leaves an open purge. The next start completes it, or a repeated request for
@@ -18,7 +18,7 @@ use domain::user::UserId;
 use std::collections::BTreeSet;
 use std::fmt;
 use store::{
-    AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
+    AgentRow, Commit, CommitError, Expected, Guard, PurgeItem, Rewritten, SessionGuard, SessionRow,
 };
 use tries::{keep_first, retry_busy};
 
@@ -274,8 +274,8 @@ async fn purge_session(
         let commit = Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]);
         retry_busy(|| core.store.commit(commit.clone())).await?;
     }
-    for piece in plan.pieces {
-        erase(core, stream, piece).await?;
+    for item in plan.items {
+        erase(core, stream, item).await?;
     }
     remove_folders(core, Owner::Session, session).await?;
     let mut tally = retry_busy(|| core.store.purge_tally(stream)).await?;
@@ -292,7 +292,7 @@ async fn purge_agent(
     let rows = retry_busy(|| core.store.agents_of_tree(root)).await?;
     let tree: BTreeSet<AgentId> = rows.iter().map(|row| row.agent.id).collect();
     for agent in &tree {
-        erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
+        erase(core, Stream::Agent(root), PurgeItem::AgentBuckets(*agent)).await?;
     }
     // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
     let open = retry_busy(|| core.store.open_purges()).await?;
@@ -321,13 +321,13 @@ async fn purge_agent(
             && agent != root
             && tree.contains(&agent)
         {
-            erase(core, stream, Piece::Agent(agent)).await?;
+            erase(core, stream, PurgeItem::Agent(agent)).await?;
             let tally = retry_busy(|| core.store.purge_tally(stream)).await?;
             end(core, agent, None, tally, None).await?;
         }
     }
-    erase(core, Stream::Agent(root), Piece::Agent(root)).await?;
-    erase(core, Stream::Agent(root), Piece::Blobs).await?;
+    erase(core, Stream::Agent(root), PurgeItem::Agent(root)).await?;
+    erase(core, Stream::Agent(root), PurgeItem::Blobs).await?;
     let tally = retry_busy(|| core.store.purge_tally(Stream::Agent(root))).await?;
     end(core, root, None, tally, request).await
 }
@@ -350,11 +350,11 @@ async fn remove_folders(core: &Core, owner: Owner, id: impl fmt::Display) -> Res
     Ok(())
 }
 
-/// Erases a piece, transaction by transaction.
-async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
+/// Erases a chunk, transaction by transaction.
+async fn erase(core: &Core, purge: Stream, item: PurgeItem) -> Result<(), Error> {
     let mut after = Some(0);
     while let Some(from) = after {
-        after = retry_busy(|| erase_some(core, purge, &piece, from)).await?;
+        after = retry_busy(|| erase_some(core, purge, &item, from)).await?;
     }
     Ok(())
 }
@@ -367,15 +367,15 @@ async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
 async fn erase_some(
     core: &Core,
     purge: Stream,
-    piece: &Piece,
+    item: &PurgeItem,
     after: u64,
 ) -> Result<Option<u64>, CommitError> {
-    let _alone = match piece {
-        Piece::Blobs => Some(core.naming.write().await),
+    let _alone = match item {
+        PurgeItem::Blobs => Some(core.naming.write().await),
         _ => None,
     };
-    let erased = core.store.erase(purge, piece.clone(), after).await;
-    if *piece == Piece::Blobs {
+    let erased = core.store.erase(purge, item.clone(), after).await;
+    if *item == PurgeItem::Blobs {
         core.forget_blobs();
     }
     erased

@@ -7,7 +7,7 @@
 use crate::command::{Broker, Error};
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
-use crate::looks::STARTS_MAX;
+use crate::inspections::STARTS_MAX;
 use crate::panics::caught;
 use crate::quarantine::{QuarantineCause, Quarantined};
 use crate::refusals::not_quarantined;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Number of sessions that are checked for work at the same time.
-const LOOKED_AT_MAX: usize = 8;
+const INSPECTED_MAX: usize = 8;
 /// Number of sessions that are noted together before they are checked.
 const BATCH_MAX: usize = 64;
 
@@ -34,18 +34,21 @@ pub(crate) struct ToRecover {
 /// Looks at the sessions over which the last starts may have ended: one at a time, and before
 /// anything is begun that such an end would break off. Those that were noted too often are put into
 /// quarantine unread.
-pub(crate) async fn look_at_suspects(
+pub(crate) async fn inspect_suspects(
     core: &Arc<Core>,
     was_ended: bool,
     work: Vec<SessionId>,
 ) -> ToRecover {
-    let suspects = core.noted_looks.begin(&core.store, was_ended, &work).await;
+    let suspects = core
+        .noted_inspections
+        .begin(&core.store, was_ended, &work)
+        .await;
     let mut found = Vec::new();
     for session in &suspects {
-        if core.noted_looks.are_over(*session) {
+        if core.noted_inspections.are_over(*session) {
             leave_unread(core, *session);
         }
-        found.extend(look_at(core, &[*session]).await);
+        found.extend(inspect(core, &[*session]).await);
     }
     let suspects: HashSet<SessionId> = suspects.into_iter().collect();
     let mut rest = work;
@@ -72,7 +75,7 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: ToRecover) {
     let all = async {
         wake(&core, found).await;
         for batch in rest.chunks(BATCH_MAX) {
-            let found = look_at(&core, batch).await;
+            let found = inspect(&core, batch).await;
             wake(&core, found).await;
         }
     };
@@ -99,10 +102,10 @@ impl Broker {
 /// Goes on with a session that was released. It stays noted until it has been read: a start after
 /// an end of the process leaves it unread again.
 async fn go_on_with_released(core: Arc<Core>, session: SessionId) {
-    if core.noted_looks.has(session) {
-        core.noted_looks.note(&core.store, &[session]).await;
+    if core.noted_inspections.has(session) {
+        core.noted_inspections.note(&core.store, &[session]).await;
         needs_driver(has_work(&core, session)).await;
-        core.noted_looks.remove(&core.store, &[session]).await;
+        core.noted_inspections.remove(&core.store, &[session]).await;
     }
     core.wake(session);
 }
@@ -116,20 +119,20 @@ async fn wake(core: &Arc<Core>, sessions: Vec<SessionId>) {
 
 /// Looks at sessions side by side, noted for as long as that takes. Returns those that are left to
 /// their drivers.
-async fn look_at(core: &Arc<Core>, sessions: &[SessionId]) -> Vec<SessionId> {
+async fn inspect(core: &Arc<Core>, sessions: &[SessionId]) -> Vec<SessionId> {
     let mut noted = sessions.to_vec();
     noted.retain(|session| !core.quarantine.has(*session));
     for _ in noted.len()..sessions.len() {
         core.recovered_one();
     }
-    core.noted_looks.note(&core.store, &noted).await;
+    core.noted_inspections.note(&core.store, &noted).await;
     let found: Vec<SessionId> = futures::stream::iter(noted.clone())
         .map(|session| left_to_driver(core.clone(), session))
-        .buffered(LOOKED_AT_MAX)
+        .buffered(INSPECTED_MAX)
         .filter_map(futures::future::ready)
         .collect()
         .await;
-    core.noted_looks.remove(&core.store, &noted).await;
+    core.noted_inspections.remove(&core.store, &noted).await;
     found
 }
 
@@ -143,10 +146,10 @@ async fn left_to_driver(core: Arc<Core>, session: SessionId) -> Option<SessionId
     None
 }
 
-/// Returns whether a session is left to its driver, by a look at its work. So is one that cannot be
-/// read, or over which the host panics.
-async fn needs_driver(look: impl Future<Output = Result<bool, DriverError>>) -> bool {
-    !matches!(caught(Box::pin(look)).await, Ok(Ok(false)))
+/// Returns whether a session is left to its driver, by an inspection of its work. So is one that
+/// cannot be read, or over which the host panics.
+async fn needs_driver(inspection: impl Future<Output = Result<bool, DriverError>>) -> bool {
+    !matches!(caught(Box::pin(inspection)).await, Ok(Ok(false)))
 }
 
 /// Returns whether a session has work that nobody else will wake it for.
@@ -162,7 +165,7 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> 
     if row.waiting > 0 {
         return Ok(true);
     }
-    Ok(goes_on(&run, core.now()) || run.held.is_some() || is_to_be_ended(core, &run).await?)
+    Ok(goes_on(&run, core.now()) || run.deferred.is_some() || is_to_be_ended(core, &run).await?)
 }
 
 /// Returns whether the host has to end a run: no agent could lead it, or its work is no longer

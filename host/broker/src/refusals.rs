@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn each_configured_definition_is_named_once_to_who_named_none() {
         let known = ["web", "assistant", "assistant", "assistant"].map(str::to_owned);
-        let told = definition_not_found("nobody", &known).message;
+        let reported = definition_not_found("nobody", &known).message;
         assert_eq!(
-            told,
+            reported,
             "there is no definition `nobody`; configured are: assistant, web"
         );
     }

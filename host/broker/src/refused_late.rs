@@ -14,11 +14,11 @@ pub async fn refused_late<T>(work: impl Future<Output = T>, is_refusal: impl Fn(
     let due = sleep(Duration::from_millis(REFUSED_AFTER_MS));
     // The time counts from now on, and not from when it is waited for.
     tokio::pin!(due);
-    let told = work.await;
-    if is_refusal(&told) {
+    let reported = work.await;
+    if is_refusal(&reported) {
         due.await;
     }
-    told
+    reported
 }
 
 #[cfg(test)]

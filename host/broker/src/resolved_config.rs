@@ -20,13 +20,13 @@ use domain::compaction::{MESSAGE_TOKENS, text_tokens};
 use domain::definition::{Definition, DefinitionId, Operations};
 use domain::delegate::{self, Offers, OperationRule, Presentation};
 use domain::digest::Digest;
+use domain::direct_message::{self, Reachable};
 use domain::event::RunStarted;
 use domain::memory;
 use domain::panels;
 use domain::sections::Known;
 use domain::skill::SkillSet;
 use domain::step::Toolset;
-use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use domain::trigger;
 use domain::user::UserId;
@@ -270,14 +270,14 @@ impl ResolvedConfigs {
                 description: None,
             })
             .collect();
-        let talk = if others.len() > 1 {
-            talk::definitions(&others, true)
+        let direct_message = if others.len() > 1 {
+            direct_message::definitions(&others, true)
         } else {
             Vec::new()
         };
         delegate
             .into_iter()
-            .chain(talk)
+            .chain(direct_message)
             .chain(memory::definitions(true))
             .chain(panels::definitions())
             .chain(trigger::trigger_tools())
@@ -336,8 +336,8 @@ impl Catalogue {
             let definition = self.definition(id)?;
             let tools = resolved.shown(&Toolset::All, of_model);
             let tools: usize = tools.iter().map(ToolDefinition::shown_bytes).sum();
-            let told: usize = resolved.told_of_tools(definition).iter().sum();
-            let bytes = definition.prompt().len() + tools + told;
+            let reported: usize = resolved.reported_of_tools(definition).iter().sum();
+            let bytes = definition.prompt().len() + tools + reported;
             Some((
                 id.clone(),
                 MESSAGE_TOKENS.saturating_add(text_tokens(bytes)),
@@ -433,7 +433,7 @@ impl ResolvedConfig {
     }
 
     /// Returns the bytes of what a prompt says of its tools and peers, section by section.
-    fn told_of_tools(&self, definition: &Definition) -> Vec<usize> {
+    fn reported_of_tools(&self, definition: &Definition) -> Vec<usize> {
         let tools = self.tool_list.iter();
         let tools: Vec<&ToolDefinition> = tools.filter(|it| it.name != delegate::NAME).collect();
         let known = Known {

@@ -1,7 +1,7 @@
 //! The configuration that is served, and the earlier ones that turns began with.
 //!
 //! It is one whole: the catalogue, the limits, the models, the rules on paths. It never changes;
-//! another one takes its place, between two looks of a driver. A turn ends with the code, the
+//! another one takes its place, between two polls of a driver. A turn ends with the code, the
 //! tools, the models and the limits that it began with, and may do what is granted now. Which
 //! configuration a turn began with is in the record of its start.
 

@@ -97,7 +97,7 @@ pub(crate) struct ClientAnswer {
 /// The answer of an external agent to a message that was delivered to it.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalAnswer {
-    /// The delivery that it answers; none for the one that waits longest.
+    /// The outbound message that it answers; none for the one that waits longest.
     pub(crate) message: Option<OperationId>,
     pub(crate) text: String,
 }

@@ -1,6 +1,6 @@
 //! The start and the shutdown of a broker.
 
-use crate::admission::{self, Occasion};
+use crate::admission::{self, TriggerEvent};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
@@ -104,11 +104,11 @@ impl Broker {
         core.keep_keys();
         restored::see_to(&core, parts.after_restore).await?;
         purge::finish_open(&core).await;
-        admission::admit(&core, &core.served(), Occasion::Start, None).await?;
+        admission::admit(&core, &core.served(), TriggerEvent::Start, None).await?;
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;
-        let found = recovery::look_at_suspects(&core, was_ended, work.clone()).await;
+        let found = recovery::inspect_suspects(&core, was_ended, work.clone()).await;
         let blamed = if was_ended { BTreeSet::new() } else { computed };
         let groups = isolation::begin(&core, &blamed, &work).await;
         core.spawn(isolation::resume(core.clone(), groups));

@@ -59,7 +59,7 @@ struct Place {
     events: mpsc::Sender<TelemetryEvent>,
 }
 
-/// The wishes of one listener, and its losses.
+/// The requests of one listener, and its losses.
 #[derive(Debug)]
 struct Seat {
     /// The position of the last stored event when the listener came.
@@ -134,7 +134,7 @@ impl Telemetry {
     }
 
     /// Listens to what a filter selects, from the position `from` of the last stored event on. With
-    /// `content`, pieces of replies come with their text: the caller has the reading on record.
+    /// `content`, chunks of replies come with their text: the caller has the reading on record.
     pub(crate) fn listen(&self, from: u64, filter: TelemetryFilter, content: bool) -> Listener {
         let (sender, events) = mpsc::channel(TELEMETRY_WAITING_MAX);
         let seat = Arc::new(Seat {

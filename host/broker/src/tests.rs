@@ -1,11 +1,11 @@
 //! Rules of the driver and of purges, each tested with a scripted guest over a real store.
 
-mod arrivals;
 mod cutting;
 mod definitions;
-mod deliveries;
 mod host;
+mod inbound_messages;
 mod operations;
+mod outbound_messages;
 mod purging;
 mod stepping;
 mod telling;

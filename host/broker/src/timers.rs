@@ -57,9 +57,9 @@ async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     loop {
         core.keep_keys();
         core.clock.carry().await;
-        let came_to = round(core, &mut woken, core.now()).await;
+        let work_outcome = round(core, &mut woken, core.now()).await;
         panics.store(0, Ordering::Relaxed);
-        let pause = came_to.unwrap_or_else(|error| {
+        let pause = work_outcome.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "timers could not be read"

@@ -26,7 +26,7 @@ pub(crate) struct StepView {
     pub(crate) fresh: Vec<(Digest, Vec<u8>)>,
     /// The session, and the number of its files, counted from the first, that the step may read.
     pub(crate) files: (SessionId, u64),
-    /// The blob that was read last. A large one is read in many pieces.
+    /// The blob that was read last. A large one is read in many chunks.
     pub(crate) last_read: LastRead,
 }
 

@@ -44,9 +44,9 @@ pub use values::{
     schema, shown, time,
 };
 pub use work::{
-    account, approval, basis, budget, connector, delegate, delivery, dispatch, hints, isolation,
-    memory, operation, panels, price, queue, sections, step, talk, task, trigger, trouble, usage,
-    widget,
+    account, approval, basis, budget, connector, delegate, direct_message, dispatch, hints,
+    isolation, memory, operation, outbound_message, panels, price, queue, sections, step, task,
+    trigger, trouble, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

@@ -9,12 +9,12 @@
 //!   waits (`waiting.rs`), what is taken next (`plan.rs`), what is dropped (`overflow.rs`)
 //! - calls that a user approves first: `approval.rs`
 //! - depth of dispatches, and who may wait for whom: `dispatch.rs`, `dispatch/waits.rs`; who waits
-//!   for room: `dispatch/held.rs`
-//! - `dispatch_to_agent`, `reply_to_caller`, `agents_message`: `talk.rs`, `talk/arguments.rs`,
-//!   `talk/result.rs`
+//!   for room: `dispatch/blocked.rs`
+//! - `dispatch_to_agent`, `reply_to_caller`, `agents_message`: `talk.rs`,
+//!   `direct_message/arguments.rs`, `direct_message/result.rs`
 //! - `delegate`, its table and its result: `delegate.rs`, `delegate/operations.rs`,
 //!   `delegate/result.rs`
-//! - deliveries to agents that are programs elsewhere: `delivery.rs`
+//! - outbound messages to agents that are programs elsewhere: `outbound_message.rs`
 //! - what makes the host speak to an agent by itself: `trigger.rs`; how agents talk with people at
 //!   messaging services: `connector.rs`
 //! - sessions that may have ended the process, and the order in which they are resumed:
@@ -36,18 +36,18 @@ pub mod basis;
 pub mod budget;
 pub mod connector;
 pub mod delegate;
-pub mod delivery;
+pub mod direct_message;
 pub mod dispatch;
 pub mod hints;
 pub mod isolation;
 pub mod memory;
 pub mod operation;
+pub mod outbound_message;
 pub mod panels;
 pub mod price;
 pub mod queue;
 pub mod sections;
 pub mod step;
-pub mod talk;
 pub mod task;
 pub mod trigger;
 pub mod trouble;

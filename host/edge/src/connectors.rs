@@ -1,14 +1,14 @@
 //! Connectors: how people at messaging services reach agents, and how agents reach them.
 //!
 //! **In.** What a poll or a call of the service brings is stored first, with the cursor, in one
-//! commit; a service is answered after it. Then the arrivals of each chat are handed over, in their
-//! order: those of a person whom nobody knows are settled at once, an answer to a question goes to
-//! the operation that asks, and all others become an input of the agent at `/<user>/<connector>`.
-//! Each is done under an idempotency key that follows from the service's id, so that it is done
-//! once, however often it is begun.
+//! commit; a service is answered after it. Then the inbound messages of each chat are handed over,
+//! in their order: those of a person whom nobody knows are settled at once, an answer to a question
+//! goes to the operation that asks, and all others become an input of the agent at
+//! `/<user>/<connector>`. Each is done under an idempotency key that follows from the service's id,
+//! so that it is done once, however often it is begun.
 //!
-//! **Out.** A message is queued in the commit that it comes of. It is sent one piece at a time, and
-//! of a chat one message at a time. Before a piece is sent that is stored, so that after a crash
+//! **Out.** A message is queued in the commit that it comes of. It is sent one chunk at a time, and
+//! of a chat one message at a time. Before a chunk is sent that is stored, so that after a crash
 //! "sent" can be told from "never sent".
 //!
 //! **Lost without harm**: that a service is told of a message that was stored, that somebody is
@@ -22,14 +22,14 @@
 //!   entries in the ledger: `connectors/ledger.rs`
 //! - polls: `connectors/polling.rs`; calls of services: `connectors/webhook.rs`, and their bound:
 //!   `connectors/bucket.rs`; what both store: `connectors/intake.rs`
-//! - the order in which arrivals are handed over: `connectors/handover.rs`; one chat:
-//!   `connectors/settling.rs`, `connectors/settlement.rs`, `connectors/sender.rs`; arrivals that
-//!   become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with files:
-//!   `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a crash:
-//!   `connectors/before.rs`
+//! - the order in which inbound messages are handed over: `connectors/handover.rs`; one chat:
+//!   `connectors/settling.rs`, `connectors/settlement.rs`, `connectors/sender.rs`; inbound messages
+//!   that become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with
+//!   files: `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a
+//!   crash: `connectors/before.rs`
 //! - other ids of people and groups, and chats in which an agent takes part:
 //!   `connectors/following.rs`
-//! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`,
+//! - people whom nobody knows: `connectors/unknown_senders.rs`, `connectors/pairing.rs`,
 //!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
 //!   `connectors/sending.rs`; words of the host's own: `connectors/queueing.rs`
@@ -67,15 +67,15 @@ mod served;
 mod serving;
 mod settlement;
 mod settling;
-mod strangers;
 mod troubles;
 mod typing;
 mod undelivered;
+mod unknown_senders;
 mod view;
 mod webhook;
 
-pub use commands::{AcceptedArrival, TestTarget};
-pub use view::{ConnectorCondition, ConnectorState, DeliveryQuery};
+pub use commands::{AcceptedInboundMessage, TestTarget};
+pub use view::{ConnectorCondition, ConnectorState, OutboundMessageQuery};
 pub use webhook::{ReceivedCall, ServiceAnswer};
 
 use crate::core::Core;
@@ -123,7 +123,7 @@ struct Shared {
     /// Wakes the outbox: a message may be sent now that could not before.
     outbox: Notify,
     /// The latest words to people whom nobody knows.
-    told: Mutex<strangers::Told>,
+    reported: Mutex<unknown_senders::RecentNotices>,
     /// Wrong pairing codes of users lately.
     guesses: Mutex<pairing::Guesses>,
     /// The messages in which replies grow.
@@ -151,7 +151,7 @@ impl Connectors {
             permits: calls::Permits::default(),
             arrived: Notify::new(),
             outbox: Notify::new(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
             guesses: Mutex::default(),
             previews: previews::Previews::default(),
             stored_previews: previews::Stored::default(),
@@ -162,12 +162,14 @@ impl Connectors {
             let shared = shared.clone();
             core.keep_up(name, move |_| task(shared.clone()));
         };
-        keep_up("the handover of arrivals", |it| Box::pin(handover::run(it)));
+        keep_up("the handover of inbound messages", |it| {
+            Box::pin(handover::run(it))
+        });
         keep_up("the outbox", |it| Box::pin(outbox::run(it)));
         keep_up("the watch over replies", |it| Box::pin(presence::run(it)));
         keep_up("the end of pairing codes", |it| Box::pin(expiring::run(it)));
         for _ in 0..acknowledging::AT_A_TIME {
-            keep_up("the acknowledgement of arrivals", |it| {
+            keep_up("the acknowledgement of inbound messages", |it| {
                 Box::pin(acknowledging::run(it))
             });
         }

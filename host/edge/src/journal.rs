@@ -2,7 +2,7 @@
 
 use domain::digest::Salt;
 use domain::event::{Event, NewEvent, Subject};
-use domain::id::{EventId, OccasionId};
+use domain::id::{EventId, TriggerEventId};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use uuid::Uuid;
@@ -48,7 +48,7 @@ impl Context {
     }
 }
 
-/// Returns the id of a new occasion of a trigger, or of an arrival of a connector.
-pub(crate) fn occasion() -> OccasionId {
-    OccasionId(Uuid::now_v7())
+/// Returns the id of a new event of a trigger, or of an inbound message of a connector.
+pub(crate) fn trigger_event() -> TriggerEventId {
+    TriggerEventId(Uuid::now_v7())
 }

@@ -1,12 +1,12 @@
 //! The edge: where the world comes in besides the API, and where words leave besides event streams.
 //!
-//! A trigger turns occasions (a time, a webhook call, files that changed, something that happened
-//! on the host) into messages for agents. A connector translates between a chat service and the
-//! host. Both are components; the host owns schedules, state, retries, cursors, and the record of
-//! what came and what went. Whatever arrives becomes an input of a session through
-//! [`Broker::post_arrival`](broker::Broker::post_arrival), durable before anybody outside is told
-//! that it arrived, and under an idempotency key that follows from the sender's own id of it, so
-//! that the same delivery twice is one input. Rules are in `domain::trigger` and
+//! A trigger turns trigger events (a time, a webhook call, files that changed, something that
+//! happened on the host) into messages for agents. A connector translates between a chat service
+//! and the host. Both are components; the host owns schedules, state, retries, cursors, and the
+//! record of what came and what went. Whatever arrives becomes an input of a session through
+//! [`Broker::post_inbound_message`](broker::Broker::post_arrival), durable before anybody outside
+//! is told that it arrived, and under an idempotency key that follows from the sender's own id of
+//! it, so that the same outbound message twice is one input. Rules are in `domain::trigger` and
 //! `domain::connector`; the order of things is here. Never in here: wasmtime, SQL, HTTP routes.
 //!
 //! ## Where things are
@@ -15,7 +15,7 @@
 //! - what all of it shares, and its tasks: `core.rs`
 //! - events and ids: `journal.rs`
 //! - commands under idempotency keys: `once.rs`; their refusals: `refusals.rs`
-//! - triggers, from the occasion to its messages: `triggers.rs` and `triggers/`
+//! - triggers, from the trigger event to its messages: `triggers.rs` and `triggers/`
 //! - connectors, in and out: `connectors.rs` and `connectors/`
 
 mod connectors;

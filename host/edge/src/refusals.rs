@@ -27,7 +27,7 @@ domain::refusals! {
     too_many_triggers() = TooManyTriggers:
         "this host has at most {TRIGGERS_MAX} triggers; remove one";
     trigger_busy(name: &TriggerName) = TriggerBusy:
-        "{PENDING_MAX} occasions of `{name}` wait already; try again when it has dealt with some";
+        "{PENDING_MAX} trigger events of `{name}` wait already; try again when it has dealt with some";
     component_not_found(name: &str) = ComponentNotFound:
         "there is no component `{name}` that is a trigger; add it to `components` in the \
          configuration, or leave `component` out";

@@ -1,24 +1,25 @@
 //! Triggers: what makes the host speak to an agent without being spoken to.
 //!
-//! An occasion is accepted first, in a commit of its own. Then the trigger's component is called on
-//! it, and one commit stores its messages, the trigger's new state and the acknowledgement. At last
-//! each message is handed to its session through the broker, under an idempotency key that follows
-//! from the occasion. After a crash each of these is done again from the store, and counts once.
-//! One occasion of a trigger is dealt with at a time, in the order in which they were accepted.
+//! A trigger event is accepted first, in a commit of its own. Then the trigger's component is
+//! called on it, and one commit stores its messages, the trigger's new state and the
+//! acknowledgement. At last each message is handed to its session through the broker, under an
+//! idempotency key that follows from the trigger event. After a crash each of these is done again
+//! from the store, and counts once. One event of a trigger is dealt with at a time, in the order in
+//! which they were accepted.
 //!
 //! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
 //!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`, and of its
 //!   targets: `triggers/targets.rs`
 //! - times that come due: `triggers/clock.rs`; heartbeats: `triggers/heartbeat.rs`
 //! - webhook calls: `triggers/webhook.rs`
-//! - files that change: `triggers/files.rs` and `triggers/files/`, and a look at a folder:
-//!   `triggers/look.rs`
+//! - files that change: `triggers/files.rs` and `triggers/files/`, and a scan of a folder:
+//!   `triggers/scan.rs`
 //! - events of the host: `triggers/host_events.rs`, and what they say: `triggers/host_events/`
-//! - the order in which occasions are dealt with: `triggers/dispatch.rs`, and those that were asked
-//!   for by hand of triggers that stand still: `triggers/by_hand.rs`
-//! - one occasion: the call of its component in `triggers/firing.rs`, its messages in
+//! - the order in which trigger events are dealt with: `triggers/dispatch.rs`, and those that were
+//!   asked for by hand of triggers that stand still: `triggers/by_hand.rs`
+//! - one trigger event: the call of its component in `triggers/trigger_run.rs`, its messages in
 //!   `triggers/posting.rs`, what failed in `triggers/failing.rs`
-//! - what the ledger has of a firing: `triggers/ledger.rs`
+//! - what the ledger has of a trigger run: `triggers/ledger.rs`
 //! - turns that do not come to an end: `triggers/watchdog.rs`
 
 mod by_hand;
@@ -29,13 +30,13 @@ mod definitions;
 mod dispatch;
 mod failing;
 mod files;
-mod firing;
 mod heartbeat;
 mod host_events;
 mod ledger;
-mod look;
 mod posting;
+mod scan;
 mod targets;
+mod trigger_run;
 mod watchdog;
 mod webhook;
 
@@ -45,8 +46,8 @@ pub use webhook::{HookAnswer, HookCall, HookForm};
 /// The items that tests of watched folders use.
 #[cfg(test)]
 pub(crate) mod files_for_tests {
-    pub(crate) use super::files::{Kept, Looked, look_again};
-    pub(crate) use super::look::Wanted;
+    pub(crate) use super::files::{Kept, ScanResult, scan_again};
+    pub(crate) use super::scan::Wanted;
 }
 
 use crate::core::Core;
@@ -90,7 +91,7 @@ pub(crate) struct Shared {
     core: Arc<Core>,
     /// Wakes the clock: a time that comes due may have changed.
     due: Notify,
-    /// Wakes the dispatch: an occasion was accepted, or may be dealt with now.
+    /// Wakes the dispatch: a trigger event was accepted, or may be dealt with now.
     open: Notify,
     /// A counter that changes whenever triggers are defined, changed, paused, resumed or removed.
     changed: watch::Sender<u64>,
@@ -123,17 +124,19 @@ impl Triggers {
             accepting: Semaphore::new(webhook::ACCEPTING_MAX),
             unverified: webhook::Unverified::default(),
         });
-        let held = definitions::compare(&shared).await?;
+        let blocked = definitions::compare(&shared).await?;
         let keep_up = |name, task: fn(Arc<Shared>) -> futures::future::BoxFuture<'static, ()>| {
             let shared = shared.clone();
             core.keep_up(name, move |_| task(shared.clone()));
         };
         keep_up("the clock of triggers", |it| Box::pin(clock::run(it)));
-        keep_up("the firing of triggers", |it| Box::pin(dispatch::run(it)));
+        keep_up("the trigger run of triggers", |it| {
+            Box::pin(dispatch::run(it))
+        });
         keep_up("the watch over folders", |it| Box::pin(files::run(it)));
         keep_up("the watch over events", |it| Box::pin(host_events::run(it)));
         keep_up("the watch over turns", |it| Box::pin(watchdog::run(it)));
-        by_hand::go_on(&shared, held);
+        by_hand::go_on(&shared, blocked);
         Ok(Self { shared })
     }
 

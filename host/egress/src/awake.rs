@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Interval at which the passed time is measured.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 /// Maximum time counted between two measurements. More passes only when the process does not run.
 const COUNTED_MAX: Duration = Duration::from_secs(2);
 
@@ -24,8 +24,8 @@ static COUNTED: LazyLock<Mutex<Counted>> = LazyLock::new(|| {
         .name("awake-time".to_owned())
         .spawn(|| {
             loop {
-                thread::sleep(LOOK);
-                let _looked = Instant::now();
+                thread::sleep(POLL);
+                let _inspected = Instant::now();
             }
         });
     // A machine that has no thread left for it counts too little while everybody waits, and
@@ -33,20 +33,20 @@ static COUNTED: LazyLock<Mutex<Counted>> = LazyLock::new(|| {
     drop(looking);
     Mutex::new(Counted {
         sum: Duration::ZERO,
-        looked: std::time::Instant::now(),
+        inspected: std::time::Instant::now(),
     })
 });
 
 #[derive(Debug)]
 struct Counted {
     sum: Duration,
-    looked: std::time::Instant,
+    inspected: std::time::Instant,
 }
 
 impl Counted {
-    fn look(&mut self, now: std::time::Instant) -> Duration {
-        let passed = now.saturating_duration_since(self.looked);
-        self.looked = self.looked.max(now);
+    fn inspect(&mut self, now: std::time::Instant) -> Duration {
+        let passed = now.saturating_duration_since(self.inspected);
+        self.inspected = self.inspected.max(now);
         self.sum += passed.min(COUNTED_MAX);
         self.sum
     }
@@ -61,7 +61,7 @@ impl Instant {
     #[must_use]
     pub fn now() -> Self {
         let mut counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(counted.look(std::time::Instant::now()))
+        Self(counted.inspect(std::time::Instant::now()))
     }
 
     /// Returns the awake time since this point.
@@ -107,7 +107,7 @@ pub async fn timeout_at<F: Future>(until: Instant, what: F) -> Result<F::Output,
     let mut what = pin!(what);
     let mut sleep = pin!(sleep_until(until));
     poll_fn(|cx| match what.as_mut().poll(cx) {
-        Poll::Ready(came) => Poll::Ready(Ok(came)),
+        Poll::Ready(outcome) => Poll::Ready(Ok(outcome)),
         Poll::Pending => sleep.as_mut().poll(cx).map(|()| Err(TooLate)),
     })
     .await
@@ -159,16 +159,20 @@ mod tests {
         let begin = std::time::Instant::now();
         let mut counted = Counted {
             sum: Duration::ZERO,
-            looked: begin,
+            inspected: begin,
         };
-        let mut look = |ms| counted.look(begin + Duration::from_millis(ms)).as_millis();
+        let mut inspect = |ms| {
+            counted
+                .inspect(begin + Duration::from_millis(ms))
+                .as_millis()
+        };
         assert_eq!(
             [
-                look(500),
-                look(1_000),
-                look(61_000),
-                look(61_500),
-                look(900)
+                inspect(500),
+                inspect(1_000),
+                inspect(61_000),
+                inspect(61_500),
+                inspect(900)
             ],
             [500, 1_000, 3_000, 3_500, 3_500]
         );

@@ -1,4 +1,4 @@
-//! The answer and its body, which is read piece by piece within its limits.
+//! The answer and its body, which is read chunk by chunk within its limits.
 
 use crate::awake::{Instant, Sleep, sleep_until};
 use crate::dial::Deadline;
@@ -114,7 +114,7 @@ impl Body {
     /// Reads to the end.
     ///
     /// # Errors
-    /// As reading piece by piece.
+    /// As reading chunk by chunk.
     pub async fn read_all(mut self) -> Result<Bytes, EgressError> {
         let mut all = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
@@ -133,7 +133,7 @@ impl Body {
         }
     }
 
-    /// The next piece; none at the end. Trailers are passed over.
+    /// The next chunk; none at the end. Trailers are passed over.
     ///
     /// # Errors
     /// As reading frame by frame.
@@ -314,13 +314,13 @@ impl Open {
         if let Some(gzip) = &mut self.gzip {
             gzip.finish().map_err(Broken::Gzip)?;
         }
-        let held = self
+        let pending = self
             .redaction
             .take()
             .map(|mut redaction| redaction.finish())
-            .filter(|held| !held.is_empty());
-        Ok(held
-            .map(|held| Frame::data(held.into()))
+            .filter(|pending| !pending.is_empty());
+        Ok(pending
+            .map(|pending| Frame::data(pending.into()))
             .or_else(|| self.last.take().map(Frame::trailers)))
     }
 }
@@ -357,7 +357,7 @@ impl Gzip {
         self.input = input;
     }
 
-    /// The next piece that comes out, at most about half a megabyte; none if more must come in
+    /// The next chunk that comes out, at most about half a megabyte; none if more must come in
     /// first.
     pub(crate) fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.input.is_empty() {
@@ -400,13 +400,13 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Unpacks in pieces of a size; the sizes of what came out, and all of it.
-    fn unpacked(packed: &[u8], piece: usize) -> io::Result<(usize, Vec<u8>)> {
+    /// Unpacks in chunks of a size; the sizes of what came out, and all of it.
+    fn unpacked(packed: &[u8], part: usize) -> io::Result<(usize, Vec<u8>)> {
         let mut gzip = Gzip::new();
         let mut largest = 0;
         let mut all = Vec::new();
-        for piece in packed.chunks(piece) {
-            gzip.feed(Bytes::copy_from_slice(piece));
+        for part in packed.chunks(part) {
+            gzip.feed(Bytes::copy_from_slice(part));
             while let Some(out) = gzip.next()? {
                 largest = largest.max(out.len());
                 all.extend_from_slice(&out);
@@ -420,12 +420,12 @@ mod tests {
         let text: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut packed = pressed(&text);
         packed.extend(pressed(b"and a second member"));
-        for piece in [1, 7, 511, 512, 513, 100_000] {
-            let (_, out) = unpacked(&packed, piece).unwrap();
-            assert_eq!(out.len(), text.len() + 19, "{piece}");
+        for part in [1, 7, 511, 512, 513, 100_000] {
+            let (_, out) = unpacked(&packed, part).unwrap();
+            assert_eq!(out.len(), text.len() + 19, "{part}");
             assert!(
                 out.starts_with(&text) && out.ends_with(b"and a second member"),
-                "{piece}"
+                "{part}"
             );
         }
     }

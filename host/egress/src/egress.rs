@@ -36,7 +36,7 @@ pub struct Egress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusals {
     /// The refusal.
-    Told,
+    Reported,
     /// A stand-in for the server's answer.
     Rehearsed,
 }
@@ -74,7 +74,7 @@ impl Egress {
             requests: RequestSemaphore::new(&limits),
             limits,
             pool,
-            refusals: Refusals::Told,
+            refusals: Refusals::Reported,
         }
     }
 
@@ -124,9 +124,9 @@ impl Egress {
         };
         let mut passage = None;
         // Whoever got a secret on one leg may send it back on a later one that carries none.
-        let mut has_carried_secret = false;
+        let mut has_secret_in_url = false;
         loop {
-            has_carried_secret |= !leg.bound.is_empty();
+            has_secret_in_url |= !leg.bound.is_empty();
             trace.target(&leg.target);
             // On the heap: it is large, and lives in the caller's own future.
             let answer = Box::pin(self.hop(&caller, &leg, grants, &mut passage, &mut trace)).await;
@@ -143,7 +143,7 @@ impl Egress {
                 leg.next(&head, answer.redirects_max, &caller.redactor),
             )? {
                 None => {
-                    if has_carried_secret {
+                    if has_secret_in_url {
                         recorded(
                             &mut trace,
                             headers::check_searchable(head.status, head.headers),

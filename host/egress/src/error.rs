@@ -71,7 +71,7 @@ pub enum Refused {
     /// The server redirects to another origin, and a secret that the caller could use stands in the
     /// URL.
     #[error("`{host}` redirects to another origin with a secret in the URL")]
-    Carried {
+    SecretInUrl {
         /// The host that redirects.
         host: String,
     },
@@ -219,7 +219,7 @@ pub enum Cause {
 /// The part of an error that a guest learns: enough to go on, and nothing of the rules, the
 /// addresses or the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum GuestError {
     /// The guest's own URL or header makes no sense.
     Invalid,
     /// Not allowed. Never says by which rule.
@@ -239,7 +239,7 @@ pub enum Seen {
 impl EgressError {
     /// Returns the part of it that the guest learns.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> GuestError {
         self.facts().0
     }
 
@@ -255,40 +255,40 @@ impl EgressError {
         self.facts().2
     }
 
-    fn facts(&self) -> (Seen, Cause, &'static str) {
+    fn facts(&self) -> (GuestError, Cause, &'static str) {
         match self {
             Self::Refused(refused) => {
                 let (seen, code) = match refused {
-                    Refused::Url(_) => (Seen::Invalid, "url-refused"),
-                    Refused::Header { .. } => (Seen::Invalid, "header-refused"),
-                    Refused::Denied(_) => (Seen::Denied, "not-granted"),
-                    Refused::Barred { .. } => (Seen::Denied, "address-barred"),
+                    Refused::Url(_) => (GuestError::Invalid, "url-refused"),
+                    Refused::Header { .. } => (GuestError::Invalid, "header-refused"),
+                    Refused::Denied(_) => (GuestError::Denied, "not-granted"),
+                    Refused::Barred { .. } => (GuestError::Denied, "address-barred"),
                     Refused::Location(_)
                     | Refused::Downgrade { .. }
-                    | Refused::Carried { .. }
-                    | Refused::Redirects { .. } => (Seen::Denied, "redirect-refused"),
+                    | Refused::SecretInUrl { .. }
+                    | Refused::Redirects { .. } => (GuestError::Denied, "redirect-refused"),
                 };
                 (seen, Cause::Rule, code)
             }
-            Self::Busy => (Seen::Busy, Cause::Limit, "busy"),
-            Self::BudgetSpent => (Seen::Denied, Cause::Limit, "budget-spent"),
+            Self::Busy => (GuestError::Busy, Cause::Limit, "busy"),
+            Self::BudgetSpent => (GuestError::Denied, Cause::Limit, "budget-spent"),
             Self::Unreachable(unreachable) => {
                 let code = match unreachable {
                     Unreachable::Unresolved { .. } | Unreachable::NoAddress { .. } => "unresolved",
                     Unreachable::Dial { .. } => "unreachable",
                     Unreachable::Tls { .. } => "tls-failed",
                 };
-                (Seen::Unreachable, Cause::Outside, code)
+                (GuestError::Unreachable, Cause::Outside, code)
             }
-            Self::TimedOut { .. } => (Seen::TimedOut, Cause::Limit, "timed-out"),
+            Self::TimedOut { .. } => (GuestError::TimedOut, Cause::Limit, "timed-out"),
             Self::TooLarge(part) => {
                 let code = match part {
                     TooLarge::RequestHead | TooLarge::RequestBody { .. } => "request-too-large",
                     TooLarge::ResponseHead | TooLarge::ResponseBody { .. } => "response-too-large",
                 };
-                (Seen::TooLarge, Cause::Limit, code)
+                (GuestError::TooLarge, Cause::Limit, code)
             }
-            Self::Broken(_) => (Seen::Broken, Cause::Outside, "broken"),
+            Self::Broken(_) => (GuestError::Broken, Cause::Outside, "broken"),
         }
     }
 
@@ -306,7 +306,7 @@ impl EgressError {
     }
 }
 
-impl Seen {
+impl GuestError {
     /// The one word that a guest gets.
     #[must_use]
     pub fn code(self) -> &'static str {

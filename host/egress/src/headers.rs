@@ -54,7 +54,7 @@ pub(crate) fn outgoing(leg: &Leg, after: After) -> Result<HeaderMap, EgressError
     let host = HeaderValue::try_from(leg.target.authority())
         .map_err(|_| Refused::Url(TargetError::Character))?;
     out.insert(HOST, host);
-    // Whoever wants an answer as it comes, piece by piece, does not want it packed.
+    // Whoever wants an answer as it comes, chunk by chunk, does not want it packed.
     let plain = leg
         .headers
         .get(ACCEPT_ENCODING)

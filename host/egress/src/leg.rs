@@ -57,7 +57,7 @@ impl Leg {
             .into());
         }
         if !target.is_same_origin(&self.target) && carries(redactor, location, &target) {
-            return Err(Refused::Carried {
+            return Err(Refused::SecretInUrl {
                 host: self.target.host().to_string(),
             }
             .into());

@@ -37,7 +37,7 @@ mod wire;
 pub use body::{Body, Response};
 pub use dial::{Resolve, Resolving, SystemResolver, no_tls, system_tls};
 pub use egress::Egress;
-pub use error::{Broken, Cause, EgressError, Phase, Refused, Seen, TooLarge, Unreachable};
+pub use error::{Broken, Cause, EgressError, GuestError, Phase, Refused, TooLarge, Unreachable};
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
 pub use record::{Record, Records};
 pub use request::{Caller, Credentials, Request, RequestPermit};

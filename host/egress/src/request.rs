@@ -173,7 +173,7 @@ pub struct Request {
 /// A permit for one request. It is given back when every clone is gone.
 #[derive(Debug, Clone)]
 pub struct RequestPermit {
-    _held: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    _leased: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 /// The permits of all requests, and of those of each component.
@@ -204,7 +204,7 @@ impl RequestSemaphore {
             let own = own.acquire_owned().await?;
             let all = Arc::clone(&self.all).acquire_owned().await?;
             Ok::<_, tokio::sync::AcquireError>(RequestPermit {
-                _held: Arc::new((own, all)),
+                _leased: Arc::new((own, all)),
             })
         };
         timeout(self.queue, acquire)

@@ -24,15 +24,15 @@ pub(crate) const GO_ON: &str = "<notice>\nGo on.\n</notice>";
 pub(crate) enum Entry<'a> {
     /// A message of the user, or of the host.
     User(String),
-    /// The pieces of a message of the model, in its order.
-    Assistant(Vec<AssistantPiece<'a>>),
+    /// The parts of a message of the model, in its order.
+    Assistant(Vec<AssistantPart<'a>>),
     /// The results of all the calls of the entry before, in the order of the calls.
     Results(Vec<CallResult>),
 }
 
-/// A piece of a message of the model.
+/// A part of a message of the model.
 #[derive(Debug, PartialEq)]
-pub(crate) enum AssistantPiece<'a> {
+pub(crate) enum AssistantPart<'a> {
     /// Text.
     Text(&'a str),
     /// A call.
@@ -90,14 +90,15 @@ pub(crate) fn entries<'a>(messages: &'a [Message], provider: &str, model: &str) 
                 ))));
             }
             Role::Assistant => {
-                let (pieces, results) = pairing.assistant(message, provider, model);
-                let is_said =
-                    |piece: &AssistantPiece<'_>| !matches!(piece, AssistantPiece::Opaque(_));
+                let (assistant_parts, results) = pairing.assistant(message, provider, model);
+                let is_said = |assistant_part: &AssistantPart<'_>| {
+                    !matches!(assistant_part, AssistantPart::Opaque(_))
+                };
                 match entries.last_mut() {
                     // Thoughts alone are no message.
-                    _ if !pieces.iter().any(is_said) => {}
-                    Some(Entry::Assistant(before)) => before.extend(pieces),
-                    Some(_) | None => entries.push(Entry::Assistant(pieces)),
+                    _ if !assistant_parts.iter().any(is_said) => {}
+                    Some(Entry::Assistant(before)) => before.extend(assistant_parts),
+                    Some(_) | None => entries.push(Entry::Assistant(assistant_parts)),
                 }
                 if !results.is_empty() {
                     entries.push(Entry::Results(results));
@@ -115,10 +116,11 @@ pub(crate) fn strip(entries: &mut [Entry<'_>]) {
     for entry in entries {
         match entry {
             Entry::User(_) => {}
-            Entry::Assistant(pieces) => {
-                pieces.retain(|piece| !matches!(piece, AssistantPiece::Opaque(_)));
-                for piece in pieces {
-                    if let AssistantPiece::Call { id, .. } = piece {
+            Entry::Assistant(assistant_parts) => {
+                assistant_parts
+                    .retain(|assistant_part| !matches!(assistant_part, AssistantPart::Opaque(_)));
+                for assistant_part in assistant_parts {
+                    if let AssistantPart::Call { id, .. } = assistant_part {
                         let short = format!("call{:05}", ids.len());
                         ids.insert(std::mem::replace(id, short.clone()), short);
                     }
@@ -167,14 +169,14 @@ impl<'a> Pairing<'a> {
         message: &'a Message,
         provider: &str,
         model: &str,
-    ) -> (Vec<AssistantPiece<'a>>, Vec<CallResult>) {
-        let mut pieces = Vec::new();
+    ) -> (Vec<AssistantPart<'a>>, Vec<CallResult>) {
+        let mut assistant_parts = Vec::new();
         let mut results = Vec::new();
         let mut index = 0;
         for part in &message.parts {
             match part {
                 Part::Text { text } if text.trim().is_empty() => {}
-                Part::Text { text } => pieces.push(AssistantPiece::Text(text)),
+                Part::Text { text } => assistant_parts.push(AssistantPart::Text(text)),
                 Part::Call {
                     call_id,
                     name,
@@ -182,7 +184,7 @@ impl<'a> Pairing<'a> {
                 } => {
                     let id = self.id(call_id, message.id, index);
                     results.push(self.result(&id, message.id, index));
-                    pieces.push(AssistantPiece::Call {
+                    assistant_parts.push(AssistantPart::Call {
                         id,
                         name: tool_name(name),
                         arguments: arguments_text(arguments),
@@ -193,12 +195,14 @@ impl<'a> Pairing<'a> {
                     provider: of,
                     model: by,
                     value,
-                } if of == provider && by == model => pieces.push(AssistantPiece::Opaque(value)),
+                } if of == provider && by == model => {
+                    assistant_parts.push(AssistantPart::Opaque(value))
+                }
                 // A model does not make blobs, and another model's opaque parts mean nothing here.
                 Part::Blob { .. } | Part::Opaque { .. } => {}
             }
         }
-        (pieces, results)
+        (assistant_parts, results)
     }
 
     fn id(&mut self, given: &str, message: MessageId, index: u32) -> String {

@@ -1,10 +1,10 @@
-//! The pieces of a reply while it is made: shown to a watcher, never stored, never final.
+//! The chunks of a reply while it is made: shown to a watcher, never stored, never final.
 
 use domain::redact::{Redaction, Redactor};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A piece of a reply that is being made.
+/// A chunk of a reply that is being made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     /// More of its text.
@@ -99,7 +99,7 @@ impl<'a> Feed<'a> {
 
     /// Shows what was held back because it could have become the key.
     pub(crate) fn finish(&self) {
-        let [thinking, text] = [&self.thinking, &self.text].map(|held| locked(held).finish());
+        let [thinking, text] = [&self.thinking, &self.text].map(|pending| locked(pending).finish());
         self.show(&thinking, Delta::Thinking);
         self.show(&text, Delta::Text);
     }
@@ -124,7 +124,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-fn locked(held: &Mutex<Redaction>) -> MutexGuard<'_, Redaction> {
+fn locked(pending: &Mutex<Redaction>) -> MutexGuard<'_, Redaction> {
     // Redaction does not panic between two changes that belong together.
-    held.lock().unwrap_or_else(PoisonError::into_inner)
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -150,7 +150,7 @@ pub enum Failure {
     /// not started again for the same.
     #[error(
         "the program of provider `{provider}` was cut off and may have done a part of its work: \
-             {told}{}",
+             {reported}{}",
         quoted(said)
     )]
     CutOff {
@@ -159,13 +159,13 @@ pub enum Failure {
         /// The provider's name of the model.
         model: String,
         /// The reason for its end, in the host's words.
-        told: String,
+        reported: String,
         /// Its last words, cleaned of keys and control characters, and cut; empty for none.
         said: Box<str>,
     },
     /// The program in the model's place could not be started, or reports an error.
     #[error(
-        "the program of provider `{provider}` gave no reply as model `{model}`: {told}{}",
+        "the program of provider `{provider}` gave no reply as model `{model}`: {reported}{}",
         quoted(said)
     )]
     ProgramFailed {
@@ -176,7 +176,7 @@ pub enum Failure {
         /// The thing that its own words are about.
         about: Refusal,
         /// The reason, in the host's words.
-        told: Box<str>,
+        reported: Box<str>,
         /// Its own words, cleaned of keys and control characters, and cut; empty for none.
         said: Box<str>,
     },
@@ -192,10 +192,10 @@ pub enum Failure {
         cause: Option<Cause>,
     },
     /// Another attempt would be needed, and the budget does not afford it.
-    #[error("{told}")]
+    #[error("{reported}")]
     Unaffordable {
         /// A message for people that says what there is too little of.
-        told: String,
+        reported: String,
     },
     /// No such model is configured.
     #[error(transparent)]
@@ -274,10 +274,10 @@ impl Failure {
                 ..
             } => {
                 let said = cause.iter().map(ToString::to_string);
-                let told: Vec<String> = said.chain(way_out(provider, *about, *status)).collect();
-                match told.as_slice() {
+                let reported: Vec<String> = said.chain(remedy(provider, *about, *status)).collect();
+                match reported.as_slice() {
                     [] => self.to_string(),
-                    told => format!("{self}: {}", told.join("; ")),
+                    reported => format!("{self}: {}", reported.join("; ")),
                 }
             }
             Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
@@ -295,7 +295,7 @@ impl Failure {
 }
 
 /// Returns what the operator does about a refusal; none where the provider's words alone can tell.
-fn way_out(provider: &str, about: Refusal, status: u16) -> Option<String> {
+fn remedy(provider: &str, about: Refusal, status: u16) -> Option<String> {
     match (about, status) {
         (Refusal::Credentials, _) | (Refusal::Unclear, 403) => Some(format!(
             "check the key that `apiKeyFile` or `apiKeyEnv` of `providers.{provider}` names"

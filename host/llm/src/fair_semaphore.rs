@@ -239,10 +239,10 @@ impl Queue {
 /// whoever is next.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
-pub struct Permit(Option<Held>);
+pub struct Permit(Option<SectionLease>);
 
 #[derive(Debug)]
-struct Held {
+struct SectionLease {
     semaphore: Arc<FairSemaphore>,
     section: Option<Arc<str>>,
 }
@@ -329,7 +329,7 @@ impl FairSemaphore {
             if !section.has_room() {
                 callable.remove(&name);
             }
-            return Ticket::Called(Permit(Some(Held {
+            return Ticket::Called(Permit(Some(SectionLease {
                 semaphore: self.clone(),
                 section: name,
             })));
@@ -367,7 +367,7 @@ impl FairSemaphore {
             else {
                 return;
             };
-            let Err(mut unwanted) = called.send(Permit(Some(Held {
+            let Err(mut unwanted) = called.send(Permit(Some(SectionLease {
                 semaphore: self.clone(),
                 section: of_next,
             }))) else {
@@ -375,10 +375,10 @@ impl FairSemaphore {
             };
             // It has given up: the next one, and not by dropping this permit, which would come here
             // again.
-            let Some(held) = unwanted.0.take() else {
+            let Some(leased) = unwanted.0.take() else {
                 return;
             };
-            section = held.section;
+            section = leased.section;
         }
     }
 
@@ -390,7 +390,7 @@ impl FairSemaphore {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(Held { semaphore, section }) = self.0.take() {
+        if let Some(SectionLease { semaphore, section }) = self.0.take() {
             semaphore.release(section);
         }
     }

@@ -56,7 +56,7 @@ impl Drop for Urgent<'_> {
 
 /// The limits within which a call gives way to others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GivingWay {
+pub(crate) struct YieldLimits {
     /// Time without any of the others after which it goes: a turn asks again soon.
     pub(crate) quiet: Duration,
     /// Time after which it goes all the same.
@@ -87,7 +87,7 @@ impl Gate {
         patience_ms: u64,
         deadline: &mut Instant,
     ) -> Result<Pass<'_>, Failure> {
-        while let Some(until) = self.held(peer.model) {
+        while let Some(until) = self.leased(peer.model) {
             let left_ms = millis(until.saturating_duration_since(Instant::now()));
             if left_ms > patience_ms || until >= *deadline {
                 return Err(peer.rate_limited(Some(left_ms), "the provider asked to be left alone"));
@@ -111,7 +111,7 @@ impl Gate {
 
     /// Waits while calls are here that are more urgent than the least, and until none came for a
     /// while.
-    pub(crate) async fn give_way(&self, limits: GivingWay) {
+    pub(crate) async fn give_way(&self, limits: YieldLimits) {
         let mut calls = self.urgent.subscribe();
         let latest = Instant::now() + limits.longest;
         loop {
@@ -141,7 +141,7 @@ impl Gate {
         ms
     }
 
-    fn held(&self, model: &str) -> Option<Instant> {
+    fn leased(&self, model: &str) -> Option<Instant> {
         let mut holds = lock(&self.holds);
         let until = *holds.get(model)?;
         if until <= Instant::now() {

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
 use crate::health::HealthRecord;
 use crate::peer::Peer;
-use crate::program::Keeper;
+use crate::program::Supervisor;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{ProgramNote, Traced, Trail};
@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod attempted;
-mod giving_way;
 mod listing;
+mod remedy;
 mod setup;
-mod way_out;
+mod yielding;
 
 pub use listing::{ConfiguredModel, ConfiguredProvider};
 
@@ -136,21 +136,21 @@ impl Gateway {
                 base,
                 env,
                 resolver: None,
-                keeper: None,
+                supervisor: None,
             },
         )
     }
 
     /// Sets up all that the config names as [`new`](Self::new) does, and lets its programs be
-    /// started and kept by `keeper`. Without one, every call of a program is refused.
+    /// started and kept by `supervisor`. Without one, every call of a program is refused.
     ///
     /// # Errors
     /// The first key of the config that cannot be used. No message has a provider's key in it.
-    pub fn with_keeper(
+    pub fn with_supervisor(
         config: Config,
         base: &Path,
         env: &dyn Fn(&str) -> Option<String>,
-        keeper: Keeper,
+        supervisor: Supervisor,
     ) -> Result<Self, ConfigError> {
         setup::gateway(
             config,
@@ -158,7 +158,7 @@ impl Gateway {
                 base,
                 env,
                 resolver: None,
-                keeper: Some(keeper),
+                supervisor: Some(supervisor),
             },
         )
     }
@@ -210,7 +210,7 @@ impl Gateway {
     }
 
     /// The longest time, in milliseconds, for which its models may show nothing of a streamed
-    /// reply: before its first piece, or between two of them.
+    /// reply: before its first chunk, or between two of them.
     #[must_use]
     pub fn silence_ms_max(&self) -> u64 {
         self.timeouts.first_token_ms.max(self.timeouts.idle_ms)
@@ -388,7 +388,9 @@ impl Course<'_> {
                 "another model is asked instead"
             );
             match self.try_model(fallback).await {
-                Err(Failure::Unaffordable { told }) => return Err(Failure::Unaffordable { told }),
+                Err(Failure::Unaffordable { reported }) => {
+                    return Err(Failure::Unaffordable { reported });
+                }
                 Err(failure) if has_worked(fallback, &failure) => return Err(failure),
                 Err(also) => self.also_failed.push(format!(
                     "`{}` of provider `{}` ({})",
@@ -460,11 +462,11 @@ impl Course<'_> {
                 .retry_after_ms
                 .filter(|_| matches!(failure.failure, Failure::RateLimited { .. }))
             {
-                let held_ms = upstream.gate.hold(&model.config.model, ms.get());
+                let paused_ms = upstream.gate.hold(&model.config.model, ms.get());
                 tracing::warn!(
                     llm.provider = upstream.name,
                     llm.model = model.config.model,
-                    held_ms,
+                    paused_ms,
                     "a model is left alone for as long as its provider asked"
                 );
             }
@@ -491,7 +493,7 @@ impl Course<'_> {
             .budget
             .afford(&self.attempts)
             .await
-            .map_err(|told| Failure::Unaffordable { told })?;
+            .map_err(|reported| Failure::Unaffordable { reported })?;
         // Whoever affords it may have taken its time; nothing is sent that could not be waited for.
         if Instant::now() >= self.deadline {
             Err(peer.unavailable(Reason::Deadline, ""))
@@ -577,12 +579,12 @@ fn has_worked(model: &Model, failure: &Failure) -> bool {
 fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
     let peer = upstream.provider.peer(ask.provider, ask.model);
     let failure = if upstream.provider.is_program() {
-        let told = "stopped: the time for this call is used up";
+        let reported = "stopped: the time for this call is used up";
         ask.trail.program(&ProgramNote {
-            told: format!("{}: {told}", ask.provider),
+            reported: format!("{}: {reported}", ask.provider),
             is_limit: true,
         });
-        peer.cut_off(told, "")
+        peer.cut_off(reported, "")
     } else {
         peer.unavailable(Reason::Deadline, "")
     };
@@ -591,7 +593,7 @@ fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
         mode,
         stage: Stage::Asked,
         retry_after_ms: None,
-        told_usage: None,
+        reported_usage: None,
     }
 }
 

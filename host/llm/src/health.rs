@@ -282,9 +282,9 @@ pub struct Outage {
     pub failure: ShownFailure,
 }
 
-/// The standing of a provider after its calls.
+/// The status of a provider after its calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct ProviderStatus {
     /// Failures in a row that are the provider's, or that concern the host's account with it.
     pub failures: u32,
     /// The last of these failures; none if the last call that tells of the provider went well.
@@ -295,7 +295,7 @@ pub struct Standing {
 #[derive(Debug, Default)]
 pub(crate) struct HealthRecord {
     last: Mutex<Option<Sight>>,
-    standing: Mutex<Option<Standing>>,
+    provider_status: Mutex<Option<ProviderStatus>>,
     /// The last call of each model, by the provider's name of it: as many as are configured.
     models: Mutex<HashMap<String, Sight>>,
     /// Held while the list is asked for, so that one request serves all who wait.
@@ -322,24 +322,24 @@ impl HealthRecord {
     /// Notes what a call tells of the provider. A failure that is the call's own tells nothing, nor
     /// does a limit on the rate of calls.
     fn note(&self, failure: Option<&Failure>) {
-        let mut standing = lock(&self.standing);
+        let mut provider_status = lock(&self.provider_status);
         let Some(failure) = failure else {
-            *standing = Some(Standing::default());
+            *provider_status = Some(ProviderStatus::default());
             return;
         };
         if let Some(cause) = OutageCause::of(failure) {
-            let standing = standing.get_or_insert_default();
-            standing.failures = standing.failures.saturating_add(1);
-            standing.outage = Some(Outage {
+            let provider_status = provider_status.get_or_insert_default();
+            provider_status.failures = provider_status.failures.saturating_add(1);
+            provider_status.outage = Some(Outage {
                 cause,
                 failure: ShownFailure::of_call(failure),
             });
         }
     }
 
-    /// Returns the provider's standing; none before a call that tells of it.
-    pub(crate) fn standing(&self) -> Option<Standing> {
-        lock(&self.standing).clone()
+    /// Returns the provider's status; none before a call that tells of it.
+    pub(crate) fn provider_status(&self) -> Option<ProviderStatus> {
+        lock(&self.provider_status).clone()
     }
 
     /// Returns the provider's health; none if nothing was asked of it yet.

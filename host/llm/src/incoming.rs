@@ -19,11 +19,11 @@ use serde_json::{Map, Value};
 /// Characters of a provider's own word for why a reply ended.
 const STOP_CHARS_MAX: usize = 64;
 
-/// A piece of a stream.
-pub(crate) enum Piece {
+/// A chunk of a stream.
+pub(crate) enum StreamChunk {
     /// More of the reply, or a note on it.
     Value(Value),
-    /// The mark behind the last piece.
+    /// The mark behind the last chunk.
     End,
     /// Words that are not of the reply, such as a heartbeat's.
     Words,
@@ -33,21 +33,21 @@ pub(crate) enum Piece {
 ///
 /// # Errors
 /// It reports an error, or is JSON that was cut.
-pub(crate) fn piece_of(event: &Event) -> Result<Piece, Broken> {
+pub(crate) fn chunk_of(event: &Event) -> Result<StreamChunk, Broken> {
     let data = event.data.trim();
     if data.trim_matches('"') == "[DONE]" {
-        return Ok(Piece::End);
+        return Ok(StreamChunk::End);
     }
     match serde_json::from_str::<Value>(data) {
         Ok(value) if event.name == "error" => {
             Err(Broken::Reported(problem_of(&value).unwrap_or(value)))
         }
-        Ok(value) => Ok(Piece::Value(value)),
+        Ok(value) => Ok(StreamChunk::Value(value)),
         Err(_) if event.name == "error" => Err(Broken::Reported(data.into())),
         Err(_) if data.starts_with(['{', '[']) => {
             Err(Broken::garbage("a piece of it is not JSON", data))
         }
-        Err(_) => Ok(Piece::Words),
+        Err(_) => Ok(StreamChunk::Words),
     }
 }
 

@@ -11,13 +11,13 @@
 //!
 //! - the gateway, and attempts at a model: `gateway.rs`; from the config to it: `config.rs`,
 //!   `gateway/setup.rs`
-//! - addresses at which a provider may be: `gateway/way_out.rs`
+//! - addresses at which a provider may be: `gateway/remedy.rs`
 //! - a thread as providers want it: `conversation.rs`; names, schemas and texts as they take them:
 //!   `outgoing.rs`
 //! - providers: `provider.rs`, one file each in `provider/` with its reply beside it
 //!   (`anthropic.rs`, `openai.rs`, `scripted.rs` with `rules.rs` and `template.rs`), and the
 //!   exchange that those on the network share (`exchange.rs`)
-//! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`; characters that are cut
+//! - chunks of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`; characters that are cut
 //!   in two there: `surrogates.rs`; thoughts before a text: `thoughts.rs`
 //! - models and providers as they are looked at: `gateway/listing.rs`, with their health as last
 //!   seen, `health.rs`, and a provider's own list of models, `provider/list.rs`
@@ -62,7 +62,7 @@ pub use failure::{Cause, Failure, Reason, Refusal, UnknownModel};
 pub use gateway::{Completion, ConfiguredModel, ConfiguredProvider, Gateway, ResolvedModel};
 pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
-    ModelList, Outage, OutageCause, SeenBy, ShownFailure, Standing,
+    ModelList, Outage, OutageCause, ProviderStatus, SeenBy, ShownFailure,
 };
 pub use retry::retry_after_ms;
 pub use trail::{ProgramNote, Trail};

@@ -61,7 +61,8 @@ pub(crate) fn reply_words(schema: &Value) -> String {
 /// Returns the text of a request, without the control characters that servers refuse.
 pub(crate) fn body(mut request: Value) -> String {
     let text = request.to_string();
-    // As JSON escapes them. An escaped backslash before such letters costs no more than a look.
+    // As JSON escapes them. An escaped backslash before such letters costs no more than an
+    // inspection.
     if !["\\u00", "\\b", "\\f"]
         .iter()
         .any(|escape| text.contains(escape))

@@ -52,22 +52,22 @@ impl Peer<'_> {
     }
 
     /// A program that was cut off: the host's reason, and the program's last words.
-    pub(crate) fn cut_off(&self, told: &str, said: &str) -> Failure {
+    pub(crate) fn cut_off(&self, reported: &str, said: &str) -> Failure {
         Failure::CutOff {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
-            told: clean(told, self.key, CAUSE_CHARS_MAX),
+            reported: clean(reported, self.key, CAUSE_CHARS_MAX),
             said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }
 
     /// A program without a reply: the host's reason, and the program's own words.
-    pub(crate) fn program_failed(&self, told: &str, said: &str) -> Failure {
+    pub(crate) fn program_failed(&self, reported: &str, said: &str) -> Failure {
         Failure::ProgramFailed {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
             about: Problem::of_body(said).of_program(),
-            told: clean(told, self.key, CAUSE_CHARS_MAX).into(),
+            reported: clean(reported, self.key, CAUSE_CHARS_MAX).into(),
             said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         };
         let refused = "provider `p` refused the call of model `m` with status";
         let key = "check the key that `apiKeyFile` or `apiKeyEnv` of `providers.p` names";
-        for (status, said, told) in [
+        for (status, said, reported) in [
             (
                 401,
                 "Incorrect API key provided",
@@ -207,7 +207,10 @@ mod tests {
             ),
             (422, "Unknown field", "Unknown field".to_owned()),
         ] {
-            assert_eq!(report(status, said), format!("{refused} {status}: {told}"));
+            assert_eq!(
+                report(status, said),
+                format!("{refused} {status}: {reported}")
+            );
         }
         assert_eq!(
             peer().refused(401, Refusal::Credentials, "").report(),

@@ -2,9 +2,9 @@
 //! that they started.
 //!
 //! They stand apart because nothing else in the host starts what may change the world by itself.
-//! Three processes take part. The host starts a *keeper* ([`keep`]), which is this same executable.
-//! The keeper starts a process that confines itself ([`confine`]) and then becomes the program.
-//! Never in here: what a program says, and what that means.
+//! Three processes take part. The host starts a *supervisor* ([`keep`]), which is this same
+//! executable. The supervisor starts a process that confines itself ([`confine`]) and then becomes
+//! the program. Never in here: what a program says, and what that means.
 
 mod below;
 mod confine;
@@ -19,5 +19,5 @@ pub(crate) mod system;
 pub use confine::{ConfineError, confine};
 pub use enforcement::Enforcement;
 pub use keep::{Starter, keep};
-pub use running::Keeper;
+pub use running::Supervisor;
 pub use system::SYSTEM_READ;

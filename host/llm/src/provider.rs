@@ -170,7 +170,7 @@ impl Provider {
     }
 
     /// Returns the milliseconds for which an attempt may show nothing because its reply comes in
-    /// one piece; none for one that is streamed.
+    /// one chunk; none for one that is streamed.
     pub(crate) fn quiet_ms(&self, mode: Mode) -> Option<u64> {
         match (self, mode) {
             (Self::Remote(remote), Mode::Whole) => Some(remote.timeouts.whole_ms),
@@ -238,13 +238,13 @@ impl Provider {
 }
 
 /// Adds to the arguments of a call, within the limit.
-fn grow_arguments(arguments: &mut String, piece: &str) -> Result<(), Broken> {
-    if arguments.len() + piece.len() > ARGUMENTS_BYTES_MAX {
+fn grow_arguments(arguments: &mut String, chunk: &str) -> Result<(), Broken> {
+    if arguments.len() + chunk.len() > ARGUMENTS_BYTES_MAX {
         return Err(Broken::garbage(
             "the arguments of a call are larger than 1 MiB",
             "",
         ));
     }
-    arguments.push_str(piece);
+    arguments.push_str(chunk);
     Ok(())
 }

@@ -83,7 +83,7 @@ pub(crate) struct AttemptError {
     pub(crate) retry_after_ms: Option<NonZeroU64>,
     /// Tokens that it is known to have used at least, where the provider told of them. Boxed,
     /// because few failures have them.
-    pub(crate) told_usage: Option<Box<Usage>>,
+    pub(crate) reported_usage: Option<Box<Usage>>,
 }
 
 impl AttemptError {
@@ -113,7 +113,7 @@ impl AttemptError {
     pub(crate) fn usage(&self) -> Option<Usage> {
         match self.stage {
             Stage::Unsent | Stage::Answered => Some(Usage::default()),
-            Stage::Asked | Stage::Begun => self.told_usage.as_deref().copied(),
+            Stage::Asked | Stage::Begun => self.reported_usage.as_deref().copied(),
         }
     }
 }

@@ -49,11 +49,11 @@ impl Decoder {
                 continue;
             }
             let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let (piece, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-            if self.line.len() + piece.len() > LINE_BYTES_MAX {
+            let (chunk, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            if self.line.len() + chunk.len() > LINE_BYTES_MAX {
                 return Err(Malformed::LineTooLong);
             }
-            self.line.extend_from_slice(piece);
+            self.line.extend_from_slice(chunk);
             let Some((terminator, after)) = rest.split_first() else {
                 break;
             };
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn a_line_may_not_grow_without_end() {
-        let piece = vec![b'x'; 64 << 10];
-        let portions = vec![piece.as_slice(); 17];
+        let chunk = vec![b'x'; 64 << 10];
+        let portions = vec![chunk.as_slice(); 17];
         assert_eq!(read(&portions), Err(Malformed::LineTooLong));
-        let line = [b"data: ".as_slice(), &piece, b"\n"].concat();
+        let line = [b"data: ".as_slice(), &chunk, b"\n"].concat();
         assert_eq!(
             read(&vec![line.as_slice(); 17]),
             Err(Malformed::LineTooLong)

@@ -1,16 +1,16 @@
-//! Characters that a provider cut in two: the halves of a surrogate pair in two pieces of a stream.
+//! Characters that a provider cut in two: the halves of a surrogate pair in two chunks of a stream.
 //!
 //! JSON writes a character beyond the first 65,536, such as an emoji, as two escapes. A server that
-//! cuts its model's text anywhere may end one piece with the first and begin the next with the
+//! cuts its model's text anywhere may end one chunk with the first and begin the next with the
 //! second, and no parser of JSON accepts either. So a first half at the end of a text waits here
-//! for the text of the same field in the next piece. A half that has no other is replaced, as by
+//! for the text of the same field in the next chunk. A half that has no other is replaced, as by
 //! every lenient reader.
 
 use crate::sse::Event;
 use std::borrow::Cow;
 
 /// Fields whose text ended with half a character, at the same time.
-const HELD_MAX: usize = 8;
+const PENDING_MAX: usize = 8;
 /// The escape of the replacement character.
 const REPLACEMENT: &str = "\\ufffd";
 /// Characters of an escape such as `\ud83d`.
@@ -19,12 +19,12 @@ const ESCAPE_CHARS: usize = 6;
 /// The halves that wait. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
-    held: Vec<Held>,
+    pending: Vec<PendingHalf>,
 }
 
 /// A first half that waits for the second.
 #[derive(Debug)]
-struct Held {
+struct PendingHalf {
     /// The field at the end of whose text it stood.
     field: String,
     /// Its escape.
@@ -54,7 +54,7 @@ impl Surrogates {
     /// The next document of a stream, with whole characters.
     pub(crate) fn join<'t>(&mut self, json: &'t str) -> Cow<'t, str> {
         let has_halves = json.contains("\\ud") || json.contains("\\uD");
-        if self.held.is_empty() && !has_halves {
+        if self.pending.is_empty() && !has_halves {
             return Cow::Borrowed(json);
         }
         let mut joined = String::with_capacity(json.len());
@@ -84,13 +84,16 @@ impl Surrogates {
 
     /// Adds the text of a field with whole characters.
     fn add_text(&mut self, field: &str, mut text: &str, joined: &mut String) {
-        if let Some(place) = self.held.iter().position(|held| held.field == field)
+        if let Some(place) = self
+            .pending
+            .iter()
+            .position(|pending| pending.field == field)
             && !text.is_empty()
         {
-            let held = self.held.swap_remove(place);
+            let pending = self.pending.swap_remove(place);
             match half_at(text) {
                 Some((Half::Second, second, rest)) => {
-                    joined.push_str(&held.escape);
+                    joined.push_str(&pending.escape);
                     joined.push_str(second);
                     text = rest;
                 }
@@ -101,8 +104,8 @@ impl Surrogates {
             let (plain, escape) = text.split_at(at);
             joined.push_str(plain);
             text = match half_at(escape) {
-                Some((Half::First, first, "")) if self.held.len() < HELD_MAX => {
-                    self.held.push(Held {
+                Some((Half::First, first, "")) if self.pending.len() < PENDING_MAX => {
+                    self.pending.push(PendingHalf {
                         field: field.to_owned(),
                         escape: first.to_owned(),
                     });
@@ -165,28 +168,28 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// The texts of a field over the pieces of a stream, each read by itself.
-    fn texts(field: &str, pieces: &[&str]) -> Vec<String> {
+    /// The texts of a field over the chunks of a stream, each read by itself.
+    fn texts(field: &str, chunks: &[&str]) -> Vec<String> {
         let mut surrogates = Surrogates::default();
-        let text = |piece: &&str| {
-            let joined = surrogates.join(piece);
+        let text = |chunk: &&str| {
+            let joined = surrogates.join(chunk);
             let value: Value = serde_json::from_str(&joined)
                 .unwrap_or_else(|error| panic!("{joined} is not JSON: {error}"));
             value[field].as_str().unwrap_or_default().to_owned()
         };
-        pieces.iter().map(text).collect()
+        chunks.iter().map(text).collect()
     }
 
     #[test]
     fn a_character_whose_halves_come_in_two_pieces_is_whole() {
-        let pieces = [
+        let chunks = [
             r#"{"type":"x","text":"a \"quoted\" \\ \ud83d"}"#,
             r#"{"type":"x","text":""}"#,
             r#"{"other":"b"}"#,
             r#"{"text":"\uDE00, and on"}"#,
         ];
         assert_eq!(
-            texts("text", &pieces),
+            texts("text", &chunks),
             ["a \"quoted\" \\ ", "", "", "😀, and on"]
         );
     }
@@ -235,6 +238,6 @@ mod tests {
         for number in 0..100 {
             surrogates.join(&format!(r#"{{"f{number}":"\ud83d"}}"#));
         }
-        assert_eq!(surrogates.held.len(), HELD_MAX);
+        assert_eq!(surrogates.pending.len(), PENDING_MAX);
     }
 }

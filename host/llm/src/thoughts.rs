@@ -36,7 +36,7 @@ const BARE_END: &str = "\n</think>\n";
 pub(crate) struct Thoughts {
     state: State,
     /// The end of what came, as far as it may belong to a tag.
-    held: String,
+    pending: String,
     thoughts: String,
     text: String,
 }
@@ -74,13 +74,13 @@ pub(crate) struct Split {
 
 impl Thoughts {
     /// Takes more of the text, and shows it as what it is.
-    pub(crate) fn push(&mut self, piece: &str, feed: &Feed<'_>) {
+    pub(crate) fn push(&mut self, chunk: &str, feed: &Feed<'_>) {
         if self.state == State::Text {
-            self.text.push_str(piece);
-            feed.text(piece);
+            self.text.push_str(chunk);
+            feed.text(chunk);
             return;
         }
-        self.held.push_str(piece);
+        self.pending.push_str(chunk);
         while self.advance(feed) {}
     }
 
@@ -88,13 +88,13 @@ impl Thoughts {
     fn advance(&mut self, feed: &Feed<'_>) -> bool {
         match self.state {
             State::Begin => {
-                let begun = self.held.trim_start();
-                let blanks = self.held.len() - begun.len();
+                let begun = self.pending.trim_start();
+                let blanks = self.pending.len() - begun.len();
                 if let Some((opening, closing)) = TAGS.iter().find(|(tag, _)| begins(begun, tag)) {
                     let after = blanks + opening.len();
                     self.thoughts
-                        .push_str(self.held.get(..after).unwrap_or_default());
-                    self.held.drain(..after);
+                        .push_str(self.pending.get(..after).unwrap_or_default());
+                    self.pending.drain(..after);
                     self.state = State::Within(closing);
                     return true;
                 }
@@ -105,28 +105,28 @@ impl Thoughts {
                 false
             }
             State::Within(closing) => {
-                if let Some(at) = place_of(closing, &self.held) {
-                    feed.thinking(self.held.get(..at).unwrap_or_default());
+                if let Some(at) = place_of(closing, &self.pending) {
+                    feed.thinking(self.pending.get(..at).unwrap_or_default());
                     let after = at + closing.len();
                     self.thoughts
-                        .push_str(self.held.get(..after).unwrap_or_default());
-                    self.held.drain(..after);
+                        .push_str(self.pending.get(..after).unwrap_or_default());
+                    self.pending.drain(..after);
                     self.state = State::Begin;
                     return true;
                 }
-                let mut kept = closing.len().min(self.held.len());
+                let mut kept = closing.len().min(self.pending.len());
                 let is_end = |kept: usize| {
-                    let end = self.held.get(self.held.len() - kept..);
+                    let end = self.pending.get(self.pending.len() - kept..);
                     end.is_some_and(|end| begins(closing, end))
                 };
                 while !is_end(kept) {
                     kept -= 1;
                 }
-                let shown = self.held.len() - kept;
-                feed.thinking(self.held.get(..shown).unwrap_or_default());
+                let shown = self.pending.len() - kept;
+                feed.thinking(self.pending.get(..shown).unwrap_or_default());
                 self.thoughts
-                    .push_str(self.held.get(..shown).unwrap_or_default());
-                self.held.drain(..shown);
+                    .push_str(self.pending.get(..shown).unwrap_or_default());
+                self.pending.drain(..shown);
                 false
             }
             State::Text => false,
@@ -135,19 +135,19 @@ impl Thoughts {
 
     /// Shows what is held as text. Blanks between thoughts and text are kept with the thoughts.
     fn show_text(&mut self, feed: &Feed<'_>) {
-        let mut held = std::mem::take(&mut self.held);
+        let mut pending = std::mem::take(&mut self.pending);
         if !self.thoughts.is_empty() {
-            let blanks = held.len() - held.trim_start().len();
-            self.thoughts.extend(held.drain(..blanks));
+            let blanks = pending.len() - pending.trim_start().len();
+            self.thoughts.extend(pending.drain(..blanks));
         }
-        feed.text(&held);
-        self.text.push_str(&held);
+        feed.text(&pending);
+        self.text.push_str(&pending);
         self.state = State::Text;
     }
 
     /// Returns whether there is no text, nor a beginning of one.
     pub(crate) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.held.is_empty()
+        self.text.is_empty() && self.pending.is_empty()
     }
 
     /// Returns text and thoughts, all of which have come.
@@ -155,8 +155,8 @@ impl Thoughts {
         match self.state {
             State::Begin => self.show_text(feed),
             State::Within(_) => {
-                feed.thinking(&self.held);
-                self.thoughts.push_str(&self.held);
+                feed.thinking(&self.pending);
+                self.thoughts.push_str(&self.pending);
             }
             State::Text => {}
         }
@@ -232,8 +232,8 @@ mod tests {
                 let feed = Feed::new(&shown, 0, &Redactor::default());
                 let mut thoughts = Thoughts::default();
                 let kinds: Vec<char> = given.chars().collect();
-                for piece in kinds.chunks(size) {
-                    thoughts.push(&String::from_iter(piece), &feed);
+                for chunk in kinds.chunks(size) {
+                    thoughts.push(&String::from_iter(chunk), &feed);
                 }
                 let split = thoughts.finish(&feed);
                 feed.finish();

@@ -22,7 +22,7 @@ pub trait Trail: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramNote {
     /// The program, its folder, and what became of it.
-    pub told: String,
+    pub reported: String,
     /// True if a limit ended it.
     pub is_limit: bool,
 }

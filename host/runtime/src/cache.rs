@@ -147,8 +147,8 @@ impl Cache {
         let unfinished = self
             .folder
             .join(format!("{name}.{}.{number}.tmp", std::process::id()));
-        let pieces = [&MAGIC[..], &mac, &length, &described, &code];
-        write_unfinished(&unfinished, &pieces)?;
+        let chunks = [&MAGIC[..], &mac, &length, &described, &code];
+        write_unfinished(&unfinished, &chunks)?;
         store::fault::point("runtime.cache.write");
         fs::rename(&unfinished, self.folder.join(name))?;
         File::open(&self.folder)?.sync_all()
@@ -175,7 +175,7 @@ impl Cache {
     }
 
     /// HMAC-SHA-256 of an entry and of the name that it goes by.
-    fn mac(&self, wasm: Digest, pieces: &[&[u8]]) -> [u8; KEY_BYTES] {
+    fn mac(&self, wasm: Digest, chunks: &[&[u8]]) -> [u8; KEY_BYTES] {
         let keyed = |pad: u8| {
             let mut block = [pad; 64];
             block
@@ -187,7 +187,7 @@ impl Cache {
         let mut inner = keyed(0x36);
         inner.update(self.engine.0);
         inner.update(wasm.0);
-        pieces.iter().for_each(|piece| inner.update(piece));
+        chunks.iter().for_each(|chunk| inner.update(chunk));
         let mut outer = keyed(0x5c);
         outer.update(inner.finalize());
         outer.finalize().into()
@@ -241,7 +241,7 @@ fn key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
 /// when that fails.
 ///
 /// The file is a new one: what a crash left under its name is removed, and no link is followed.
-pub(crate) fn write_unfinished(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn write_unfinished(path: &Path, chunks: &[&[u8]]) -> io::Result<()> {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {
@@ -252,7 +252,7 @@ pub(crate) fn write_unfinished(path: &Path, pieces: &[&[u8]]) -> io::Result<()> 
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    let written = pieces.iter().try_for_each(|piece| file.write_all(piece));
+    let written = chunks.iter().try_for_each(|chunk| file.write_all(chunk));
     written.and_then(|()| file.sync_all()).inspect_err(|_| {
         // The error that counts is the one of writing.
         let _ = fs::remove_file(path);

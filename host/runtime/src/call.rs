@@ -7,7 +7,7 @@ use crate::config::{
 use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
-use crate::host::http::WayOut;
+use crate::host::http::EgressScope;
 use crate::host::keyvalue::write_overlay::WriteOverlay;
 use crate::host::progress::note_relay::NoteRelay;
 use crate::host::turn::step_view::StepView;
@@ -36,13 +36,13 @@ pub(crate) enum Purpose {
     Step(Box<StepView>),
     /// A tool works.
     Tool(Box<ToolWork>),
-    /// A trigger turns an occasion into messages: it reaches nothing.
+    /// A trigger turns a trigger event into messages: it reaches nothing.
     Fire,
     /// A connector talks with its service: it reaches these environment variables, beside WASI.
     Connect(BTreeMap<String, String>),
 }
 
-/// The capability under which what befalls a firing as a whole is on record.
+/// The capability under which what befalls a trigger run as a whole is on record.
 pub(crate) const TRIGGER_FIRE: &str = "triggers.fire";
 /// The capability under which what befalls the call of a connector as a whole is on record.
 pub(crate) const CONNECTOR_CALL: &str = "connectors.call";
@@ -58,22 +58,22 @@ pub(crate) struct ToolWork {
 }
 
 /// The capabilities of a call. It reaches nothing else.
-pub(crate) struct CallMeans {
+pub(crate) struct CallScope {
     pub(crate) purpose: Purpose,
     pub(crate) clock_and_randomness: ClockAndRandomness,
     pub(crate) folders: Folders,
-    pub(crate) way_out: WayOut,
+    pub(crate) egress_scope: EgressScope,
     pub(crate) recorder: AuditRecorder,
 }
 
-impl CallMeans {
+impl CallScope {
     /// No capabilities at all; chance follows from a seed.
     pub(crate) fn none(seed: &[u8]) -> Self {
         Self {
             purpose: Purpose::Describe,
             clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(seed)),
             folders: Folders::default(),
-            way_out: WayOut::default(),
+            egress_scope: EgressScope::default(),
             recorder: AuditRecorder::default(),
         }
     }
@@ -93,7 +93,7 @@ pub(crate) struct CallState {
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
     http: WasiHttpCtx,
-    way_out: WayOut,
+    egress_scope: EgressScope,
     time: Arc<CallTime>,
 }
 
@@ -110,17 +110,17 @@ pub(crate) struct CallTime {
 impl CallState {
     /// Returns the state of a call that begins now.
     pub(crate) fn new(
-        means: CallMeans,
+        call_scope: CallScope,
         process: &Arc<ProcessMemory>,
         limits: &GuestLimits,
     ) -> Self {
-        let CallMeans {
+        let CallScope {
             purpose,
             clock_and_randomness,
             folders,
-            way_out,
+            egress_scope,
             recorder,
-        } = means;
+        } = call_scope;
         let log = Log::keeping(limits.log_bytes_max);
         let mut wasi = WasiCtx::builder();
         wasi.stdout(log.pipe(Pipe::Stdout))
@@ -151,7 +151,7 @@ impl CallState {
             wasi: wasi.build(),
             table,
             http,
-            way_out,
+            egress_scope,
             time: Arc::new(time),
         }
     }
@@ -257,7 +257,7 @@ impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.host_calls += 1;
         WasiHttpCtxView {
-            hooks: &mut self.way_out,
+            hooks: &mut self.egress_scope,
             table: &mut self.table,
             ctx: &mut self.http,
         }

@@ -42,9 +42,9 @@ pub struct TriggerDescription {
     pub summary: String,
     /// The JSON Schema of its configuration, which is an object.
     pub configuration: Value,
-    /// The kinds of occasions that it can deal with: `clock`, `heartbeat`, `webhook`, `files`,
+    /// The kinds of trigger events that it can deal with: `clock`, `heartbeat`, `webhook`, `files`,
     /// `events`.
-    pub occasions: Vec<String>,
+    pub trigger_events: Vec<String>,
     /// The state formats that it can read.
     pub state_formats: Vec<u32>,
 }

@@ -59,7 +59,7 @@ pub struct Config {
     pub wait_max: usize,
     /// Milliseconds that a call waits for a permit before it is refused as busy.
     pub wait_ms_max: u64,
-    /// Milliseconds between two looks at a guest that computes.
+    /// Milliseconds between two polls at a guest that computes.
     pub tick_ms: u64,
     /// Bytes of all memories and tables of all guests together.
     pub process_memory_bytes_max: u64,

@@ -1,5 +1,5 @@
 //! The runtime of WebAssembly components: load, grant, instantiate, limit and call them. A step of
-//! an agent and a firing of a trigger are pure functions of their input; a call of a tool or a
+//! an agent and a run of a trigger are pure functions of their input; a call of a tool or a
 //! connector may use what it was granted.
 //!
 //! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached
@@ -15,7 +15,7 @@
 //! - loading: `runtime/loading.rs`, `load.rs`, `load/`, `component.rs`, `manifest.rs`,
 //!   `artifacts.rs`, `cache.rs`; compiling in another process: `compile.rs`
 //! - calling: `run.rs`, `call.rs`, and the ends of a call: `outcome.rs`, `redacted.rs`; agents and
-//!   tools: `runtime/calling.rs`, `view.rs`, `tool.rs`; triggers: `runtime/firing.rs`,
+//!   tools: `runtime/calling.rs`, `view.rs`, `tool.rs`; triggers: `runtime/trigger_run.rs`,
 //!   `trigger.rs`; connectors: `runtime/connecting.rs`, `connector.rs`
 //! - what components export, in every version of the interface: `exports.rs`, `exports/`
 //! - calls at a time: `guest_semaphore.rs`, `call_semaphore.rs`
@@ -87,7 +87,7 @@ pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
-pub use crate::trigger::{FireCall, Fired, FiredMessage, Firing, TriggerError};
+pub use crate::trigger::{FireCall, Fired, FiredMessage, TriggerError, TriggerRun};
 pub use crate::view::{
     BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic,
 };

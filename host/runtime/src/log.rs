@@ -114,10 +114,10 @@ impl Kept {
     }
 
     fn text(&mut self, pipe: Pipe, text: &str) {
-        let mut pieces = text.split('\n');
-        let last = pieces.next_back().unwrap_or_default();
-        for piece in pieces {
-            self.partial(pipe, piece);
+        let mut chunks = text.split('\n');
+        let last = chunks.next_back().unwrap_or_default();
+        for chunk in chunks {
+            self.partial(pipe, chunk);
             self.end_line(pipe);
         }
         self.partial(pipe, last);
@@ -257,8 +257,8 @@ mod tests {
     fn a_line_of_stderr_may_come_in_pieces() {
         let log = Log::keeping(1_000);
         let mut pipe = log.pipe(Pipe::Stderr);
-        for piece in ["one ", "line\nand", " another"] {
-            pipe.write(Bytes::from(piece)).unwrap();
+        for chunk in ["one ", "line\nand", " another"] {
+            pipe.write(Bytes::from(chunk)).unwrap();
         }
         let lines: Vec<String> = log.take().0.into_iter().map(|line| line.message).collect();
         assert_eq!(lines, ["one line", "and another"]);

@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn a_manifest_that_is_not_sound_is_kept_as_the_reason() {
         let large = "x".repeat(MANIFEST_BYTES_MAX + 1);
-        for (inner, told) in [
+        for (inner, reported) in [
             (vec!["garbage"], "not a manifest of layout 1"),
             (vec![large.as_str()], "16384 at most"),
             (vec![SOUND, SOUND], "more than one"),
         ] {
             let found = read(&component(&[], &inner)).unwrap();
             let bad = found.as_ref().clone().unwrap_err().to_string();
-            assert!(bad.contains(told), "{bad}");
+            assert!(bad.contains(reported), "{bad}");
         }
         let hidden = "{\"manifest\":1,\"version\":\"1\u{202e}\"}";
         let found = read(&component(&[], &[hidden])).unwrap();
@@ -193,14 +193,14 @@ mod tests {
         let manifest = Manifest::parse(SOUND.as_bytes()).unwrap();
         let long = format!(r#"{{"manifest":1,"authors":["{}"]}}"#, "a".repeat(900));
         let long = Manifest::parse(long.as_bytes()).unwrap();
-        for carried in [
+        for embedded in [
             bare.clone(),
             component(&["garbage"], &[]),
             component(&[SOUND, SOUND], &[SOUND, SOUND]),
             stamped(&bare, &long).unwrap(),
         ] {
             for manifest in [&manifest, &long] {
-                let stamped = stamped(&carried, manifest).unwrap();
+                let stamped = stamped(&embedded, manifest).unwrap();
                 let found = read(&stamped).unwrap();
                 assert_eq!(found.as_ref().as_ref(), Ok(manifest));
                 assert!(stamped.starts_with(&bare), "the code stays as it was");

@@ -136,10 +136,10 @@ impl Redact for Batch {
             .for_each(|message| message.redact(redactor));
         cursor.redact(redactor);
         answer.redact(redactor);
-        for wish in acknowledgements {
+        for request in acknowledgements {
             // The id as that of its message, so that they stay together.
-            wish.message.redact(redactor);
-            wish.handle.redact(redactor);
+            request.message.redact(redactor);
+            request.handle.redact(redactor);
         }
         overheard.iter_mut().for_each(|id| id.redact(redactor));
         for reply in replies {

@@ -3,11 +3,11 @@
 
 mod calling;
 mod connecting;
-mod firing;
 mod loading;
+mod trigger_run;
 
 use crate::cache::{Cache, CacheError};
-use crate::call::{CallMeans, CallState};
+use crate::call::{CallScope, CallState};
 use crate::compile::Compiler;
 use crate::component::Component;
 use crate::config::Config;
@@ -169,7 +169,7 @@ impl Runtime {
 
     /// Returns the one way out over HTTP; none on a host without.
     #[must_use]
-    pub fn way_out(&self) -> Option<Arc<Egress>> {
+    pub fn http_egress(&self) -> Option<Arc<Egress>> {
         self.0.config.egress.clone()
     }
 
@@ -194,8 +194,8 @@ impl Runtime {
     }
 
     /// Returns a store for one call, which stops the guest at its limits.
-    fn store(&self, means: CallMeans, limits: &GuestLimits) -> Store<CallState> {
-        CallState::new(means, &self.0.process, limits).into_store(&self.0.engine)
+    fn store(&self, call_scope: CallScope, limits: &GuestLimits) -> Store<CallState> {
+        CallState::new(call_scope, &self.0.process, limits).into_store(&self.0.engine)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Shows before anything is served that guests which do not stop are stopped.
 
-use crate::call::{CallMeans, CallState};
+use crate::call::{CallScope, CallState};
 use crate::meter::ProcessMemory;
 use crate::outcome::Outcome;
 use crate::run;
@@ -94,7 +94,7 @@ async fn stopped(
         concurrency_max: 1,
         ..GuestLimits::default()
     };
-    let state = CallState::new(CallMeans::none(b"self-test"), process, &limits);
+    let state = CallState::new(CallScope::none(b"self-test"), process, &limits);
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;

@@ -13,7 +13,8 @@ pub struct Stats {
     pub cache_damaged: u64,
     /// Components that were asked what they are.
     pub described: u64,
-    /// Steps, firings, and calls of tools and connectors that have ended, refused ones included.
+    /// Steps, trigger runs, and calls of tools and connectors that have ended, refused ones
+    /// included.
     pub calls: u64,
     /// Guests that run now.
     pub in_flight: u64,

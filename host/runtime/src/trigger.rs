@@ -5,10 +5,10 @@ use crate::outcome::{Decided, Outcome};
 use domain::digest::Digest;
 use domain::operation::CallUsage;
 use domain::time::Timestamp;
-use domain::trigger::{Occasion, TriggerName, TriggerState, TriggerTargetName};
+use domain::trigger::{TriggerEvent, TriggerName, TriggerState, TriggerTargetName};
 use serde_json::Value;
 
-/// One occasion of one trigger. The same call has the same result.
+/// One event of one trigger. The same call has the same result.
 #[derive(Debug, Clone, Copy)]
 pub struct FireCall<'a> {
     /// The operator's name of the trigger.
@@ -21,13 +21,13 @@ pub struct FireCall<'a> {
     pub message: Option<&'a str>,
     /// The state that it kept the last time.
     pub state: Option<&'a TriggerState>,
-    /// The occasion.
-    pub occasion: &'a Occasion,
+    /// The trigger event.
+    pub trigger_event: &'a TriggerEvent,
     /// The source of all its randomness, the same for every attempt.
     pub seed: Digest,
 }
 
-/// A message that firing makes.
+/// A message that the component makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiredMessage {
     /// The target that it picks; none for the configured one. It need not be granted.
@@ -38,10 +38,10 @@ pub struct FiredMessage {
     pub key: Option<String>,
 }
 
-/// The result of a firing that dealt with its occasion.
+/// The result of a trigger run that dealt with its trigger event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Firing {
-    /// Messages to send. None when the occasion was of no interest.
+pub struct TriggerRun {
+    /// Messages to send. None when the trigger event was of no interest.
     pub messages: Vec<FiredMessage>,
     /// The state to keep; none to keep what there was.
     pub state: Option<TriggerState>,
@@ -49,22 +49,22 @@ pub struct Firing {
     pub done: bool,
 }
 
-/// The reason that a trigger gives for not dealing with an occasion.
+/// The reason that a trigger gives for not dealing with a trigger event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerError {
     /// It makes no sense.
-    #[error("the component rejected the occasion: {0}")]
+    #[error("the component rejected the trigger event: {0}")]
     Rejected(String),
-    /// The same occasion may be tried again after so many milliseconds.
-    #[error("the component puts the occasion off by {0} ms")]
+    /// The same trigger event may be tried again after so many milliseconds.
+    #[error("the component puts the trigger event off by {0} ms")]
     RetryLater(u32),
 }
 
-/// The result of a firing.
+/// The result of a trigger run.
 #[derive(Debug, Clone)]
 pub struct Fired {
     /// Its outcome. An error of the trigger's own is `Returned(Err(_))`.
-    pub outcome: Outcome<Result<Firing, TriggerError>>,
+    pub outcome: Outcome<Result<TriggerRun, TriggerError>>,
     /// Its usage.
     pub usage: CallUsage,
     /// Its log, stdout and stderr included.

@@ -20,12 +20,12 @@ mod file_tools;
 mod files;
 #[path = "all/fixture.rs"]
 mod fixture;
-#[path = "all/held.rs"]
-mod held;
 #[path = "all/imports.rs"]
 mod imports;
 #[path = "all/keyvalue.rs"]
 mod keyvalue;
+#[path = "all/lasting_folders.rs"]
+mod lasting_folders;
 #[path = "all/limits.rs"]
 mod limits;
 #[path = "all/loading.rs"]

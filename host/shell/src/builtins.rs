@@ -180,8 +180,8 @@ fn ls(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
             listed.add(path, Some(text.len()))?;
         } else if !files::is_folder(line.skills, &whole) {
             let why = files::missing(path);
-            let told = ["ls: ", why.as_str(), "\n"];
-            listed.meter.push_all(&mut listed.ended.err, &told)?;
+            let reported = ["ls: ", why.as_str(), "\n"];
+            listed.meter.push_all(&mut listed.ended.err, &reported)?;
             listed.ended.exit = 1;
         } else if options.has('R') {
             for path in files::below(line.skills, &whole) {

@@ -39,13 +39,13 @@ pub(crate) fn run(
         Ok(Some(arguments)) => line.meter.json(&Value::Object(arguments), true)?,
         Ok(None) => return print(line, &help_of(skill, tool)),
         Err(why) => {
-            let told = format!(
+            let reported = format!(
                 "{} {}: {why}\n{}",
                 skill.command(),
                 tool.name,
                 help_of(skill, tool)
             );
-            return Ok(Ended::failed(WRONG, told));
+            return Ok(Ended::failed(WRONG, reported));
         }
     };
     let answered = line.call(Wanted {
@@ -100,7 +100,7 @@ fn help_of(skill: &Skill, tool: &ToolDefinition) -> String {
 }
 
 /// The arguments of a call, none where its help is wanted; or the fault, for people.
-type Given = Result<Option<Map<String, Value>>, String>;
+type CallArguments = Result<Option<Map<String, Value>>, String>;
 
 /// Returns the arguments of a call.
 fn arguments_of(
@@ -108,7 +108,7 @@ fn arguments_of(
     tool: &ToolDefinition,
     arguments: &[String],
     input: &str,
-) -> Result<Given, Stop> {
+) -> Result<CallArguments, Stop> {
     for argument in arguments {
         meter.reading(argument)?;
     }
@@ -118,7 +118,7 @@ fn arguments_of(
     Ok(taken(tool, arguments, input))
 }
 
-fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> Given {
+fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArguments {
     let mut given = Map::new();
     let mut all = arguments.iter().peekable();
     while let Some(argument) = all.next() {

@@ -206,7 +206,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn search(&mut self, text: Text<'_>) -> Result<(), Stop> {
-        let is_told = !(self.options.has('c') || self.options.has('l'));
+        let is_reported = !(self.options.has('c') || self.options.has('l'));
         let is_divided = self.around.before > 0 || self.around.after > 0;
         let mut count = 0_usize;
         // Lines after the last that was found that still are shown, and the first not shown yet.
@@ -217,7 +217,7 @@ impl Search<'_> {
         let lines: Vec<&str> = text.text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
             if self.pattern.is_in(self.meter, line)? == self.options.has('v') {
-                if is_told && after > 0 {
+                if is_reported && after > 0 {
                     after -= 1;
                     self.show(text, (at, '-'), line)?;
                     shown_until = at + 1;
@@ -225,7 +225,7 @@ impl Search<'_> {
                 continue;
             }
             count += 1;
-            if !is_told {
+            if !is_reported {
                 continue;
             }
             let from = at.saturating_sub(self.around.before).max(shown_until);
@@ -258,8 +258,8 @@ impl Search<'_> {
             ("", "")
         };
         if !self.options.has('o') {
-            let pieces = [path, path_mark, number, number_mark, line, "\n"];
-            return self.meter.push_all(&mut self.out, &pieces);
+            let chunks = [path, path_mark, number, number_mark, line, "\n"];
+            return self.meter.push_all(&mut self.out, &chunks);
         }
         if mark == "-" || self.options.has('v') {
             return Ok(());
@@ -273,8 +273,8 @@ impl Search<'_> {
                 from += next.map_or(1, char::len_utf8);
                 continue;
             }
-            let pieces = [path, path_mark, number, number_mark, found.as_str(), "\n"];
-            self.meter.push_all(&mut self.out, &pieces)?;
+            let chunks = [path, path_mark, number, number_mark, found.as_str(), "\n"];
+            self.meter.push_all(&mut self.out, &chunks)?;
         }
         Ok(())
     }

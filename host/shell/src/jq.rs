@@ -189,7 +189,7 @@ fn fits(code: &str) -> Result<(), String> {
 
 /// Reads the documents of a text. The inner error is the fault of the text.
 fn documents(meter: &mut Meter, text: &str) -> Result<Result<Vec<Value>, String>, Stop> {
-    meter.look()?;
+    meter.inspect()?;
     meter.reading(text)?;
     let all = Deserializer::from_str(text).into_iter::<Value>();
     let read: Result<Vec<Value>, _> = all.collect();
@@ -213,8 +213,8 @@ fn filtered(
         let values = match filter.values(term, scope) {
             Ok(values) => values,
             Err(Halt::Raised(why)) => {
-                let told = ["jq: ", why.as_str(), "\n"];
-                filter.meter.push_all(&mut ended.err, &told)?;
+                let reported = ["jq: ", why.as_str(), "\n"];
+                filter.meter.push_all(&mut ended.err, &reported)?;
                 ended.exit = 5;
                 continue;
             }

@@ -69,7 +69,7 @@ pub struct Answered {
 
 /// The state in which a line ends for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Came {
+pub enum LineOutcome {
     /// It has ended.
     Done(Output),
     /// It needs the result of a call.
@@ -99,16 +99,21 @@ pub struct Output {
 /// Carries a command line out, as far as the results of its calls go, until it is to stop. It needs
 /// a stack of [`STACK_BYTES`].
 #[must_use]
-pub fn run(command: &str, skills: &SkillSet, answered: &[Answered], stopped: Stopped) -> Came {
+pub fn run(
+    command: &str,
+    skills: &SkillSet,
+    answered: &[Answered],
+    stopped: Stopped,
+) -> LineOutcome {
     if let Err(refused) = vet::vet(command) {
-        return Came::Done(Output::refused(&refused));
+        return LineOutcome::Done(Output::refused(&refused));
     }
     let list = match deno_task_shell::parser::parse(command) {
         Ok(list) => list,
-        Err(error) => return Came::Done(Output::refused(&error.to_string())),
+        Err(error) => return LineOutcome::Done(Output::refused(&error.to_string())),
     };
     if let Err(refused) = vet::vet_list(&list) {
-        return Came::Done(Output::refused(&refused));
+        return LineOutcome::Done(Output::refused(&refused));
     }
     state::Line::new(skills, answered, stopped).carry_out(&list)
 }

@@ -2,7 +2,7 @@
 
 use crate::meter::Stop;
 use crate::state::{Ended, Line};
-use crate::{Came, Output, builtins, cli, files};
+use crate::{LineOutcome, Output, builtins, cli, files};
 use deno_task_shell::parser::{
     BooleanList, Command, CommandInner, IoFile, Pipeline, PipelineInner, Redirect, RedirectFd,
     RedirectOp, Sequence, SequentialList,
@@ -17,19 +17,19 @@ const OVER: u8 = 125;
 
 impl Line<'_> {
     /// Carries a parsed line out.
-    pub(crate) fn carry_out(mut self, list: &SequentialList) -> Came {
+    pub(crate) fn carry_out(mut self, list: &SequentialList) -> LineOutcome {
         let mut out = String::new();
         let exit = match self.list(list, "", &mut out) {
             Ok(()) => self.last,
-            Err(Stop::Call(wanted)) => return Came::Call(wanted),
+            Err(Stop::Call(wanted)) => return LineOutcome::Call(wanted),
             Err(Stop::Over(why)) => {
-                let standing = self.standing();
-                self.err.push_str(&format!("bash: {why}{standing}\n"));
+                let status = self.status();
+                self.err.push_str(&format!("bash: {why}{status}\n"));
                 OVER
             }
         };
         // What was printed until then is the line's, however it ends.
-        Came::Done(Output {
+        LineOutcome::Done(Output {
             out,
             err: self.err,
             exit,
@@ -128,8 +128,8 @@ impl Line<'_> {
                 Ok(text) => read = Some(text),
                 Err(why) => {
                     self.last = 1;
-                    let told = ["bash: ", why.as_str(), "\n"];
-                    return self.meter.push_all(&mut self.err, &told);
+                    let reported = ["bash: ", why.as_str(), "\n"];
+                    return self.meter.push_all(&mut self.err, &reported);
                 }
             }
         }

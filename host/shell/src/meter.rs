@@ -13,9 +13,9 @@ const WORK_BYTES_MAX: usize = 64 << 20;
 const REPEATED_BYTES_MAX: usize = 512 << 20;
 /// Bytes that one command or one word may make.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Bytes that each piece of a text is counted as besides its own.
-const PIECE_BYTES: usize = 8;
-/// Counts between two looks at whether the line is to stop.
+/// Bytes that each chunk of a text is counted as besides its own.
+const CHUNK_BYTES: usize = 8;
+/// Counts between two polls at whether the line is to stop.
 const COUNTS_UNSEEN: u32 = 64;
 
 /// Bytes that each value takes in memory besides its texts, about.
@@ -38,8 +38,8 @@ pub(crate) struct Meter {
     used: usize,
     /// Bytes counted each time that it was carried out before.
     repeated: usize,
-    /// Counts until the next look.
-    until_look: u32,
+    /// Counts until the next inspection.
+    until_check: u32,
     stopped: Stopped,
 }
 
@@ -48,17 +48,17 @@ impl Meter {
         Self {
             used: 0,
             repeated: 0,
-            until_look: 0,
+            until_check: 0,
             stopped,
         }
     }
 
     /// Counts work before it is done.
     pub(crate) fn work(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.until_look = match self.until_look.checked_sub(1) {
-            Some(until_look) => until_look,
+        self.until_check = match self.until_check.checked_sub(1) {
+            Some(until_check) => until_check,
             None => {
-                self.look()?;
+                self.inspect()?;
                 COUNTS_UNSEEN
             }
         };
@@ -78,7 +78,7 @@ impl Meter {
     }
 
     /// Looks at whether the line is to stop, before work that cannot be divided.
-    pub(crate) fn look(&self) -> Result<(), Stop> {
+    pub(crate) fn inspect(&self) -> Result<(), Stop> {
         if (self.stopped)() {
             return Err(Stop::Over(
                 "the line takes too long, or is not wanted any more; narrow it".to_owned(),
@@ -94,26 +94,26 @@ impl Meter {
         self.work(0)
     }
 
-    /// Counts a piece of so many bytes that is about to be added to a text of so many.
-    pub(crate) fn longer(&mut self, text: usize, piece: usize) -> Result<(), Stop> {
-        if text.saturating_add(piece) > TEXT_BYTES_MAX {
+    /// Counts a chunk of so many bytes that is about to be added to a text of so many.
+    pub(crate) fn longer(&mut self, text: usize, chunk: usize) -> Result<(), Stop> {
+        if text.saturating_add(chunk) > TEXT_BYTES_MAX {
             return Err(Stop::Over(format!(
                 "a text of more than {TEXT_BYTES_MAX} bytes would be made; narrow it"
             )));
         }
-        self.work(PIECE_BYTES.saturating_add(piece))
+        self.work(CHUNK_BYTES.saturating_add(chunk))
     }
 
-    /// Counts a piece, and adds it to a text.
-    pub(crate) fn push(&mut self, text: &mut String, piece: &str) -> Result<(), Stop> {
-        self.longer(text.len(), piece.len())?;
-        text.push_str(piece);
+    /// Counts a chunk, and adds it to a text.
+    pub(crate) fn push(&mut self, text: &mut String, chunk: &str) -> Result<(), Stop> {
+        self.longer(text.len(), chunk.len())?;
+        text.push_str(chunk);
         Ok(())
     }
 
-    /// Counts pieces, and adds them to a text.
-    pub(crate) fn push_all(&mut self, text: &mut String, pieces: &[&str]) -> Result<(), Stop> {
-        pieces.iter().try_for_each(|piece| self.push(text, piece))
+    /// Counts chunks, and adds them to a text.
+    pub(crate) fn push_all(&mut self, text: &mut String, chunks: &[&str]) -> Result<(), Stop> {
+        chunks.iter().try_for_each(|chunk| self.push(text, chunk))
     }
 
     /// Counts what the values of a JSON text take in memory once it is read.
@@ -169,7 +169,7 @@ impl Meter {
     }
 }
 
-/// A text to which pieces are written, each counted before it is.
+/// A text to which chunks are written, each counted before it is.
 struct Counted<'m> {
     meter: &'m mut Meter,
     bytes: Vec<u8>,
@@ -177,11 +177,11 @@ struct Counted<'m> {
 }
 
 impl io::Write for Counted<'_> {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        match self.meter.longer(self.bytes.len(), piece.len()) {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        match self.meter.longer(self.bytes.len(), chunk.len()) {
             Ok(()) => {
-                self.bytes.extend_from_slice(piece);
-                Ok(piece.len())
+                self.bytes.extend_from_slice(chunk);
+                Ok(chunk.len())
             }
             Err(stop) => {
                 self.stop = Some(stop);

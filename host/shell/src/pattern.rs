@@ -42,7 +42,7 @@ impl Searched {
         }
         let mut fault = String::new();
         for bytes in COMPILED_BYTES {
-            meter.look()?;
+            meter.inspect()?;
             meter.work(bytes)?;
             let compiled = RegexBuilder::new(pattern)
                 .case_insensitive(is_case_insensitive)
@@ -86,7 +86,7 @@ impl Searched {
             self.begin(meter, text)?;
         } else {
             // Each search may go on to the end of the text.
-            meter.look()?;
+            meter.inspect()?;
             meter.work(64 + text.len().saturating_sub(from) / REST_PART)?;
         }
         if from > text.len() {
@@ -103,7 +103,7 @@ impl Searched {
                 text.len()
             )));
         }
-        meter.look()?;
+        meter.inspect()?;
         meter.work(64 + text.len().saturating_mul(MATCH_FACTOR))
     }
 }

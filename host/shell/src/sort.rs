@@ -174,7 +174,7 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
 /// Counts the comparisons by which so many lines are sorted.
 fn compared(meter: &mut Meter, lines: usize) -> Result<(), Stop> {
     let halvings = lines.checked_ilog2().unwrap_or(0) as usize + 1;
-    meter.look()?;
+    meter.inspect()?;
     meter.work(lines.saturating_mul(halvings).saturating_mul(4))
 }
 

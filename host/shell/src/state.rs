@@ -84,7 +84,7 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the text that says which calls stand when a line does not go on; none without any.
-    pub(crate) fn standing(&self) -> String {
+    pub(crate) fn status(&self) -> String {
         match self.answered.len() {
             0 => String::new(),
             1 => "; the call that it made stands: look at what it did before you go on".to_owned(),

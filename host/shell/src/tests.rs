@@ -4,7 +4,7 @@ mod attacks;
 mod commands;
 mod limits;
 
-use crate::{Answered, Came, Output, Wanted};
+use crate::{Answered, LineOutcome, Output, Wanted};
 use domain::definition::Definition;
 use domain::skill::{SkillFolder, SkillSet, skills_of};
 use domain::tool::ToolDefinition;
@@ -45,21 +45,21 @@ fn skills() -> SkillSet {
     skills_of(&definition, components, &[folder])
 }
 
-fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> Came {
+fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> LineOutcome {
     crate::run(command, skills, answered, Box::new(|| false))
 }
 
 fn output(command: &str) -> Output {
     match run(command, &skills(), &[]) {
-        Came::Done(output) => output,
-        Came::Call(wanted) => panic!("{command} needs {wanted:?}"),
+        LineOutcome::Done(output) => output,
+        LineOutcome::Call(wanted) => panic!("{command} needs {wanted:?}"),
     }
 }
 
 fn wanted(command: &str) -> Wanted {
     match run(command, &skills(), &[]) {
-        Came::Call(wanted) => wanted,
-        Came::Done(output) => panic!("{command} gives {output:?}"),
+        LineOutcome::Call(wanted) => wanted,
+        LineOutcome::Done(output) => panic!("{command} gives {output:?}"),
     }
 }
 
@@ -229,12 +229,12 @@ fn a_line_goes_on_with_the_results_of_its_calls() {
         failed,
     };
     let one = answered(&first, "{\"id\":7}", false);
-    let Came::Call(second) = run(line, &skills(), std::slice::from_ref(&one)) else {
+    let LineOutcome::Call(second) = run(line, &skills(), std::slice::from_ref(&one)) else {
         panic!("a second call");
     };
     assert_eq!(second.arguments, "{\"text\":\"b\"}");
     let two = answered(&second, "no room", true);
-    let Came::Done(output) = run(line, &skills(), &[one.clone(), two]) else {
+    let LineOutcome::Done(output) = run(line, &skills(), &[one.clone(), two]) else {
         panic!("an end");
     };
     assert_eq!(output.out, "7\nfailed\n");
@@ -244,7 +244,7 @@ fn a_line_goes_on_with_the_results_of_its_calls() {
         arguments: "{}".to_owned(),
         ..one
     };
-    let Came::Done(output) = run(line, &skills(), &[other]) else {
+    let LineOutcome::Done(output) = run(line, &skills(), &[other]) else {
         panic!("an end");
     };
     assert_eq!(output.exit, 125);

@@ -47,7 +47,7 @@ pub(crate) fn vet(text: &str) -> Result<(), String> {
     scan.commands(0)
 }
 
-/// A look at a text, character by character.
+/// An inspection of a text, character by character.
 struct Scan<'a> {
     chars: &'a [char],
     at: usize,

@@ -74,9 +74,9 @@ impl Line<'_> {
     pub(crate) fn text_of(&mut self, parts: &[WordPart]) -> Result<String, Stop> {
         let mut text = String::new();
         for part in parts {
-            let piece = match part {
-                WordPart::Text(piece) => {
-                    self.meter.push(&mut text, piece)?;
+            let chunk = match part {
+                WordPart::Text(chunk) => {
+                    self.meter.push(&mut text, chunk)?;
                     continue;
                 }
                 WordPart::Variable(name) => self.variable(name)?,
@@ -85,7 +85,7 @@ impl Line<'_> {
                 // Both were refused before.
                 WordPart::Tilde | WordPart::Brace(_) => continue,
             };
-            self.meter.push(&mut text, &piece)?;
+            self.meter.push(&mut text, &chunk)?;
         }
         Ok(text)
     }

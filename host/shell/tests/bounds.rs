@@ -10,7 +10,7 @@
     reason = "an allocator that counts is unsafe to implement, and hands all on to the system's"
 )]
 
-use agent_host_shell::{Came, Output, STACK_BYTES, run};
+use agent_host_shell::{LineOutcome, Output, STACK_BYTES, run};
 use domain::definition::Definition;
 use domain::skill::{SkillFolder, SkillSet, skills_of};
 use serde_json::json;
@@ -21,15 +21,15 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Bytes that a line may hold.
-const HELD_MAX: usize = 256 << 20;
+const ALLOCATED_MAX: usize = 256 << 20;
 /// Bytes at which the test gives up, before the machine does.
 const GIVEN_MAX: usize = 2 << 30;
 /// The time after which a line is told to stop.
-const TOLD_AFTER: Duration = Duration::from_secs(2);
+const REPORTED_AFTER: Duration = Duration::from_secs(2);
 /// The time in which each has ended, on a busy machine and without optimisation.
 const ENDED_AFTER: Duration = Duration::from_secs(12);
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
@@ -40,9 +40,9 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: what is given and taken back is the system allocator's, with the same layout.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(held, Ordering::Relaxed);
-        if held > GIVEN_MAX {
+        let allocated = ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(allocated, Ordering::Relaxed);
+        if allocated > GIVEN_MAX {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller keeps the contract of `alloc`.
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, given: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: it was given by `alloc` with this layout.
         unsafe { System.dealloc(given, layout) }
     }
@@ -89,23 +89,26 @@ fn bounded(line: &str) -> Output {
     let shown: String = line.chars().take(120).collect();
     let command = line.to_owned();
     let skills = skills();
-    let before = HELD.load(Ordering::Relaxed);
+    let before = ALLOCATED.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
-    let (done, came) = mpsc::channel();
+    let (done, outcome) = mpsc::channel();
     let began = Instant::now();
     std::thread::Builder::new()
         .stack_size(STACK_BYTES / 2)
         .spawn(move || {
-            let stopped = Box::new(move || began.elapsed() > TOLD_AFTER);
+            let stopped = Box::new(move || began.elapsed() > REPORTED_AFTER);
             let _ = done.send(run(&command, &skills, &[], stopped));
         })
         .unwrap();
-    let came = came.recv_timeout(ENDED_AFTER);
-    let held = MOST.load(Ordering::Relaxed).saturating_sub(before);
-    assert!(held < HELD_MAX, "{shown}: it held {held} bytes");
-    match came {
-        Ok(Came::Done(output)) => output,
-        Ok(Came::Call(wanted)) => panic!("{shown}: {wanted:?}"),
+    let outcome = outcome.recv_timeout(ENDED_AFTER);
+    let allocated = MOST.load(Ordering::Relaxed).saturating_sub(before);
+    assert!(
+        allocated < ALLOCATED_MAX,
+        "{shown}: it held {allocated} bytes"
+    );
+    match outcome {
+        Ok(LineOutcome::Done(output)) => output,
+        Ok(LineOutcome::Call(wanted)) => panic!("{shown}: {wanted:?}"),
         Err(error) => panic!("{shown}: it has not ended: {error}"),
     }
 }

@@ -114,7 +114,7 @@ pub struct Restored {
 
 impl Store {
     /// Copies the store, as it is at one point in time, to a file that is not there yet: that of
-    /// the end of the copying. Commits go on between its pieces, and the write-ahead log does not
+    /// the end of the copying. Commits go on between its chunks, and the write-ahead log does not
     /// grow by it.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         let to = to.to_owned();

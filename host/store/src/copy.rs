@@ -1,5 +1,5 @@
-//! A copy of the database, made piece by piece: what backups are, and what is read instead of the
-//! store when a look at all of it takes so long that it would keep the write-ahead log from
+//! A copy of the database, made chunk by chunk: what backups are, and what is read instead of the
+//! store when an inspection of all of it takes so long that it would keep the write-ahead log from
 //! beginning anew.
 
 use crate::read::ReadError;

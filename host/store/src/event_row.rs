@@ -24,7 +24,8 @@ pub(crate) const EVENT_COLUMNS: &str = "position, own.stream_kind, own.stream_id
                                         AS session, of_run.stream_id AS run, actor, causation, \
                                         correlation, time, hash, payload";
 
-/// The events with the streams that they name. It takes a fifth of the time of a look for each.
+/// The events with the streams that they name. It takes a fifth of the time of an inspection for
+/// each.
 pub(crate) const EVENTS: &str = "events LEFT JOIN streams own ON own.number = stream LEFT JOIN \
                                  streams of_agent ON of_agent.number = agent LEFT JOIN streams \
                                  of_session ON of_session.number = session LEFT JOIN streams \
@@ -55,14 +56,14 @@ pub(crate) fn about(event: &Event) -> Option<String> {
         E::DefinitionMade(it) => it.definition.0.clone(),
         E::TurnsImported(it) => it.erased?.to_string(),
         E::KeyValueWritten(it) => format!("{}/{}", scope_name(it.place.scope), it.place.of),
-        E::OccasionAccepted(it) => it.occasion.to_string(),
-        E::OccasionFailed(it) => it.occasion.to_string(),
-        E::TriggerFired(it) => it.occasion.to_string(),
-        E::TriggerPosted(it) => it.occasion.to_string(),
-        E::DeliveryQueued(it) => it.delivery.to_string(),
-        E::DeliveryStarted(it) => it.delivery.to_string(),
-        E::DeliverySettled(it) => it.delivery.to_string(),
-        E::DeliveryRequeued(it) => it.delivery.to_string(),
+        E::TriggerEventAccepted(it) => it.trigger_event.to_string(),
+        E::TriggerEventFailed(it) => it.trigger_event.to_string(),
+        E::TriggerFired(it) => it.trigger_event.to_string(),
+        E::TriggerPosted(it) => it.trigger_event.to_string(),
+        E::OutboundMessageQueued(it) => it.outbound_message.to_string(),
+        E::OutboundMessageStarted(it) => it.outbound_message.to_string(),
+        E::OutboundMessageSettled(it) => it.outbound_message.to_string(),
+        E::OutboundMessageRequeued(it) => it.outbound_message.to_string(),
         E::SlotTaken(it) => it.session_id.to_string(),
         E::SlotCompleted(it) => it.session_id.to_string(),
         E::SlotTerminated(it) => it.session_id.to_string(),
@@ -193,9 +194,7 @@ impl FromRow for StoredEvent {
     fn read(cells: &mut Cells<'_, '_>) -> sql::Result<Self> {
         let kind: Option<String> = cells.next("kind")?;
         let event = match (kind, cells.next_bytes("payload")?) {
-            (Some(kind), Some(payload)) => {
-                Some(decode(&kind, &texts::whole(cells.sql, &payload)?))
-            }
+            (Some(kind), Some(payload)) => Some(decode(&kind, &texts::whole(cells.sql, &payload)?)),
             (Some(_) | None, _) => None,
         };
         let event = event.transpose();

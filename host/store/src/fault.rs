@@ -83,7 +83,7 @@ fn has_words(words: &'static Words, name: &str, payload: &[u8]) -> bool {
 fn contains(payload: &[u8], words: &str) -> bool {
     payload
         .windows(words.len())
-        .any(|piece| piece == words.as_bytes())
+        .any(|chunk| chunk == words.as_bytes())
 }
 
 /// Returns whether a test wants an event with this payload to be impossible to store.

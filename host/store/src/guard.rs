@@ -11,9 +11,9 @@ mod question;
 mod queue;
 mod run;
 mod session;
-mod standing;
+mod session_status;
 mod trigger;
-mod trigger_standing;
+mod trigger_status;
 mod user;
 
 pub use account::AccountGuard;
@@ -26,9 +26,9 @@ pub(crate) use question::{Answers, Question, Questions};
 pub use queue::{QueueGuard, QueueSeen};
 pub use run::RunGuard;
 pub use session::SessionGuard;
-pub(crate) use standing::Standing;
+pub(crate) use session_status::AcceptanceStatus;
 pub use trigger::TriggerGuard;
-pub(crate) use trigger_standing::TriggerStanding;
+pub(crate) use trigger_status::TriggerStatus;
 pub use user::{ChatWith, UserGuard};
 
 /// Condition for a commit to land, checked in the same transaction.

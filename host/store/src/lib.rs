@@ -30,7 +30,7 @@
 //! - `store.rs`: the open store, with commits and reads
 //! - `read.rs`: what can be asked, one file a subject
 //! - `at_rest.rs`: reads of a store that nobody has open
-//! - `looks.rs`: the note of the sessions that a start is about to read
+//! - `inspections.rs`: the note of the sessions that a start is about to read
 //! - `probe.rs`: test reads for the health of the host
 //! - `edge_notes.rs`: notes of the edge beside the events
 //! - `purge.rs`: purging, and its repetition after a crash
@@ -49,8 +49,8 @@ pub mod fault;
 mod full_text;
 mod guard;
 mod health;
+mod inspections;
 mod log;
-mod looks;
 mod meta;
 mod open;
 mod panics;
@@ -72,13 +72,13 @@ mod sqlite;
 mod stats;
 mod store;
 mod streams;
-mod texts;
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests spawn tasks that they wait for, and hand variables to processes of their own"
 )]
 mod tests;
+mod texts;
 mod user_storage;
 mod verify;
 mod writer;
@@ -97,18 +97,20 @@ pub use guard::{
 pub use health::Health;
 pub use log::LogState;
 pub use open::{OpenError, Options};
-pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
+pub use purge::{PurgeItem, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, Clearance, ConnectorRow, Counts,
-    DeadInput, DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door,
-    Drawn, DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
-    InputState, IntakeRow, Kept, KeptBucket, KeptConnector, KeptDefinition, KeyRow, LivingAgent,
-    MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState, OpenChat, OpenQuestion,
-    PairingRow, Parting, PieceRow, PieceUnderId, PinnedFirst, ProviderTrouble, QueueRow, ReadError,
-    ReadingRow, RememberedRequest, RunRow, SaidBefore, SeenTurn, SentBefore, SessionFilter,
-    SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
-    TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage,
-    UsageBy, UsageFilter, UsageRow, UserSessionFilter, VisitorRow, WaitingDeliveries,
+    Addressee, AgentFilter, AgentRow, Among, ChunkUnderId, Clearance, ConnectorRow, Counts,
+    DeadInput, DefinitionCounts, Door, Drawn, DueSession, EndedSession, EventFilter, FileRow,
+    Found, HandedOver, HistoryFilter, Hit, InboundMessageRow, InputState, IntakeRow, Kept,
+    KeptBucket, KeptConnector, KeptDefinition, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting,
+    NoteRow, OpenChat, OpenQuestion, OutboundMessageCounts, OutboundMessageFilter,
+    OutboundMessageRow, OutboundMessageState, PairingRow, Parting, PinnedFirst, ProviderTrouble,
+    QueueRow, ReadError, ReadingChunkRow, ReadingRow, RememberedRequest, RunRow, SaidBefore,
+    SeenTurn, SentBefore, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus,
+    SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerCounts, TriggerEventRow,
+    TriggerEventState, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage,
+    TurnBundle, UsageBy, UsageFilter, UsageRow, UserSessionFilter, VisitorRow,
+    WaitingOutboundMessages,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -2,7 +2,7 @@
 //!
 //! A read keeps the log from starting over: what it sees may be stored nowhere else. So the log
 //! grows while reads and commits go on, and a read that never ended would fill the disk. Long reads
-//! of the store's own go in pieces, or read a copy. When the log has reached its bound all the
+//! of the store's own go in chunks, or read a copy. When the log has reached its bound all the
 //! same, reads that have taken longer than a moment are ended and no others begin until the log can
 //! start over, unless what is in the way is another program that reads.
 
@@ -28,7 +28,7 @@ const GRACE_MS: u64 = 100;
 pub(crate) const FULL_WAIT_MS: u64 = 500;
 /// Steps of SQLite's machine after which a read looks whether it is in the way. Reading one large
 /// row takes few steps and much time.
-pub(crate) const LOOK_OPS: i32 = 1_000;
+pub(crate) const POLL_OPS: i32 = 1_000;
 /// Placeholder for the start time of a read while there is none.
 const NO_READ: u64 = u64::MAX;
 
@@ -273,7 +273,7 @@ impl Watched {
     pub(crate) fn watch(connection: &mut Connection, log: &Arc<Log>) -> sql::Result<Self> {
         let watched = Self::unattached(log);
         let seen = watched.clone();
-        connection.end_when(LOOK_OPS, move || seen.is_in_the_way())?;
+        connection.end_when(POLL_OPS, move || seen.is_in_the_way())?;
         Ok(watched)
     }
 

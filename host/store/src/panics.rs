@@ -1,6 +1,6 @@
 //! Panics that concern one piece of work only.
 //!
-//! Whoever does many pieces of work goes on with the next one. Without this, one piece that
+//! Whoever does many pieces of work goes on with the next one. Without this, one chunk that
 //! panics would end a thread, or the process at every start.
 
 use std::any::Any;

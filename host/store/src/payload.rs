@@ -138,16 +138,16 @@ pub(crate) fn whole<T: AsRef<[u8]>>(
     mut text: impl FnMut(Digest) -> Option<T>,
 ) -> Result<Vec<u8>, NotWhole> {
     let mut json = Vec::with_capacity(packed.len() * 2);
-    for piece in pieces(packed) {
-        match piece? {
-            Piece::Json(bytes) => json.extend_from_slice(bytes),
-            Piece::Hole(digest) => {
+    for chunk in chunks(packed) {
+        match chunk? {
+            Chunk::Json(bytes) => json.extend_from_slice(bytes),
+            Chunk::Hole(digest) => {
                 json.extend_from_slice(text(digest).ok_or(NotWhole::Missing)?.as_ref());
             }
-            Piece::Digest(digest) => {
+            Chunk::Digest(digest) => {
                 json.extend_from_slice(format!("\"{}\"", digest.hex()).as_bytes());
             }
-            Piece::Uuid(id) => json.extend_from_slice(format!("\"{id}\"").as_bytes()),
+            Chunk::Uuid(id) => json.extend_from_slice(format!("\"{id}\"").as_bytes()),
         }
     }
     Ok(json)
@@ -155,45 +155,45 @@ pub(crate) fn whole<T: AsRef<[u8]>>(
 
 /// Returns the digests of the texts that stand apart from a payload, in the order of its holes.
 pub(crate) fn holes(packed: &[u8]) -> impl Iterator<Item = Digest> {
-    pieces(packed).filter_map(|piece| match piece {
-        Ok(Piece::Hole(digest)) => Some(digest),
+    chunks(packed).filter_map(|chunk| match chunk {
+        Ok(Chunk::Hole(digest)) => Some(digest),
         _ => None,
     })
 }
 
-/// A piece of a stored form.
-enum Piece<'a> {
+/// A chunk of a stored form.
+enum Chunk<'a> {
     Json(&'a [u8]),
     Hole(Digest),
     Digest(Digest),
     Uuid(Uuid),
 }
 
-fn pieces(packed: &[u8]) -> impl Iterator<Item = Result<Piece<'_>, NotWhole>> {
+fn chunks(packed: &[u8]) -> impl Iterator<Item = Result<Chunk<'_>, NotWhole>> {
     let mut rest = packed;
     std::iter::from_fn(move || {
-        let (piece, after) = match piece(rest)? {
-            Some(piece) => (Ok(piece.0), piece.1),
+        let (chunk, after) = match chunk(rest)? {
+            Some(chunk) => (Ok(chunk.0), chunk.1),
             None => (Err(NotWhole::Damaged), Default::default()),
         };
         rest = after;
-        Some(piece)
+        Some(chunk)
     })
 }
 
-/// Returns the first piece, and what follows it; none at the end, and nothing within if it is
+/// Returns the first chunk, and what follows it; none at the end, and nothing within if it is
 /// damaged.
-fn piece(packed: &[u8]) -> Option<Option<(Piece<'_>, &[u8])>> {
+fn chunk(packed: &[u8]) -> Option<Option<(Chunk<'_>, &[u8])>> {
     fn fixed<const N: usize>(bytes: &[u8]) -> Option<([u8; N], &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<N>()?;
         Some((*fixed, rest))
     }
     let (first, after) = packed.split_first()?;
-    let word = |line: u16| LINES.get(usize::from(line)).map(|word| Piece::Json(word));
+    let word = |line: u16| LINES.get(usize::from(line)).map(|word| Chunk::Json(word));
     Some(match *first {
-        HOLE => fixed(after).map(|(digest, rest)| (Piece::Hole(Digest(digest)), rest)),
-        DIGEST => fixed(after).map(|(digest, rest)| (Piece::Digest(Digest(digest)), rest)),
-        UUID => fixed(after).map(|(id, rest)| (Piece::Uuid(Uuid::from_bytes(id)), rest)),
+        HOLE => fixed(after).map(|(digest, rest)| (Chunk::Hole(Digest(digest)), rest)),
+        DIGEST => fixed(after).map(|(digest, rest)| (Chunk::Digest(Digest(digest)), rest)),
+        UUID => fixed(after).map(|(id, rest)| (Chunk::Uuid(Uuid::from_bytes(id)), rest)),
         SINGLE.. => word(u16::from(first - SINGLE)).map(|word| (word, after)),
         PAIRED.. => after.split_first().and_then(|(low, rest)| {
             let line = u16::from_be_bytes([first - PAIRED, *low]) + SINGLES;
@@ -209,7 +209,7 @@ fn piece(packed: &[u8]) -> Option<Option<(Piece<'_>, &[u8])>> {
             packed
                 .split_at_checked(bytes)
                 .filter(|(json, _)| !json.is_empty())
-                .map(|(json, rest)| (Piece::Json(json), rest))
+                .map(|(json, rest)| (Chunk::Json(json), rest))
         }
     })
 }
@@ -320,7 +320,11 @@ mod tests {
     #[test]
     fn a_long_text_stands_apart_wherever_it_is() {
         let long = "word ".repeat(APART_BYTES_MIN);
-        let payload = Payload::of(json!({ "text": long, "again": [long] }).to_string().as_bytes());
+        let payload = Payload::of(
+            json!({ "text": long, "again": [long] })
+                .to_string()
+                .as_bytes(),
+        );
         assert!(payload.packed.len() < 100, "{}", payload.packed.len());
         let digest = Digest::of(format!("\"{long}\"").as_bytes());
         assert_eq!(holes(&payload.packed).collect::<Vec<_>>(), [digest, digest]);

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A look that takes longer has waited for the disk. One that was only preempted on a busy machine
-/// takes some milliseconds, and sending others to another thread then costs what is scarce.
+/// An inspection that takes longer has waited for the disk. One that was only preempted on a busy
+/// machine takes some milliseconds, and sending others to another thread then costs what is scarce.
 const SHORT: Duration = Duration::from_millis(8);
 /// Looks that go to the threads that read after one that was not short.
-const DETOUR_LOOKS: u32 = 64;
+const DETOUR_POLLS: u32 = 64;
 
 /// Connections for looks at single rows.
 pub(crate) struct PointReads {
@@ -54,9 +54,9 @@ impl PointReads {
         })
     }
 
-    /// Looks now, on this thread; gives the look back when it should go to a thread that reads:
-    /// while looks are slow, all connections are in use, or reads are held back.
-    pub(crate) fn look<T, L>(&self, look: L) -> Result<sql::Result<T>, L>
+    /// Looks now, on this thread; gives the inspection back when it should go to a thread that
+    /// reads: while looks are slow, all connections are in use, or reads are held back.
+    pub(crate) fn inspect<T, L>(&self, inspect: L) -> Result<sql::Result<T>, L>
     where
         L: FnOnce(&Sql<'_>) -> sql::Result<T>,
     {
@@ -67,27 +67,27 @@ impl PointReads {
             })
             .is_ok()
         {
-            return Err(look);
+            return Err(inspect);
         }
         let free = self
             .connections
             .iter()
             .find_map(|connection| match connection.try_lock() {
                 Ok(free) => Some(free),
-                // A look that panicked has changed nothing: these connections cannot write.
+                // An inspection that panicked has changed nothing: these connections cannot write.
                 Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => None,
             });
         let Some(free) = free else {
-            return Err(look);
+            return Err(inspect);
         };
         let (connection, watched) = &*free;
         if !watched.begins_at_once() {
-            return Err(look);
+            return Err(inspect);
         }
         let began = Instant::now();
-        // The caller drives a session, and does not end with one look.
-        let seen = caught(|| look(&Sql::new(connection))).unwrap_or_else(|panic| {
+        // The caller drives a session, and does not end with one inspection.
+        let seen = caught(|| inspect(&Sql::new(connection))).unwrap_or_else(|panic| {
             tracing::error!(panic, "a look into the store panicked");
             leave_transaction(connection);
             Err(unreadable(0, PANICKED))
@@ -95,7 +95,7 @@ impl PointReads {
         watched.ends();
         drop(free);
         if began.elapsed() > SHORT {
-            self.detour.store(DETOUR_LOOKS, Ordering::Relaxed);
+            self.detour.store(DETOUR_POLLS, Ordering::Relaxed);
         }
         Ok(seen)
     }

@@ -79,7 +79,7 @@ impl Ids {
 }
 
 /// Maximum size of one event's payload, in bytes. A larger payload would be read, and sent to
-/// followers, as one piece.
+/// followers, as one chunk.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Approximate size of an event without its payload, in bytes.
 const EVENT_OVERHEAD_BYTES: usize = 512;

@@ -25,13 +25,13 @@ const STRIDE: u64 = 10_007;
 /// Extension of the file of the write-ahead log.
 const LOG: &str = "db-wal";
 /// Bytes of the log that are read to learn whether the disk fails.
-const PIECE_BYTES: usize = 512;
+const CHUNK_BYTES: usize = 512;
 
-/// Returns whether the disk of a database fails to read. A piece of the log is read: whoever closes
+/// Returns whether the disk of a database fails to read. A chunk of the log is read: whoever closes
 /// the database file itself drops the locks that SQLite has on it.
 pub(crate) fn is_failing(database: &Path) -> bool {
     let log = File::open(database.with_extension(LOG));
-    let read = log.and_then(|log| log.read_at(&mut [0; PIECE_BYTES], 0));
+    let read = log.and_then(|log| log.read_at(&mut [0; CHUNK_BYTES], 0));
     read.is_err_and(|error| error.kind() != ErrorKind::NotFound)
 }
 
@@ -106,11 +106,11 @@ mod tests {
         )
         .unwrap();
         assert!(store.is_readable().await);
-        let (free, held) = std::sync::mpsc::channel::<()>();
+        let (free, leased) = std::sync::mpsc::channel::<()>();
         let holding = store.clone();
         let mut holder = tokio::task::JoinSet::new();
         holder.spawn(async move {
-            let waiting = move |_: &crate::sql::Sql<'_>| Ok(held.recv().is_ok());
+            let waiting = move |_: &crate::sql::Sql<'_>| Ok(leased.recv().is_ok());
             holding.read(waiting).await
         });
         tokio::time::sleep(Duration::from_millis(super::FRESH_MS + 100)).await;

@@ -11,7 +11,6 @@ mod blobs;
 mod buckets;
 mod connectors;
 mod definitions;
-pub(crate) mod deliveries;
 mod files;
 pub(crate) mod fold;
 mod inputs;
@@ -20,8 +19,8 @@ mod items;
 mod keys;
 mod labels;
 mod messages;
-pub(crate) mod occasions;
 mod operations;
+pub(crate) mod outbound_messages;
 mod outside;
 mod pairings;
 mod providers;
@@ -33,6 +32,7 @@ mod sessions;
 mod slot;
 mod spawned;
 mod tasks;
+pub(crate) mod trigger_events;
 mod triggers;
 mod turns;
 pub(crate) mod usage;
@@ -51,7 +51,7 @@ use domain::account;
 use domain::budget::Amount;
 use domain::event::{
     AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped,
-    MemoryDue, MemoryRead, OperationAttempted, PreferencesCarried, PreferencesUpdated,
+    MemoryDue, MemoryRead, OperationAttempted, PreferencesTransferred, PreferencesUpdated,
     PromptOverridden, Recorded, RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated,
     Source, TurnCommitted, TurnsImported,
 };
@@ -79,7 +79,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "wakes",
     "recall",
     "readings",
-    "reading_pieces",
+    "reading_chunks",
     "blob_references",
     "spawned",
     "buckets",
@@ -91,11 +91,11 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "tasks",
     "triggers",
     "trigger_makers",
-    "occasions",
-    "occasion_sessions",
+    "trigger_events",
+    "trigger_event_sessions",
     "connectors",
-    "arrivals",
-    "deliveries",
+    "inbound_messages",
+    "outbound_messages",
     "pairings",
     "provider_troubles",
 ];
@@ -120,7 +120,7 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
     match event {
         E::AgentCreated(created) => agents::created(sql, created)?,
         E::PreferencesUpdated(PreferencesUpdated { agent, .. })
-        | E::PreferencesCarried(PreferencesCarried { agent, .. })
+        | E::PreferencesTransferred(PreferencesTransferred { agent, .. })
         | E::AgentRenamed(AgentRenamed { agent, .. })
         | E::PromptOverridden(PromptOverridden { agent, .. })
         | E::SettingsUpdated(SettingsUpdated { agent, .. }) => agents::changed(sql, *agent, event)?,
@@ -170,13 +170,21 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
         E::TriggerDefined(_) | E::TriggerRemoved(_) => outside::changed(sql, recorded, event)?,
         E::TriggerPaused(_) | E::TriggerResumed(_) => outside::changed(sql, recorded, event)?,
         E::TriggerFired(_) | E::TriggerPosted(_) => outside::changed(sql, recorded, event)?,
-        E::TriggerTroubled(_) | E::OccasionFailed(_) => outside::changed(sql, recorded, event)?,
-        E::OccasionAccepted(_) | E::OccasionsSkipped(_) => outside::changed(sql, recorded, event)?,
-        E::ConnectorReceived(_) | E::ArrivalsSettled(_) => outside::changed(sql, recorded, event)?,
+        E::TriggerTroubled(_) | E::TriggerEventFailed(_) => outside::changed(sql, recorded, event)?,
+        E::TriggerEventAccepted(_) | E::TriggerEventsSkipped(_) => {
+            outside::changed(sql, recorded, event)?
+        }
+        E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => {
+            outside::changed(sql, recorded, event)?
+        }
         E::ConnectorTroubled(_) | E::PairingSettled(_) => outside::changed(sql, recorded, event)?,
         E::ProviderTroubled(_) | E::PairingOffered(_) => outside::changed(sql, recorded, event)?,
-        E::DeliveryQueued(_) | E::DeliveryStarted(_) => outside::changed(sql, recorded, event)?,
-        E::DeliverySettled(_) | E::DeliveryRequeued(_) => outside::changed(sql, recorded, event)?,
+        E::OutboundMessageQueued(_) | E::OutboundMessageStarted(_) => {
+            outside::changed(sql, recorded, event)?
+        }
+        E::OutboundMessageSettled(_) | E::OutboundMessageRequeued(_) => {
+            outside::changed(sql, recorded, event)?
+        }
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}
@@ -243,7 +251,7 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> sql
             inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
         }
         if let Some(deadline) = accepted.source.deadline() {
-            wakes::held(sql, accepted.input, accepted.session, deadline)?;
+            wakes::blocked(sql, accepted.input, accepted.session, deadline)?;
         }
     }
     first_accepted(sql, accepted)?;

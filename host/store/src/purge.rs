@@ -3,16 +3,16 @@
 //!
 //! The events themselves stay with their places, their kinds and their digests, so that the chain
 //! holds. The projections are left as folding the events again makes them. A purge runs in
-//! transactions of a bounded size, and each piece of it can be repeated. A crash in between leaves
+//! transactions of a bounded size, and each chunk of it can be repeated. A crash in between leaves
 //! an open purge, which its initiator or the next start of the host finishes. This module only
 //! carries purges out; the permission is decided by its callers.
 
 mod agents;
 mod blobs;
 mod buckets;
-mod carried;
 mod outside;
 mod plan;
+mod re_emitted;
 mod rewrite;
 mod room;
 mod run_events;
@@ -20,12 +20,12 @@ mod runs;
 mod searchable_rows;
 mod sessions;
 mod snippets;
-mod strangers;
 mod streams;
 mod triggers;
+mod unknown_senders;
 mod usage;
 
-pub(crate) use blobs::look_at_unnamed;
+pub(crate) use blobs::inspect_unnamed;
 pub use plan::PurgePlan;
 pub use rewrite::Rewritten;
 
@@ -37,8 +37,8 @@ use crate::read::ReadError;
 use crate::read::agents::root;
 use crate::sql::{self, Sql, args, named, to_json};
 use crate::store::Store;
-use crate::texts;
 use crate::streams::number;
+use crate::texts;
 use crate::user_storage;
 use buckets::BucketsOf;
 use domain::event::{DefinitionRemoved, Erased, Event, KeptByPurge, NoteForgotten, Purged};
@@ -72,8 +72,8 @@ const OPEN: &str = "purge/";
 /// One thing that belongs to a purge. It is done when nothing of it is left, however often it was
 /// begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Occasions and messages from outside that a session took, and what was sent there of it.
+pub enum PurgeItem {
+    /// Trigger events and messages from outside that a session took, and what was sent there of it.
     Outside(SessionId),
     /// A run, with its messages and its inputs.
     Run {
@@ -105,7 +105,7 @@ pub enum Piece {
     AgentBuckets(AgentId),
     /// Everything else that belongs to an agent, with the triggers that it made.
     Agent(AgentId),
-    /// Streams that have lost events in the purge: what follows from their rest. The earlier pieces
+    /// Streams that have lost events in the purge: what follows from their rest. The earlier chunks
     /// note which.
     Streams,
     /// Blobs that were named by what was erased, and that no event names any more.
@@ -154,8 +154,8 @@ impl Store {
         Some(Purging { _alone: alone })
     }
 
-    /// Erases one transaction's share of a piece of a purge, and returns where the next one begins;
-    /// none when the piece is done. The share is counted for the purge of this stream.
+    /// Erases one transaction's share of a chunk of a purge, and returns where the next one begins;
+    /// none when the chunk is done. The share is counted for the purge of this stream.
     ///
     /// `after` is what the transaction before returned, so that none goes again through what the
     /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
@@ -164,48 +164,48 @@ impl Store {
     pub async fn erase(
         &self,
         purge: Stream,
-        piece: Piece,
+        item: PurgeItem,
         after: u64,
     ) -> Result<Option<u64>, CommitError> {
         // These find what is left without going through what is gone.
         let next = move |is_done: bool| (!is_done).then_some(after);
-        match piece {
-            Piece::Outside(session) => self.erase_outside(purge, session).await.map(next),
-            Piece::Run { run, committed } => {
+        match item {
+            PurgeItem::Outside(session) => self.erase_outside(purge, session).await.map(next),
+            PurgeItem::Run { run, committed } => {
                 let events = self.run_events(purge, run, after).await?;
                 self.transact_for(purge, move |sql, tally| {
                     runs::erase(sql, events, committed, tally)
                 })
                 .await
             }
-            Piece::Import { position } => {
+            PurgeItem::Import { position } => {
                 self.transact_for(purge, move |sql, tally| {
                     runs::erase_import(sql, purge, position, tally)
                 })
                 .await?;
                 Ok(None)
             }
-            Piece::OfAgent { agent, session } => {
+            PurgeItem::OfAgent { agent, session } => {
                 self.transact_for(purge, move |sql, tally| {
                     agents::erase_of_session(sql, agent, session, tally).map(next)
                 })
                 .await
             }
-            Piece::SessionBuckets(session) => {
+            PurgeItem::SessionBuckets(session) => {
                 let owner = BucketsOf::Session(session);
                 self.erase_buckets(purge, owner, after).await
             }
-            Piece::Session(session) => {
+            PurgeItem::Session(session) => {
                 let events = self.session_events(session, after).await?;
                 self.transact_for(purge, move |sql, tally| events.erase(sql, purge, tally))
                     .await
             }
-            Piece::Snippets(session) => self.erase_snippets(purge, session, after).await,
-            Piece::AgentBuckets(agent) => {
+            PurgeItem::Snippets(session) => self.erase_snippets(purge, session, after).await,
+            PurgeItem::AgentBuckets(agent) => {
                 let owner = BucketsOf::Agent(agent);
                 self.erase_buckets(purge, owner, after).await
             }
-            Piece::Agent(agent) => {
+            PurgeItem::Agent(agent) => {
                 if after == 0 {
                     self.erase_triggers_of(purge, agent).await?;
                 }
@@ -214,8 +214,8 @@ impl Store {
                 })
                 .await
             }
-            Piece::Streams => self.fold_next_rest(purge).await.map(next),
-            Piece::Blobs => {
+            PurgeItem::Streams => self.fold_next_rest(purge).await.map(next),
+            PurgeItem::Blobs => {
                 self.transact_for(purge, move |sql, tally| {
                     blobs::erase_unnamed(sql, tally).map(next)
                 })
@@ -394,8 +394,7 @@ fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> sql::Result<()> {
 /// Erases the payload and the salt of an event, and returns whether there were any.
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> sql::Result<bool> {
     user_storage::erases_event(sql, position)?;
-    let text =
-        "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0 WHERE position = ?1 \
+    let text = "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0 WHERE position = ?1 \
          AND payload IS NOT NULL";
     texts::release(sql, position)?;
     let erased = sql.execute(text, [position])? > 0;

@@ -3,7 +3,6 @@
 
 pub(crate) mod accounts;
 pub(crate) mod agents;
-pub(crate) mod arrivals;
 mod blobs;
 mod buckets;
 mod clearance;
@@ -12,17 +11,17 @@ mod connectors;
 mod conversations;
 mod counts;
 mod definitions;
-mod deliveries;
 pub(crate) mod dispatches;
 mod door;
 mod events;
 mod files;
+pub(crate) mod inbound_messages;
 mod inputs;
 pub(crate) mod kept;
 mod keys;
 mod messages;
 mod notes;
-mod occasions;
+mod outbound_messages;
 mod pairings;
 mod paths;
 mod providers;
@@ -41,30 +40,31 @@ pub(crate) mod task_sums;
 pub(crate) mod tasks;
 mod transcripts;
 pub(crate) mod trees;
+mod trigger_events;
 mod triggers;
 pub(crate) mod turns;
 mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
-pub use arrivals::{ArrivalRow, IntakeRow, OpenChat, SaidBefore, SentBefore};
 pub use clearance::Clearance;
 pub use connectors::{ConnectorRow, VisitorRow};
 pub use conversations::UserSessionFilter;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
-pub use deliveries::{
-    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, PieceUnderId, WaitingDeliveries,
-};
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};
 pub use events::EventFilter;
 pub use files::FileRow;
+pub use inbound_messages::{InboundMessageRow, IntakeRow, OpenChat, SaidBefore, SentBefore};
 pub use inputs::{DeadInput, InputState};
 pub use kept::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 pub use keys::KeyRow;
-pub use notes::{NoteRow, PieceRow, ReadingRow};
-pub use occasions::{OccasionRow, OccasionState, TriggerRecord};
+pub use notes::{NoteRow, ReadingChunkRow, ReadingRow};
+pub use outbound_messages::{
+    ChunkUnderId, OutboundMessageCounts, OutboundMessageFilter, OutboundMessageRow,
+    OutboundMessageState, WaitingOutboundMessages,
+};
 pub use pairings::PairingRow;
 pub use paths::LivingAgent;
 pub use providers::ProviderTrouble;
@@ -81,9 +81,10 @@ pub use sessions::{
 };
 pub use spawned::SpawnedSession;
 pub use tasks::{TaskFilter, TaskRow};
-pub use transcripts::{Carried, Meeting};
+pub use transcripts::{Meeting, TurnBundle};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
+pub use trigger_events::{TriggerEventRow, TriggerEventState, TriggerRecord};
 pub use triggers::{TriggerCounts, TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
 pub(crate) use turns::NODE_COLUMNS;
 pub use usage::{UsageBy, UsageFilter, UsageRow};

@@ -299,8 +299,8 @@ mod tests {
         let closing = tokio::spawn(async move { closing.close().await });
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         drop(release);
-        let came = reading.await.unwrap();
-        assert!(matches!(came, Err(ReadError::Closed)), "{came:?}");
+        let outcome = reading.await.unwrap();
+        assert!(matches!(outcome, Err(ReadError::Closed)), "{outcome:?}");
         closing.await.unwrap();
     }
 
@@ -312,7 +312,7 @@ mod tests {
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
         // One is read, and four wait behind it, which is as many as may.
-        let mut held = Vec::new();
+        let mut leased = Vec::new();
         for _ in 0..5 {
             let store = store.clone();
             let gate = gate.clone();
@@ -324,7 +324,7 @@ mod tests {
                     })
                     .await
             };
-            held.push(tokio::spawn(in_background(read)));
+            leased.push(tokio::spawn(in_background(read)));
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
         let refused = in_background(store.read(|_| Ok(()))).await;
@@ -334,7 +334,7 @@ mod tests {
             assert_eq!(store.read(move |_| Ok(number)).await.unwrap(), number);
         }
         drop(release);
-        for read in held {
+        for read in leased {
             read.await.unwrap().unwrap();
         }
     }

@@ -10,8 +10,8 @@ use domain::definition::DefinitionId;
 use domain::delegate::TaskState;
 use domain::digest::{Digest, Salt};
 use domain::id::{
-    AgentId, ConnectorId, ConversationId, DeliveryId, EventId, InputId, NoteId, OccasionId,
-    OperationId, RunId, SessionId, TriggerId, TurnId,
+    AgentId, ConnectorId, ConversationId, EventId, InputId, NoteId, OperationId, OutboundMessageId,
+    RunId, SessionId, TriggerEventId, TriggerId, TurnId,
 };
 use domain::key::KeyId;
 use domain::path::{AgentPath, ConnectorKey, ConnectorName, PathKind};
@@ -290,8 +290,8 @@ stored! {
         value @ Value::Blob(_) => TurnId(Digest::from_value(value)?);
     OperationId: "a digest", self => self.0.to_value(),
         value @ Value::Blob(_) => OperationId(Digest::from_value(value)?);
-    DeliveryId: "a digest", self => self.0.to_value(),
-        value @ Value::Blob(_) => DeliveryId(Digest::from_value(value)?);
+    OutboundMessageId: "a digest", self => self.0.to_value(),
+        value @ Value::Blob(_) => OutboundMessageId(Digest::from_value(value)?);
     Salt: "a salt", self => Value::Blob(Cow::Borrowed(&self.0)),
         Value::Blob(bytes) => Salt((*bytes).try_into()?);
 }
@@ -335,7 +335,7 @@ macro_rules! stored_as_uuid {
 }
 
 stored_as_uuid! {
-    AgentId ConnectorId ConversationId EventId InputId NoteId OccasionId RunId SessionId TriggerId
+    AgentId ConnectorId ConversationId EventId InputId NoteId TriggerEventId RunId SessionId TriggerId
 }
 
 /// Implements both directions for types that are stored as their text.

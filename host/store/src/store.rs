@@ -43,7 +43,7 @@ impl fmt::Debug for Store {
 /// Maximum time that dropping waits for threads that are held up by the disk.
 const LEAVE: Duration = Duration::from_secs(5);
 /// Interval at which dropping checks whether the threads have ended.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(1);
 
 struct Inner {
     database: PathBuf,
@@ -99,10 +99,10 @@ impl Store {
         let opened = open::database(&dir, prepared)?;
         let mut connection = opened.connection;
         let log = watched_log(&dir, &mut connection, options.log_bytes_max)?;
-        let (alive, held) = watch::channel(());
+        let (alive, leased) = watch::channel(());
         let (started, mut threads) =
-            Readers::start(&dir, options.readers, options.reads_max, &held, &log)?;
-        let point_reads = PointReads::open(&dir, options.readers, &held, &log)?;
+            Readers::start(&dir, options.readers, options.reads_max, &leased, &log)?;
+        let point_reads = PointReads::open(&dir, options.readers, &leased, &log)?;
         let (write_sender, requests) = sync_channel(options.queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());
@@ -116,7 +116,7 @@ impl Store {
         let counted = Arc::clone(&counters);
         let queued = Arc::clone(&queued_bytes);
         let written = Arc::clone(&log);
-        let thread = start_writer(connection, dir, held, move |sql| Writer {
+        let thread = start_writer(connection, dir, leased, move |sql| Writer {
             sql,
             requests,
             counters: counted,
@@ -321,19 +321,19 @@ impl Store {
     }
 
     /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to
-    /// another takes longer than the look itself. Only for a single statement, or for rows that
-    /// never change: what several statements see may have been committed in between.
+    /// another takes longer than the inspection itself. Only for a single statement, or for rows
+    /// that never change: what several statements see may have been committed in between.
     pub(crate) async fn point_read<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
+        inspect: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         let point_reads = self.senders().ok_or(ReadError::Closed)?.point_reads;
-        match point_reads.look(look) {
+        match point_reads.inspect(inspect) {
             Ok(seen) => {
                 self.inner.vitals.note_read(&seen);
                 seen.map_err(|error| self.read_error(error))
             }
-            Err(look) => self.read(look).await,
+            Err(inspect) => self.read(inspect).await,
         }
     }
 
@@ -417,7 +417,7 @@ impl Store {
 fn start_writer(
     connection: Connection,
     dir: Arc<DataDir>,
-    held: watch::Receiver<()>,
+    leased: watch::Receiver<()>,
     build: impl FnOnce(Sql<'_>) -> Writer<'_> + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     Builder::new()
@@ -426,7 +426,7 @@ fn start_writer(
             writer::run(&connection, build);
             drop(connection);
             drop(dir);
-            drop(held);
+            drop(leased);
         })
 }
 
@@ -486,7 +486,7 @@ impl Drop for Inner {
         // ending.
         let patience = Instant::now() + LEAVE;
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < patience {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         for thread in threads.into_iter().filter(JoinHandle::is_finished) {
             // A reader that panicked has said so already; the writer ends the process instead.

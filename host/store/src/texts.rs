@@ -85,11 +85,7 @@ pub(crate) fn release(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
 }
 
 /// Lets go of the texts of a message that is about to be removed.
-pub(crate) fn release_of_message(
-    sql: &Sql<'_>,
-    run: RunId,
-    message: MessageId,
-) -> sql::Result<()> {
+pub(crate) fn release_of_message(sql: &Sql<'_>, run: RunId, message: MessageId) -> sql::Result<()> {
     let named = "DELETE FROM message_texts WHERE run = ?1 AND message = ?2 RETURNING digest";
     for digest in sql.all::<Digest>(named, args![run, message])? {
         remove_unused(sql, digest)?;

@@ -236,7 +236,8 @@ fn problem(
 fn turn_problem(
     sql: &Sql<'_>,
     event: &RawEvent,
-    found: &mut Verification) -> sql::Result<Option<String>> {
+    found: &mut Verification,
+) -> sql::Result<Option<String>> {
     let Some(payload) = &event.payload else {
         return Ok(None);
     };

@@ -65,7 +65,7 @@ pub(crate) enum Request {
     Between(Between),
     /// Index some of the rows that wait.
     Index(oneshot::Sender<sql::Result<()>>),
-    /// Copy the database to a file that is empty, piece by piece between commits.
+    /// Copy the database to a file that is empty, chunk by chunk between commits.
     Copy(PathBuf, oneshot::Sender<sql::Result<()>>),
     /// Run a statement: how tests make the disk full.
     #[cfg(test)]
@@ -114,7 +114,7 @@ pub(crate) struct State {
     /// True if the last transaction ended and its outcome is not known.
     pub(crate) ended: bool,
     /// Request that did not fit into the last transaction.
-    pub(crate) carried: Option<Request>,
+    pub(crate) transferred: Option<Request>,
     /// Events since the full-text index was last at its end whose words it does not have.
     unindexed: u64,
     /// While the log is full and commits have waited for it in vain: whose reads hold it.
@@ -133,7 +133,7 @@ impl State {
             checkpointed_pages: 0,
             full: is_full.then_some(0),
             ended: false,
-            carried: None,
+            transferred: None,
             // Nobody knows what was left to be indexed: it looks once.
             unindexed: 1,
             holder: None,
@@ -186,7 +186,7 @@ impl Writer<'_> {
             match self.next(Duration::from_millis(ROOM_MS)) {
                 Ok(request) => self.serve(request),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.look_for_space();
+                    self.search_space();
                     self.try_again();
                     self.checkpoint_if_full();
                     self.index_at_leisure();
@@ -202,7 +202,7 @@ impl Writer<'_> {
         self.vitals.rests();
         let next = self
             .state
-            .carried
+            .transferred
             .take()
             .map_or_else(|| self.requests.recv_timeout(patience), Ok);
         self.vitals.begins();
@@ -234,7 +234,7 @@ impl Writer<'_> {
                 self.checkpoint_if_due();
             }
             Request::Index(reply) => {
-                let _ = reply.send(self.index_piece());
+                let _ = reply.send(self.index_chunk());
             }
             Request::Copy(to, reply) => {
                 let _ = reply.send(self.copy(&to));
@@ -256,13 +256,13 @@ impl Writer<'_> {
         let mut batch = vec![first];
         while let Ok(request) = self.requests.try_recv() {
             let Request::Commit(queued) = request else {
-                self.state.carried = Some(request);
+                self.state.transferred = Some(request);
                 break;
             };
             events += queued.prepared.events;
             bytes += queued.prepared.bytes;
             if events > BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX {
-                self.state.carried = Some(Request::Commit(queued));
+                self.state.transferred = Some(Request::Commit(queued));
                 break;
             }
             batch.push(*queued);
@@ -487,7 +487,7 @@ impl Writer<'_> {
     }
 
     /// Checks for space also while no request comes, so that the state is reported.
-    fn look_for_space(&mut self) {
+    fn search_space(&mut self) {
         if self.state.full.is_some() {
             self.recover();
             return;

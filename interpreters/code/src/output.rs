@@ -9,7 +9,7 @@ pub(crate) const STREAM_BYTES_MAX: usize = 256 << 10;
 /// Bytes of a value, as JSON or as text.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// The manner in which a program came to its end.
+/// The way in which a program came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -48,7 +48,7 @@ pub struct Thrown {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
-    /// The manner in which it ended.
+    /// The way in which it ended.
     pub status: Ending,
     /// Its language.
     pub language: String,

@@ -28,9 +28,9 @@ pub mod tool {
 
 /// Limits of what a trigger's component returns.
 pub mod trigger {
-    /// Messages of one firing.
+    /// Messages of one trigger run.
     pub const MESSAGES_MAX: usize = 100;
-    /// Bytes of a message with its variables filled in, and of a message that firing makes.
+    /// Bytes of a message with its variables filled in, and of a message that the component makes.
     pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
     /// Bytes of what a trigger keeps.
     pub const STATE_BYTES_MAX: usize = 64 << 10;

@@ -1,6 +1,6 @@
 //! Questions as they are asked, and answers as they are read.
 
-use super::PIECE_BYTES;
+use super::CHUNK_BYTES;
 use crate::harness::Scene;
 use crate::{Answer, Blob, ClientAction, Failure, Outcome, Part, Settlement, UploadedFile};
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ fn the_files_of_an_answer_are_read_whole() {
         media_type: "text/plain".to_owned(),
         bytes,
     };
-    let essay = vec![b'x'; (PIECE_BYTES as usize) + 3];
+    let essay = vec![b'x'; (CHUNK_BYTES as usize) + 3];
     let scene = Scene::new().file(&file("sha256:00", essay.len() as u64), &essay);
     let answer = json!({ "files": [file("sha256:00", essay.len() as u64), file("sha256:11", 4)] });
     let files = UploadedFile::all_of(&answer);

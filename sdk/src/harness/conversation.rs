@@ -18,7 +18,7 @@ use std::fmt;
 
 /// The state of a conversation when nothing moves any more.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum ConversationStatus {
     /// The turn has ended with this reply.
     Replied(String),
     /// The structured session has ended with this summary.
@@ -31,7 +31,7 @@ pub enum Standing {
     Listening,
 }
 
-impl Standing {
+impl ConversationStatus {
     /// The reply of a turn that has ended with one.
     ///
     /// # Panics
@@ -78,11 +78,11 @@ struct Running {
 /// # impl Agent for Poet {
 /// #     fn describe(&self) -> Description { Description::new("poet", "Poet", "") }
 /// # }
-/// let mut talk = Conversation::new(Poet)
+/// let mut conversation = Conversation::new(Poet)
 ///     .tool("rhymes", |arguments| Ok(format!("cat, hat for {}", arguments["word"])))
 ///     .model_replies(Reply::new().call("rhymes", &json!({ "word": "bat" })))
 ///     .model_says("The bat has a hat.");
-/// assert_eq!(talk.say("A poem on bats, please").words(), "The bat has a hat.");
+/// assert_eq!(conversation.say("A poem on bats, please").words(), "The bat has a hat.");
 /// ```
 pub struct Conversation<A> {
     agent: A,
@@ -131,7 +131,7 @@ impl<A: Agent> Conversation<A> {
     /// # Panics
     /// When the agent breaks a rule of the host, or the script is too short. So do
     /// [`say`](Self::say) and [`answer`](Self::answer).
-    pub fn open(&mut self) -> Standing {
+    pub fn open(&mut self) -> ConversationStatus {
         self.begin(News::Opened)
     }
 
@@ -140,7 +140,7 @@ impl<A: Agent> Conversation<A> {
     ///
     /// # Panics
     /// As [`open`](Self::open).
-    pub fn say(&mut self, words: &str) -> Standing {
+    pub fn say(&mut self, words: &str) -> ConversationStatus {
         match &self.running {
             Some(running) if !running.hear => {
                 let id =
@@ -167,7 +167,7 @@ impl<A: Agent> Conversation<A> {
     ///
     /// # Panics
     /// When nobody asks, and as [`open`](Self::open).
-    pub fn answer(&mut self, answer: Value) -> Standing {
+    pub fn answer(&mut self, answer: Value) -> ConversationStatus {
         let asked = self.running.as_ref().is_some_and(|running| {
             running
                 .open
@@ -183,7 +183,7 @@ impl<A: Agent> Conversation<A> {
     ///
     /// # Panics
     /// When nobody asks, and as [`open`](Self::open).
-    pub fn time_out(&mut self) -> Standing {
+    pub fn time_out(&mut self) -> ConversationStatus {
         self.end_question(Outcome::TimedOut)
     }
 
@@ -191,7 +191,7 @@ impl<A: Agent> Conversation<A> {
     ///
     /// # Panics
     /// When nobody asks, and as [`open`](Self::open).
-    pub fn withdraw(&mut self) -> Standing {
+    pub fn withdraw(&mut self) -> ConversationStatus {
         self.end_question(Outcome::Cancelled)
     }
 
@@ -199,7 +199,7 @@ impl<A: Agent> Conversation<A> {
     ///
     /// # Panics
     /// When it has scheduled none or a turn is running, and as [`open`](Self::open).
-    pub fn remind(&mut self) -> Standing {
+    pub fn remind(&mut self) -> ConversationStatus {
         assert!(self.running.is_none(), "a turn is running");
         let earliest = self
             .reminders
@@ -295,7 +295,7 @@ impl<A: Agent> Conversation<A> {
         &self.scene.state
     }
 
-    fn begin(&mut self, news: News) -> Standing {
+    fn begin(&mut self, news: News) -> ConversationStatus {
         self.scene.left = self.limits;
         self.scene.memo = None;
         self.running = Some(Running {
@@ -308,17 +308,19 @@ impl<A: Agent> Conversation<A> {
         self.run(vec![news])
     }
 
-    fn run(&mut self, news: Vec<News>) -> Standing {
+    fn run(&mut self, news: Vec<News>) -> ConversationStatus {
         let mut news = news;
         loop {
             if self.scene.left.steps == 0 {
-                return self.end(Standing::Failed("the turn's steps are used up".to_owned()));
+                return self.end(ConversationStatus::Failed(
+                    "the turn's steps are used up".to_owned(),
+                ));
             }
             self.scene.left.steps -= 1;
             let step = self.decide(&news);
             self.apply_effects(&step);
             self.scene.memo = step.memo;
-            let standing = match step.decision {
+            let status = match step.decision {
                 Decision::Wait(wait) => {
                     self.wait(wait);
                     match self.next_news() {
@@ -326,26 +328,26 @@ impl<A: Agent> Conversation<A> {
                             news = next;
                             continue;
                         }
-                        Err(standing) => return standing,
+                        Err(status) => return status,
                     }
                 }
                 Decision::Reply(parts) => {
                     if !parts.is_empty() {
                         self.scene.push(Role::Assistant, parts, "agent", None);
                     }
-                    Standing::Replied(self.last_words())
+                    ConversationStatus::Replied(self.last_words())
                 }
-                Decision::Complete(summary) => Standing::Completed(summary),
-                Decision::Fail(reason) => return self.end(Standing::Failed(reason)),
+                Decision::Complete(summary) => ConversationStatus::Completed(summary),
+                Decision::Fail(reason) => return self.end(ConversationStatus::Failed(reason)),
             };
             if self.waiting.is_empty() {
-                return self.end(standing);
+                return self.end(status);
             }
             news = vec![News::Said(std::mem::take(&mut self.waiting))];
         }
     }
 
-    fn end_question(&mut self, outcome: Outcome) -> Standing {
+    fn end_question(&mut self, outcome: Outcome) -> ConversationStatus {
         let running = self.running.as_mut().expect("nobody asks the user");
         let at = running
             .open
@@ -357,10 +359,10 @@ impl<A: Agent> Conversation<A> {
         self.go_on()
     }
 
-    fn go_on(&mut self) -> Standing {
+    fn go_on(&mut self) -> ConversationStatus {
         match self.next_news() {
             Ok(news) => self.run(news),
-            Err(standing) => standing,
+            Err(status) => status,
         }
     }
 
@@ -447,7 +449,7 @@ impl<A: Agent> Conversation<A> {
     }
 
     /// Lets things happen until the agent is to be stepped again, or nothing happens any more.
-    fn next_news(&mut self) -> Result<Vec<News>, Standing> {
+    fn next_news(&mut self) -> Result<Vec<News>, ConversationStatus> {
         loop {
             let running = self.running.as_mut().expect("a turn is running");
             let ready = match running.until {
@@ -497,11 +499,11 @@ impl<A: Agent> Conversation<A> {
                 }
                 (Some(at), None) => {
                     let question = running.open.get(at).and_then(|(_, open)| open.question());
-                    return Err(question.map_or(Standing::Listening, |action| {
-                        Standing::Asking(action.clone())
+                    return Err(question.map_or(ConversationStatus::Listening, |action| {
+                        ConversationStatus::Asking(action.clone())
                     }));
                 }
-                (None, None) => return Err(Standing::Listening),
+                (None, None) => return Err(ConversationStatus::Listening),
             }
         }
     }
@@ -552,10 +554,10 @@ impl<A: Agent> Conversation<A> {
         last.map(Message::text).unwrap_or_default()
     }
 
-    fn end(&mut self, standing: Standing) -> Standing {
+    fn end(&mut self, status: ConversationStatus) -> ConversationStatus {
         self.pair_calls("cancelled");
         self.running = None;
-        standing
+        status
     }
 }
 

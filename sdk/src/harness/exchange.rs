@@ -2,11 +2,11 @@
 //! answered by [`serve_http`](crate::harness::serve_http).
 
 use crate::connector::{
-    Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery, Incoming,
+    Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Incoming, IncomingCall,
     Intake, OutgoingMessage, Said,
 };
 use crate::harness::bench::declaring;
-use crate::harness::firings::check_id;
+use crate::harness::trigger_runs::check_id;
 use agent_host_shapes::limits::connector::{
     ACKNOWLEDGE_BYTES_MAX, ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX,
     BATCH_MESSAGES_MAX, BATCH_MOVED_MAX, BATCH_UNDELIVERED_MAX, BUTTON_BYTES_MAX, CURSOR_BYTES_MAX,
@@ -73,9 +73,9 @@ impl<C: Connector> Exchange<C> {
     ///
     /// # Panics
     /// When it breaks a rule of the host.
-    pub fn receive(&self, delivery: &Delivery) -> Result<Batch, ConnectorError> {
+    pub fn receive(&self, incoming_call: &IncomingCall) -> Result<Batch, ConnectorError> {
         self.check_intake(Intake::Webhook);
-        let batch = granted(|| self.connector.receive(&self.configuration, delivery))?;
+        let batch = granted(|| self.connector.receive(&self.configuration, incoming_call))?;
         check_batch(&batch);
         Ok(batch)
     }
@@ -121,7 +121,7 @@ impl<C: Connector> Exchange<C> {
         let message = OutgoingMessage {
             chat: chat.to_owned(),
             body,
-            idempotency_key: "delivery-of-test".to_owned(),
+            idempotency_key: "outbound-message-of-test".to_owned(),
         };
         let send = |message: &_| granted(|| self.connector.send(&self.configuration, message));
         let id = match send(&message) {

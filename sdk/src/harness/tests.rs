@@ -1,6 +1,6 @@
 //! The harness: that it behaves as the host does, and finds out plugins that break a rule.
 
-use crate::harness::{Conversation, Reply, Scene, Standing, logged};
+use crate::harness::{Conversation, ConversationStatus, Reply, Scene, logged};
 use crate::{
     Agent, CallContext, ClientAction, Description, Dispatch, Effect, IntoProgress, Item, Memo,
     MessageId, ModelRequest, News, Operation, Outcome, PastSession, Progress, Settlement, Step,
@@ -84,14 +84,14 @@ fn until_all_brings_every_outcome_at_once_and_until_any_one_after_the_other() {
 
 #[test]
 fn timers_move_the_clock_and_are_never_early() {
-    let mut talk = by(|turn, news| match is_said(news) {
+    let mut conversation = by(|turn, news| match is_said(news) {
         true => Step::start([Operation::timer_ms("nap", 5_000)])
             .with_memo(Memo::json(1, &turn.now_ms())),
         false => {
             Step::reply((turn.now_ms() - turn.memo().unwrap().read::<u64>().unwrap()).to_string())
         }
     });
-    assert_eq!(talk.say("sleep").words(), "5000");
+    assert_eq!(conversation.say("sleep").words(), "5000");
 }
 
 #[test]
@@ -116,13 +116,13 @@ fn a_delegate_can_be_raced_against_a_timer() {
     );
     assert_eq!(
         by(race).say("go"),
-        Standing::Failed("the call is not allowed".to_owned())
+        ConversationStatus::Failed("the call is not allowed".to_owned())
     );
 }
 
 #[test]
 fn an_open_operation_can_be_cancelled() {
-    let mut talk = by(|_, news| match keys(news).as_str() {
+    let mut conversation = by(|_, news| match keys(news).as_str() {
         "" => Step::start([
             Operation::timer_ms("short", 1),
             Operation::timer_ms("long", 99),
@@ -131,7 +131,7 @@ fn an_open_operation_can_be_cancelled() {
         "short" => Step::start([]).cancelling("long"),
         _ => Step::reply(settled(news)[0].outcome.to_string()),
     });
-    assert_eq!(talk.say("go").words(), "the call was cancelled");
+    assert_eq!(conversation.say("go").words(), "the call was cancelled");
 }
 
 /// A turn that hears is stepped with the user's words; one that does not keeps them for its end.
@@ -149,11 +149,11 @@ fn a_turn_that_hears_is_stepped_with_the_users_words_and_another_at_its_end() {
         )
     };
     let mut hears = ask(true);
-    assert!(matches!(hears.say("hi"), Standing::Asking(_)));
+    assert!(matches!(hears.say("hi"), ConversationStatus::Asking(_)));
     assert_eq!(hears.say("wait").words(), "I hear you.");
     let mut deaf = ask(false);
     deaf.say("hi");
-    assert!(matches!(deaf.say("wait"), Standing::Asking(_)));
+    assert!(matches!(deaf.say("wait"), ConversationStatus::Asking(_)));
     assert_eq!(deaf.answer(json!({ "text": "Ann" })).words(), "I hear you.");
     assert_eq!(
         deaf.transcript(),
@@ -168,7 +168,7 @@ fn a_turn_that_hears_is_stepped_with_the_users_words_and_another_at_its_end() {
 
 #[test]
 fn words_that_waited_are_heard_by_the_next_wait_that_hears() {
-    let mut talk = by(|turn, news| match (news.first(), turn.head()) {
+    let mut conversation = by(|turn, news| match (news.first(), turn.head()) {
         (Some(News::Said(_)), Some(1)) => Step::start([Operation::client(
             "deaf",
             ClientAction::confirmation("Sure?"),
@@ -180,9 +180,15 @@ fn words_that_waited_are_heard_by_the_next_wait_that_hears() {
         )])
         .hearing(),
     });
-    talk.say("go");
-    assert!(matches!(talk.say("wait"), Standing::Asking(_)));
-    assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "wait");
+    conversation.say("go");
+    assert!(matches!(
+        conversation.say("wait"),
+        ConversationStatus::Asking(_)
+    ));
+    assert_eq!(
+        conversation.answer(json!({ "confirmed": true })).words(),
+        "wait"
+    );
 }
 
 #[test]
@@ -206,7 +212,7 @@ fn a_question_can_stay_open_for_too_long_or_be_withdrawn() {
 
 #[test]
 fn a_reminder_begins_a_turn_of_its_own_when_its_time_comes() {
-    let mut talk = by(|turn, news| match news {
+    let mut conversation = by(|turn, news| match news {
         [News::Said(ids)] if turn.message(ids[0]).unwrap().origin == "reminder" => {
             Step::reply(turn.now_ms().to_string())
         }
@@ -215,13 +221,13 @@ fn a_reminder_begins_a_turn_of_its_own_when_its_time_comes() {
             content: "now".to_owned(),
         }),
     });
-    assert_eq!(talk.say("go").words(), "later");
-    assert_eq!(talk.remind().words(), "1700000000005");
+    assert_eq!(conversation.say("go").words(), "later");
+    assert_eq!(conversation.remind().words(), "1700000000005");
 }
 
 #[test]
 fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
-    let mut talk = by(|turn, _| {
+    let mut conversation = by(|turn, _| {
         let known: Value = turn.preferences().unwrap();
         Step::reply(format!("{} of {}", known["level"], turn.user()))
             .prefer_for_user(json!({ "level": 2 }))
@@ -229,10 +235,10 @@ fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
     })
     .preferences(json!({ "level": 1 }))
     .user("ann");
-    assert_eq!(talk.say("one").words(), "1 of ann");
-    assert_eq!(talk.say("two").words(), "2 of ann");
+    assert_eq!(conversation.say("one").words(), "1 of ann");
+    assert_eq!(conversation.say("two").words(), "2 of ann");
     assert_eq!(
-        (talk.preferred(), talk.notes().len()),
+        (conversation.preferred(), conversation.notes().len()),
         (&json!({ "level": 2 }), 2)
     );
 }
@@ -240,7 +246,7 @@ fn what_is_remembered_of_a_user_is_among_the_preferences_from_then_on() {
 /// Memory that holds for all is apart from the user's; a mentee's is kept for them alone.
 #[test]
 fn shared_memory_is_apart_from_the_users_and_a_mentees_is_kept_for_them_alone() {
-    let talk = || {
+    let conversation = || {
         by(|turn, _| {
             let all: Value = turn.shared_preferences().unwrap();
             let mine: Value = turn.preferences().unwrap();
@@ -249,10 +255,10 @@ fn shared_memory_is_apart_from_the_users_and_a_mentees_is_kept_for_them_alone() 
         })
         .shared_preferences(json!({ "topic": "sums" }))
     };
-    let mut colleague = talk();
+    let mut colleague = conversation();
     assert_eq!(colleague.say("one").words(), r#""sums" "sums""#);
     assert_eq!(colleague.say("two").words(), r#""tides" "tides""#);
-    let mut mentee = talk().for_mentee();
+    let mut mentee = conversation().for_mentee();
     mentee.say("one");
     assert_eq!(mentee.say("two").words(), r#""sums" "tides""#);
     assert_eq!(
@@ -336,18 +342,18 @@ fn a_hidden_reply_is_read_as_what_its_schema_describes() {
 
 #[test]
 fn effects_show_up_where_they_belong() {
-    let mut talk = by(|turn, _| {
+    let mut conversation = by(|turn, _| {
         let turns: u32 = turn.state().unwrap();
         Step::done()
             .say("hello")
             .keep(json!(turns + 1))
             .with(Effect::Prefer(json!({ "colour": "blue" })))
     });
-    talk.say("one");
-    assert_eq!(talk.say("two").words(), "hello");
-    assert_eq!(talk.state(), &json!(2));
+    conversation.say("one");
+    assert_eq!(conversation.say("two").words(), "hello");
+    assert_eq!(conversation.state(), &json!(2));
     assert_eq!(
-        talk.transcript(),
+        conversation.transcript(),
         [
             "user: one",
             "assistant: hello",
@@ -359,20 +365,20 @@ fn effects_show_up_where_they_belong() {
 
 #[test]
 fn a_memo_ends_with_its_turn() {
-    let mut talk = by(|turn, news| match (is_said(news), turn.memo()) {
+    let mut conversation = by(|turn, news| match (is_said(news), turn.memo()) {
         (true, None) => {
             Step::start([Operation::timer_ms("t", 1)]).with_memo(Memo::json(1, &"kept"))
         }
         (false, Some(memo)) => Step::reply(memo.read::<String>().unwrap()),
         (_, memo) => Step::fail(format!("{memo:?}")),
     });
-    assert_eq!(talk.say("one").words(), "kept");
-    assert_eq!(talk.say("two").words(), "kept");
+    assert_eq!(conversation.say("one").words(), "kept");
+    assert_eq!(conversation.say("two").words(), "kept");
 }
 
 #[test]
 fn what_can_be_recalled_is_what_the_test_says() {
-    let mut talk = by(|_, news| match settled(news).first() {
+    let mut conversation = by(|_, news| match settled(news).first() {
         None => Step::start([Operation::recall("r", "birthday", 1)]),
         Some(Settlement {
             outcome: Outcome::Value(found),
@@ -381,7 +387,7 @@ fn what_can_be_recalled_is_what_the_test_says() {
         Some(other) => Step::fail(format!("{other:?}")),
     })
     .recalls(json!({ "text": "It is in May." }));
-    assert_eq!(talk.say("when?").words(), "It is in May.");
+    assert_eq!(conversation.say("when?").words(), "It is in May.");
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -416,22 +422,25 @@ impl Agent for Plain {
 
 #[test]
 fn a_real_tool_goes_through_its_segments() {
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .tools(&Slow)
         .model_calls("slow", &json!({}))
         .model_says("Done.");
-    assert_eq!(talk.say("go").question().props["prompt"], "Sure?");
-    assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "Done.");
-    assert_eq!(talk.transcript()[2], r#"tool: {"confirmed":true}"#);
+    assert_eq!(conversation.say("go").question().props["prompt"], "Sure?");
+    assert_eq!(
+        conversation.answer(json!({ "confirmed": true })).words(),
+        "Done."
+    );
+    assert_eq!(conversation.transcript()[2], r#"tool: {"confirmed":true}"#);
 }
 
 #[test]
 fn a_log_line_is_kept_once_although_steps_are_run_twice() {
-    let mut talk = by(|_, _| {
+    let mut conversation = by(|_, _| {
         log::info("thinking");
         Step::done()
     });
-    talk.say("go");
+    conversation.say("go");
     assert_eq!(logged(), [(log::Level::Info, "thinking".to_owned())]);
 }
 
@@ -519,11 +528,11 @@ fn a_session_type_that_the_agent_does_not_lead_is_found_out() {
 
 #[test]
 fn an_agent_that_never_ends_runs_out_of_steps() {
-    let mut talk =
+    let mut conversation =
         by(|turn, _| Step::start([Operation::timer_ms(format!("t{}", turn.left().steps), 1)]));
     assert_eq!(
-        talk.say("go"),
-        Standing::Failed("the turn's steps are used up".to_owned())
+        conversation.say("go"),
+        ConversationStatus::Failed("the turn's steps are used up".to_owned())
     );
 }
 
@@ -558,6 +567,9 @@ fn an_opening_reaches_the_agent_without_words() {
         [News::Said(ids)] => ids.clone(),
         _ => Vec::new(),
     };
-    let mut talk = by(move |_, news| Step::complete(json!(ids(news)))).session_type("quiz");
-    assert_eq!(talk.open(), Standing::Completed(Value::Array(Vec::new())));
+    let mut conversation = by(move |_, news| Step::complete(json!(ids(news)))).session_type("quiz");
+    assert_eq!(
+        conversation.open(),
+        ConversationStatus::Completed(Value::Array(Vec::new()))
+    );
 }

@@ -171,12 +171,12 @@ fn a_body_that_is_not_what_was_expected_is_an_error_with_the_host() {
     assert_eq!(text.to_string(), "the answer of `a.com` is not text");
     let json = response.json::<Value>().unwrap_err();
     assert!(matches!(&json, HttpError::NotJson { authority, .. } if authority == "a.com"));
-    let ToolError::Failed(told) = ToolError::from(json) else {
+    let ToolError::Failed(reported) = ToolError::from(json) else {
         panic!("it is for the caller");
     };
     assert!(
-        told.contains("not the JSON that was expected: expected value"),
-        "{told}"
+        reported.contains("not the JSON that was expected: expected value"),
+        "{reported}"
     );
 }
 
@@ -205,15 +205,15 @@ fn only_a_status_of_success_passes_and_others_repeat_what_the_server_says() {
         (503, Some(ToolError::RetryLater(7_000))),
     ] {
         let error = get(status).unwrap_err();
-        let told = error.to_string();
+        let reported = error.to_string();
         assert!(
-            told.starts_with(&format!("`a.com` answers with status {status}: no x")),
-            "{told}"
+            reported.starts_with(&format!("`a.com` answers with status {status}: no x")),
+            "{reported}"
         );
-        assert!(told.chars().count() < 400, "{told}");
+        assert!(reported.chars().count() < 400, "{reported}");
         let expected = expected.unwrap_or_else(|| match status {
-            404 => ToolError::NotFound(told.clone()),
-            _ => ToolError::Failed(told.clone()),
+            404 => ToolError::NotFound(reported.clone()),
+            _ => ToolError::Failed(reported.clone()),
         });
         assert_eq!(ToolError::from(error), expected);
     }
@@ -238,8 +238,8 @@ fn what_a_server_asks_to_be_left_alone_for_is_at_most_an_hour() {
 #[test]
 fn only_what_was_not_carried_out_is_to_be_tried_again() {
     let failed = |error: HttpError| {
-        let told = error.to_string();
-        assert_eq!(ToolError::from(error), ToolError::Failed(told));
+        let reported = error.to_string();
+        assert_eq!(ToolError::from(error), ToolError::Failed(reported));
     };
     let request = Request::get("https://a.com").checked().unwrap();
     assert_eq!(ToolError::from(request.refused()), ToolError::Denied);
@@ -309,10 +309,10 @@ fn the_line_that_grants_a_request_to_this_machine_names_its_addresses() {
         "network = [{ host = \"9.9.9.9\" }]"
     );
     for host in ["localhost.example.com", "mylocalhost", "nas"] {
-        let told = grants(Request::get(format!("https://{host}/")));
+        let reported = grants(Request::get(format!("https://{host}/")));
         assert!(
-            told.ends_with("its `privateAddresses` are missing"),
-            "{told}"
+            reported.ends_with("its `privateAddresses` are missing"),
+            "{reported}"
         );
     }
 }

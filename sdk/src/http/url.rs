@@ -144,10 +144,10 @@ fn check_authority(authority: &str) -> Result<(), &'static str> {
 
 /// Returns true if every percent sign begins an escape.
 fn has_whole_escapes(text: &str) -> bool {
-    let mut pieces = text.split('%');
-    pieces.next();
-    pieces.all(|piece| {
-        piece
+    let mut chunks = text.split('%');
+    chunks.next();
+    chunks.all(|chunk| {
+        chunk
             .as_bytes()
             .get(..2)
             .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -171,20 +171,20 @@ fn push_encoded(text: &mut String, part: &str) {
 
 fn decoded(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
-    let mut pieces = part.split('%');
-    bytes.extend(pieces.next().unwrap_or_default().bytes());
-    for piece in pieces {
-        let escape = piece
+    let mut chunks = part.split('%');
+    bytes.extend(chunks.next().unwrap_or_default().bytes());
+    for chunk in chunks {
+        let escape = chunk
             .get(..2)
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match escape {
             Some(byte) => {
                 bytes.push(byte);
-                bytes.extend(piece.bytes().skip(2));
+                bytes.extend(chunk.bytes().skip(2));
             }
             None => {
                 bytes.push(b'%');
-                bytes.extend(piece.bytes());
+                bytes.extend(chunk.bytes());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The loop, played through with a scripted model.
 
 use super::CALLS_AT_ONCE_MAX;
-use crate::harness::{Conversation, Reply, Scene, Standing};
+use crate::harness::{Conversation, ConversationStatus, Reply, Scene};
 use crate::{
     Agent, Calls, Decision, Description, LimitsLeft, ModelCall, ModelRequest, News, Operation,
     Outcome, Part, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
@@ -39,26 +39,26 @@ fn request(step: &Step) -> &ModelRequest {
 
 #[test]
 fn words_are_answered_by_the_model_in_two_steps() {
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .prompt("Be kind.")
         .model_says("Hello!");
-    assert_eq!(talk.say("Hi").words(), "Hello!");
-    assert_eq!(talk.transcript(), ["user: Hi", "assistant: Hello!"]);
-    assert_eq!(talk.requests()[0].system, ["Be kind."]);
-    assert_eq!(keys(&talk.steps()[0]), ["model-1"]);
-    assert_eq!(talk.steps()[1], Step::done());
+    assert_eq!(conversation.say("Hi").words(), "Hello!");
+    assert_eq!(conversation.transcript(), ["user: Hi", "assistant: Hello!"]);
+    assert_eq!(conversation.requests()[0].system, ["Be kind."]);
+    assert_eq!(keys(&conversation.steps()[0]), ["model-1"]);
+    assert_eq!(conversation.steps()[1], Step::done());
 }
 
 #[test]
 fn an_agent_without_a_prompt_sends_no_empty_block() {
-    let mut talk = Conversation::new(Plain).model_says("Hello!");
-    talk.say("Hi");
-    assert!(talk.requests()[0].system.is_empty());
+    let mut conversation = Conversation::new(Plain).model_says("Hello!");
+    conversation.say("Hi");
+    assert!(conversation.requests()[0].system.is_empty());
 }
 
 #[test]
 fn calls_of_one_reply_start_together_and_the_model_is_asked_again_after_all() {
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .tool("add", |arguments: Value| {
             Ok((arguments["a"].as_i64().unwrap() + 1).to_string())
         })
@@ -72,11 +72,11 @@ fn calls_of_one_reply_start_together_and_the_model_is_asked_again_after_all() {
                 .call("fail", &json!({})),
         )
         .model_says("Two, and no.");
-    assert_eq!(talk.say("?").words(), "Two, and no.");
-    assert_eq!(keys(&talk.steps()[1]), ["call-2-0", "call-2-1"]);
-    assert_eq!(talk.steps().len(), 4);
+    assert_eq!(conversation.say("?").words(), "Two, and no.");
+    assert_eq!(keys(&conversation.steps()[1]), ["call-2-0", "call-2-1"]);
+    assert_eq!(conversation.steps().len(), 4);
     assert_eq!(
-        talk.transcript(),
+        conversation.transcript(),
         [
             "user: ?",
             "assistant: Let me see.",
@@ -89,31 +89,31 @@ fn calls_of_one_reply_start_together_and_the_model_is_asked_again_after_all() {
 
 #[test]
 fn a_tool_that_does_not_exist_is_the_models_to_deal_with() {
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .model_calls("ghost", &json!({}))
         .model_says("Sorry.");
-    assert_eq!(talk.say("?").words(), "Sorry.");
+    assert_eq!(conversation.say("?").words(), "Sorry.");
 }
 
 #[test]
 fn arguments_that_are_not_json_are_the_models_to_deal_with() {
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .tool("add", |_| Ok(String::new()))
         .model_replies(Reply::new().raw_call("add", "{oops"))
         .model_says("Sorry.");
-    assert_eq!(talk.say("?").words(), "Sorry.");
-    assert!(talk.calls().is_empty());
+    assert_eq!(conversation.say("?").words(), "Sorry.");
+    assert!(conversation.calls().is_empty());
 }
 
 #[test]
 fn a_model_that_cannot_be_asked_fails_the_turn_with_the_reason() {
-    let mut talk = Conversation::new(Plain).model_replies(Reply::failure(
+    let mut conversation = Conversation::new(Plain).model_replies(Reply::failure(
         "model-unavailable",
         "all providers are down",
     ));
     let reason =
         "the model could not be asked: all providers are down (model-unavailable)".to_owned();
-    assert_eq!(talk.say("Hi"), Standing::Failed(reason));
+    assert_eq!(conversation.say("Hi"), ConversationStatus::Failed(reason));
 }
 
 #[test]
@@ -122,14 +122,15 @@ fn more_calls_than_may_run_at_once_run_in_batches() {
     for _ in 0..70 {
         reply = reply.call("tick", &json!({}));
     }
-    let mut talk = Conversation::new(Plain)
+    let mut conversation = Conversation::new(Plain)
         .tool("tick", |_| Ok("tock".to_owned()))
         .model_replies(reply)
         .model_says("Done.");
-    assert_eq!(talk.say("Tick 70 times").words(), "Done.");
-    assert_eq!(talk.calls().len(), 70);
+    assert_eq!(conversation.say("Tick 70 times").words(), "Done.");
+    assert_eq!(conversation.calls().len(), 70);
     assert_eq!(
-        talk.steps()
+        conversation
+            .steps()
             .iter()
             .map(|step| keys(step).len())
             .collect::<Vec<_>>(),
@@ -144,7 +145,7 @@ fn a_turn_that_runs_out_of_calls_ends_with_an_answer_and_not_a_failure() {
         tool_calls: 2,
         tokens: 1_000,
     };
-    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left))
+    let mut conversation = Conversation::in_scene(Plain, Scene::new().left(left))
         .tool("tick", |_| Ok("tock".to_owned()))
         .model_replies(
             Reply::new()
@@ -153,10 +154,14 @@ fn a_turn_that_runs_out_of_calls_ends_with_an_answer_and_not_a_failure() {
                 .call("tick", &json!({})),
         )
         .model_says("Ticked twice.");
-    assert_eq!(talk.say("Tick").words(), "Ticked twice.");
-    assert_eq!(talk.requests()[0].tools, Toolset::All);
-    assert_eq!(talk.requests()[1].tools, Toolset::None);
-    assert!(talk.transcript().contains(&"tool: skipped".to_owned()));
+    assert_eq!(conversation.say("Tick").words(), "Ticked twice.");
+    assert_eq!(conversation.requests()[0].tools, Toolset::All);
+    assert_eq!(conversation.requests()[1].tools, Toolset::None);
+    assert!(
+        conversation
+            .transcript()
+            .contains(&"tool: skipped".to_owned())
+    );
 }
 
 #[test]
@@ -166,14 +171,14 @@ fn a_turn_that_runs_out_of_steps_ends_with_an_answer_and_not_a_failure() {
         tool_calls: 100,
         tokens: 1_000,
     };
-    let mut talk = Conversation::in_scene(Plain, Scene::new().left(left))
+    let mut conversation = Conversation::in_scene(Plain, Scene::new().left(left))
         .tool("tick", |_| Ok("tock".to_owned()));
     for _ in 0..3 {
-        talk = talk.model_calls("tick", &json!({}));
+        conversation = conversation.model_calls("tick", &json!({}));
     }
-    let mut talk = talk.model_says("Enough.");
-    assert_eq!(talk.say("Tick for ever").words(), "Enough.");
-    assert_eq!(talk.steps().len(), 8);
+    let mut conversation = conversation.model_says("Enough.");
+    assert_eq!(conversation.say("Tick for ever").words(), "Enough.");
+    assert_eq!(conversation.steps().len(), 8);
 }
 
 #[test]
@@ -253,7 +258,7 @@ impl Agent for Racer {
 
 #[test]
 fn an_agent_that_starts_an_operation_and_says_no_more_fails_with_its_key() {
-    let Standing::Failed(reason) = Conversation::new(Racer).say("Go") else {
+    let ConversationStatus::Failed(reason) = Conversation::new(Racer).say("Go") else {
         panic!("it ended well")
     };
     assert!(reason.contains("`lap`"), "{reason}");
@@ -312,21 +317,28 @@ fn careful() -> Conversation<Careful> {
         .model_says("Done.")
 }
 
-fn made(talk: &Conversation<impl Agent>) -> Vec<&str> {
-    talk.calls().iter().map(|(name, _)| name.as_str()).collect()
+fn made(conversation: &Conversation<impl Agent>) -> Vec<&str> {
+    conversation
+        .calls()
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 #[test]
 fn a_call_is_made_after_a_yes_and_a_refused_one_never() {
-    let mut talk = careful();
-    let asked = talk.say("Pay.");
+    let mut conversation = careful();
+    let asked = conversation.say("Pay.");
     assert_eq!(
         asked.question().props["prompt"],
         json!("Really {\"to\":\"a\"}?")
     );
-    assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "Done.");
-    assert_eq!(made(&talk), ["look", "pay"]);
-    let also = crate::text_of(&talk.requests()[1].also);
+    assert_eq!(
+        conversation.answer(json!({ "confirmed": true })).words(),
+        "Done."
+    );
+    assert_eq!(made(&conversation), ["look", "pay"]);
+    let also = crate::text_of(&conversation.requests()[1].also);
     assert_eq!(
         also,
         "Call 3 of `delete` was not made: nothing is deleted here."
@@ -335,11 +347,14 @@ fn a_call_is_made_after_a_yes_and_a_refused_one_never() {
 
 #[test]
 fn a_call_to_which_the_user_does_not_agree_is_not_made_and_the_model_is_told() {
-    let mut talk = careful();
-    talk.say("Pay.");
-    assert_eq!(talk.answer(json!({ "confirmed": false })).words(), "Done.");
-    assert_eq!(made(&talk), ["look"]);
-    let also = crate::text_of(&talk.requests()[1].also);
+    let mut conversation = careful();
+    conversation.say("Pay.");
+    assert_eq!(
+        conversation.answer(json!({ "confirmed": false })).words(),
+        "Done."
+    );
+    assert_eq!(made(&conversation), ["look"]);
+    let also = crate::text_of(&conversation.requests()[1].also);
     assert!(also.contains("Call 2 of `pay` was not made: the user was asked and did not agree."));
 }
 
@@ -370,11 +385,11 @@ fn a_call_that_an_agent_left_out_is_never_made() {
             reply = reply.call("a", &json!({}));
         }
         let number = started.len();
-        let mut talk = Conversation::new(Guard(started))
+        let mut conversation = Conversation::new(Guard(started))
             .tool("a", |_| Ok("one".to_owned()))
             .model_replies(reply)
             .model_says("Done.");
-        assert_eq!(talk.say("Both").words(), "Done.");
-        assert_eq!(made(&talk).len(), number, "{calls}");
+        assert_eq!(conversation.say("Both").words(), "Done.");
+        assert_eq!(made(&conversation).len(), number, "{calls}");
     }
 }

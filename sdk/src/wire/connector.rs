@@ -8,7 +8,7 @@ use crate::wire::json_of_host;
 /// The result of `describe`.
 pub type WireConnectorDescription = wire::Description;
 /// The call of the service that `receive` takes.
-pub type WireDelivery = wire::Delivery;
+pub type WireIncomingCall = wire::IncomingCall;
 /// The result of `receive` and `poll`.
 pub type WireBatch = Result<wire::Batch, wire::ConnectorError>;
 /// The message that `send` takes.
@@ -42,11 +42,11 @@ pub fn describe_connector(connector: &impl Connector) -> WireConnectorDescriptio
 pub fn receive(
     connector: &impl Connector,
     configuration: &str,
-    delivery: &WireDelivery,
+    incoming_call: &WireIncomingCall,
 ) -> WireBatch {
     log::send_panics_to_the_host();
     connector
-        .receive(&json_of_host(configuration), delivery)
+        .receive(&json_of_host(configuration), incoming_call)
         .map_err(error_to_host)
 }
 

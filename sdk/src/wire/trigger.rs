@@ -4,7 +4,8 @@ use crate::bindings::agent_plugin::agent_host::plugin::types::Part as WirePart;
 use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger as wire;
 use crate::log;
 use crate::trigger::{
-    FireContext, Firing, HostEvent, Occasion, Trigger, TriggerError, TriggerMessage, WebhookCall,
+    FireContext, HostEvent, Trigger, TriggerError, TriggerEvent, TriggerMessage, TriggerRun,
+    WebhookCall,
 };
 use crate::wire::json_of_host;
 
@@ -14,21 +15,23 @@ pub type WireTriggerDescription = wire::Description;
 pub type WireFireContext = wire::Context;
 /// The state that `fire` takes.
 pub type WireTriggerState = wire::State;
-/// The occasion that `fire` takes.
-pub type WireOccasion = wire::Occasion;
+/// The trigger event that `fire` takes.
+pub type WireTriggerEvent = wire::TriggerEvent;
 /// The result of `fire`.
-pub type WireFiring = Result<wire::Firing, wire::TriggerError>;
+pub type WireTriggerRun = Result<wire::TriggerRun, wire::TriggerError>;
 
 /// The export `describe`.
 pub fn describe_trigger(trigger: &impl Trigger) -> WireTriggerDescription {
     log::send_panics_to_the_host();
     let described = trigger.describe();
-    let occasions = described.occasions.iter();
+    let trigger_events = described.trigger_events.iter();
     wire::Description {
         id: described.id,
         summary: described.summary,
         configuration: described.configuration.to_string(),
-        occasions: occasions.map(|kind| kind.as_str().to_owned()).collect(),
+        trigger_events: trigger_events
+            .map(|kind| kind.as_str().to_owned())
+            .collect(),
         state_formats: described.state_formats,
     }
 }
@@ -41,8 +44,8 @@ pub fn fire_trigger(
     trigger: &impl Trigger,
     context: WireFireContext,
     state: Option<&WireTriggerState>,
-    occasion: WireOccasion,
-) -> WireFiring {
+    trigger_event: WireTriggerEvent,
+) -> WireTriggerRun {
     log::send_panics_to_the_host();
     let context = FireContext {
         trigger: context.trigger,
@@ -50,26 +53,26 @@ pub fn fire_trigger(
         configuration: json_of_host(&context.configuration),
         message: context.message,
     };
-    match trigger.fire(&context, state, &occasion_from_host(occasion)) {
-        Ok(firing) => Ok(firing_to_host(firing)),
+    match trigger.fire(&context, state, &trigger_event_from_host(trigger_event)) {
+        Ok(trigger_run) => Ok(trigger_run_to_host(trigger_run)),
         Err(TriggerError::Rejected(reason)) => Err(wire::TriggerError::Rejected(reason)),
         Err(TriggerError::RetryLater(ms)) => Err(wire::TriggerError::RetryLater(ms)),
     }
 }
 
-fn occasion_from_host(occasion: WireOccasion) -> Occasion {
-    match occasion {
-        wire::Occasion::Due(due) => Occasion::Due(due),
-        wire::Occasion::Heartbeat(heartbeat) => Occasion::Heartbeat(heartbeat),
-        wire::Occasion::Webhook(call) => Occasion::Webhook(WebhookCall {
-            delivery_id: call.delivery_id,
+fn trigger_event_from_host(trigger_event: WireTriggerEvent) -> TriggerEvent {
+    match trigger_event {
+        wire::TriggerEvent::Due(due) => TriggerEvent::Due(due),
+        wire::TriggerEvent::Heartbeat(heartbeat) => TriggerEvent::Heartbeat(heartbeat),
+        wire::TriggerEvent::Webhook(call) => TriggerEvent::Webhook(WebhookCall {
+            call_id: call.call_id,
             path: call.path,
             headers: call.headers,
             query: call.query,
             payload: json_of_host(&call.payload),
         }),
-        wire::Occasion::Files(files) => Occasion::Files(files),
-        wire::Occasion::Event(event) => Occasion::Event(HostEvent {
+        wire::TriggerEvent::Files(files) => TriggerEvent::Files(files),
+        wire::TriggerEvent::Event(event) => TriggerEvent::Event(HostEvent {
             name: event.name,
             id: event.id,
             time_ms: event.time_ms,
@@ -78,11 +81,15 @@ fn occasion_from_host(occasion: WireOccasion) -> Occasion {
     }
 }
 
-fn firing_to_host(firing: Firing) -> wire::Firing {
-    wire::Firing {
-        messages: firing.messages.into_iter().map(message_to_host).collect(),
-        state: firing.state,
-        done: firing.done,
+fn trigger_run_to_host(trigger_run: TriggerRun) -> wire::TriggerRun {
+    wire::TriggerRun {
+        messages: trigger_run
+            .messages
+            .into_iter()
+            .map(message_to_host)
+            .collect(),
+        state: trigger_run.state,
+        done: trigger_run.done,
     }
 }
 

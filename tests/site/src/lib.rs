@@ -105,13 +105,13 @@ impl Site {
             let base = base.clone();
             thread::spawn(move || {
                 // Whoever hangs up early has what it wanted.
-                let _ = site.talk(&stream, &base);
+                let _ = site.exchange(&stream, &base);
                 counted.fetch_sub(1, Ordering::SeqCst);
             });
         }
     }
 
-    fn talk(&self, mut stream: &TcpStream, base: &str) -> io::Result<()> {
+    fn exchange(&self, mut stream: &TcpStream, base: &str) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut head = BufReader::new(stream).take(HEAD_BYTES_MAX);

@@ -9,8 +9,8 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::time::Duration;
 
-/// Time between two looks at what is waited for.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time between two polls at what is waited for.
+const POLL: Duration = Duration::from_millis(5);
 
 /// The path of a session: `/api/agents/{agent}/sessions/{session}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,7 +181,7 @@ impl Line {
                     if seen.status == 200 && is(&seen.body) {
                         return seen.body;
                     }
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL).await;
                 }
             };
             match tokio::time::timeout(PATIENCE, looking).await {

@@ -221,11 +221,11 @@ impl Account {
         for (input, claims) in &self.claims {
             let expected = 1 + self.requeued.get(input).copied().unwrap_or(0);
             let aside = self.aside.get(input).copied().unwrap_or(0);
-            let told = format!(
+            let reported = format!(
                 "{claims} runs claimed the input {input}, which had {expected} chances and \
                          was put aside {aside} times before"
             );
-            ensure!(claims + aside == expected, told);
+            ensure!(claims + aside == expected, reported);
         }
         Ok(())
     }
@@ -317,13 +317,13 @@ impl Account {
         for (id, (_, operation)) in calls {
             let key = id.idempotency_key(0);
             let count = begun.get(key.as_str()).copied().unwrap_or(0);
-            let came_to = |is: fn(&OperationOutcome) -> bool| {
+            let work_outcome = |is: fn(&OperationOutcome) -> bool| {
                 self.settled
                     .get(id)
                     .is_some_and(|outcomes| outcomes.iter().any(is))
             };
-            let unknown = came_to(is_unknown);
-            let cancelled = came_to(|outcome| *outcome == OperationOutcome::Cancelled);
+            let unknown = work_outcome(is_unknown);
+            let cancelled = work_outcome(|outcome| *outcome == OperationOutcome::Cancelled);
             if operation.effect == EffectClass::NonIdempotent {
                 ensure!(
                     count <= 1,
@@ -382,9 +382,9 @@ impl Account {
                     .get(run)
                     .map(String::as_str)
                     .unwrap_or_default();
-                let told = reply.contains(&format!("{} unknown", operation.key));
+                let reported = reply.contains(&format!("{} unknown", operation.key));
                 ensure!(
-                    told || !replied,
+                    reported || !replied,
                     "nobody was told that `{}` is unknown: {reply}",
                     operation.key
                 );

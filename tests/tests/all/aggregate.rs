@@ -120,9 +120,9 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agen
         "its creator is there from the beginning"
     );
     let events = host.events("").await;
-    let told = of_kind(&events, "agent.user.assigned.v1");
-    assert_eq!((told.len(), assignments.len()), (4, 5));
-    for ((event, assignment), (user, role)) in told.iter().zip(&assignments[1..]).zip([
+    let reported = of_kind(&events, "agent.user.assigned.v1");
+    assert_eq!((reported.len(), assignments.len()), (4, 5));
+    for ((event, assignment), (user, role)) in reported.iter().zip(&assignments[1..]).zip([
         ("bob", "shared"),
         ("carol", "mentee"),
         ("dana", "observer"),

@@ -486,7 +486,7 @@ async fn dies_at(point: &str) -> (usize, String) {
         "it was to die at {point}"
     );
     let host = folder.serve().await;
-    let told = found(async || {
+    let reported = found(async || {
         let shown = host.get(&session).await;
         let last = shown.body["messages"]
             .as_array()
@@ -497,21 +497,21 @@ async fn dies_at(point: &str) -> (usize, String) {
     })
     .await;
     assert!(host.stop().await.success(), "{}", folder.log());
-    (folder.effects().len(), told)
+    (folder.effects().len(), reported)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agreement_is_used_once_wherever_the_host_dies() {
     // It is stored, and the call was not sent: it is made.
-    let (effects, told) = dies_at("broker.settle.after").await;
+    let (effects, reported) = dies_at("broker.settle.after").await;
     assert!(
-        effects == 2 && told.contains("t parts put done"),
-        "{effects} {told}"
+        effects == 2 && reported.contains("t parts put done"),
+        "{effects} {reported}"
     );
     // The call was about to be sent: nobody knows, and it is not made again.
-    let (effects, told) = dies_at("broker.started.after").await;
+    let (effects, reported) = dies_at("broker.started.after").await;
     assert!(
-        effects == 0 && told.contains("t unknown"),
-        "{effects} {told}"
+        effects == 0 && reported.contains("t unknown"),
+        "{effects} {reported}"
     );
 }

@@ -15,9 +15,9 @@ mod agents;
 
 /// One case: the attack, whose name is the test's, and the message to the caller.
 macro_rules! case {
-    ($attack:ident, $told:expr) => {{
+    ($attack:ident, $reported:expr) => {{
         let _: fn() = $attack;
-        super::siege::Case::of(stringify!($attack), $told)
+        super::siege::Case::of(stringify!($attack), $reported)
     }};
 }
 

@@ -32,7 +32,7 @@ const VISITORS: usize = 8;
 const NONE_THERE: [&str; 8] = [
     "CONVERSATION_NOT_FOUND",
     "DEAD_LETTER_NOT_FOUND",
-    "DELIVERY_NOT_FOUND",
+    "OUTBOUND_MESSAGE_NOT_FOUND",
     "NOTE_NOT_FOUND",
     "NOT_QUARANTINED",
     "PAIRING_NOT_FOUND",
@@ -112,8 +112,8 @@ async fn visitors(host: &Host) -> Vec<String> {
     let mut tokens = Vec::new();
     for _ in 0..VISITORS {
         let coming = host.bare(Method::POST, "/chat/site/visitors");
-        let came = host.send(coming).gives(201).await;
-        tokens.push(came.text("token"));
+        let received = host.send(coming).gives(201).await;
+        tokens.push(received.text("token"));
     }
     tokens
 }
@@ -272,8 +272,12 @@ impl RawAnswer {
 }
 
 /// Returns the fault in the result of a case; none when it is as it must be.
-fn fault(operation: &Operation, case: &Case, came: &Result<RawAnswer, String>) -> Option<String> {
-    let wrong = match came {
+fn fault(
+    operation: &Operation,
+    case: &Case,
+    received: &Result<RawAnswer, String>,
+) -> Option<String> {
+    let wrong = match received {
         Ok(said) => format!("{}: {}", said.wrong(operation, case.must)?, said.shown()),
         Err(lost) => format!("no answer: {}", cut(lost)),
     };
@@ -335,7 +339,7 @@ impl Stage {
 
     /// Everything that a request could have changed, as the API shows it: each path, and the answer
     /// byte by byte.
-    async fn look(&self) -> Vec<(String, String)> {
+    async fn inspect(&self) -> Vec<(String, String)> {
         let lists = [
             "/api/agents?all=true",
             "/api/agents?all=true&status=archived",
@@ -344,7 +348,7 @@ impl Stage {
             "/api/triggers",
             "/api/triggers/yearly/history",
             "/api/connectors",
-            "/api/connectors/site/deliveries",
+            "/api/connectors/site/outbound-messages",
             "/api/pairings",
         ];
         let mut paths = lists.map(str::to_owned).to_vec();
@@ -358,10 +362,10 @@ impl Stage {
         }
         let mut seen = Vec::new();
         for path in paths {
-            let came = send(self.host.request(Method::GET, &path)).await;
+            let received = send(self.host.request(Method::GET, &path)).await;
             seen.push((
                 path,
-                came.map_or_else(|lost| lost, |said| format!("{} {}", said.status, said.text)),
+                received.map_or_else(|lost| lost, |said| format!("{} {}", said.status, said.text)),
             ));
         }
         seen
@@ -369,7 +373,7 @@ impl Stage {
 
     /// Findings of what is no longer as it was.
     async fn compare(&self, before: &[(String, String)]) -> Vec<String> {
-        let after = self.look().await;
+        let after = self.inspect().await;
         let changed = before.iter().zip(&after).filter(|(was, is)| was != is);
         changed
             .map(|((path, was), (_, is))| format!("GET {path} was {} and is {}", cut(was), cut(is)))
@@ -445,8 +449,8 @@ impl Stage {
 async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
     let found: Vec<Option<String>> = futures::stream::iter(cases::all(stage, operation))
         .map(|case| async move {
-            let came = send(case.request(stage, operation)).await;
-            fault(operation, &case, &came)
+            let received = send(case.request(stage, operation)).await;
+            fault(operation, &case, &received)
         })
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
@@ -519,7 +523,7 @@ async fn every_endpoint_refuses_bad_input_with_a_problem_and_nothing_changes() {
         .iter()
         .flat_map(|operation| operation.faults.clone())
         .collect();
-    let before = stage.look().await;
+    let before = stage.inspect().await;
     // What signed requests are refused for is tested with the agents that sign them.
     operations.retain(|operation| !operation.is_signed());
     for operation in &operations {

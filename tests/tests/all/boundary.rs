@@ -286,13 +286,13 @@ async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lac
     setup.definitions[0]["toolDenylist"] = json!(["read_file"]);
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(json!([{
             "until": "all",
             "start": [{ "key": "a", "tool": "read_file" }, { "key": "b", "tool": "write_file" }],
         }]))
         .await;
-    assert_eq!(told, ["a denied", "b denied"]);
+    assert_eq!(reported, ["a denied", "b denied"]);
     let catalogue = world.broker.catalogue();
     let (entry, _) = catalogue.tool("write_file").unwrap();
     let lines = world.ledger().await;
@@ -335,7 +335,7 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
     let mut setup = Setup::default();
     setup.definitions[0]["toolDenylist"] = json!(["delegate"]);
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(json!([{
             "until": "all",
             "start": [
@@ -344,10 +344,13 @@ async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_l
             ],
         }]))
         .await;
-    assert!(told[0].contains(r#""code":"NOT_ALLOWED""#), "{told:?}");
     assert!(
-        told[1].starts_with("b failed TOOL_NOT_AVAILABLE"),
-        "{told:?}"
+        reported[0].contains(r#""code":"NOT_ALLOWED""#),
+        "{reported:?}"
+    );
+    assert!(
+        reported[1].starts_with("b failed TOOL_NOT_AVAILABLE"),
+        "{reported:?}"
     );
     let lines = [
         line_of_tool("delegate", "tools.call Refused toolDenylist delegate"),
@@ -390,7 +393,7 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
     setup.limits.dispatch.call_depth_max = 0;
     setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2, "tokensMax": 100 });
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(json!([{
             "until": "all",
             "start": [
@@ -401,11 +404,12 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
         }]))
         .await;
     assert_eq!(
-        told.iter()
+        reported
+            .iter()
             .filter(|line| line.contains("failed limit-reached"))
             .count(),
         3,
-        "{told:?}"
+        "{reported:?}"
     );
     let lines = [
         plain(
@@ -432,12 +436,12 @@ async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_asked_after_all_is_not_on_record_as_granted() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "m", "model": "x", "schema": { "type": 7 } }] }]))
         .await;
     assert!(
-        told[0].starts_with("m failed invalid-arguments"),
-        "{told:?}"
+        reported[0].starts_with("m failed invalid-arguments"),
+        "{reported:?}"
     );
     assert_eq!(world.ledger().await, []);
 }

@@ -96,12 +96,13 @@ async fn a_turns_cost_is_settled_per_attempt_and_the_call_that_may_exceed_it_is_
     rich.play(json!([asks("a"), asks("b")])).await;
     let (_, reserved) = reserved(&rich).await;
     let world = World::new(costing(reserved.unwrap())).await;
-    let told = world.play(json!([asks("a"), asks("b")])).await;
+    let reported = world.play(json!([asks("a"), asks("b")])).await;
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line.starts_with("b failed limit-reached: ")
                 && line.contains("(costMicrosMax)")),
-        "{told:?}"
+        "{reported:?}"
     );
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
     let cost = cost(&world).await;
@@ -110,8 +111,8 @@ async fn a_turns_cost_is_settled_per_attempt_and_the_call_that_may_exceed_it_is_
         "what was used and not what was reserved: {cost}"
     );
     assert!(
-        !told.iter().any(|line| line.contains("millionths")),
-        "a user reads no arithmetic: {told:?}"
+        !reported.iter().any(|line| line.contains("millionths")),
+        "a user reads no arithmetic: {reported:?}"
     );
 }
 
@@ -122,10 +123,11 @@ async fn a_model_without_a_price_is_not_asked_by_a_turn_whose_costs_are_limited(
         ..costing(1_000_000)
     })
     .await;
-    let told = world.play(json!([asks("a")])).await;
+    let reported = world.play(json!([asks("a")])).await;
     assert!(
-        told[0].starts_with("a failed limit-reached: ") && told[0].contains("models.<alias>.price"),
-        "{told:?}"
+        reported[0].starts_with("a failed limit-reached: ")
+            && reported[0].contains("models.<alias>.price"),
+        "{reported:?}"
     );
     assert_eq!(limited(&world).await, ["models.call costMicrosMax"]);
 }
@@ -198,9 +200,9 @@ async fn a_call_reserves_its_prompt_too_and_is_not_made_when_that_is_not_left() 
     let session = world.open("puppet").await;
     world.say("puppet", session, &said.to_string()).await;
     world.idle(session).await;
-    let told = world.last_reply(session).await;
+    let reported = world.last_reply(session).await;
     assert_eq!(
-        told,
+        reported,
         "a failed limit-reached: too few tokens are left of this turn's limit (tokensMax)"
     );
     assert_eq!(limited(&world).await, ["models.call tokensMax"]);
@@ -259,13 +261,16 @@ async fn whoever_is_replied_to_early_gives_up_the_share_that_the_other_goes_on_w
         { "start": [{ "key": "t", "timer": 600 }] }, asks("q"), { "reply": "the end" },
     ] });
     let says = json!({ "steps": [{ "reply": "said" }] });
-    let told = world
+    let reported = world
         .play(json!([
             { "start": [dispatch("d", &early, &json!({}))] },
             { "start": [dispatch("e", &says, &json!({}))] },
         ]))
         .await;
-    assert!(told.contains(&"d parts early".to_owned()), "{told:?}");
+    assert!(
+        reported.contains(&"d parts early".to_owned()),
+        "{reported:?}"
+    );
     let limits: Vec<u64> = world
         .starts()
         .await

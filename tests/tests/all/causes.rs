@@ -59,11 +59,11 @@ async fn a_call_that_computes_too_long_or_crashes_is_unknown_with_that_cause() {
     ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = folder.program(words);
-        let told = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
-        let told = tokio::time::timeout(PATIENCE, told.wait_with_output()).await;
-        let told = told.expect("an end in time").unwrap();
-        let why = String::from_utf8_lossy(&told.stderr);
-        assert_eq!(told.status.code(), Some(1), "{words:?}: {why}");
+        let reported = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let reported = tokio::time::timeout(PATIENCE, reported.wait_with_output()).await;
+        let reported = reported.expect("an end in time").unwrap();
+        let why = String::from_utf8_lossy(&reported.stderr);
+        assert_eq!(reported.status.code(), Some(1), "{words:?}: {why}");
         assert!(why.contains("No space left on device"), "{words:?}: {why}");
     }
     assert!(host.stop().await.success());

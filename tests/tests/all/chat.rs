@@ -124,13 +124,13 @@ async fn a_turn_that_failed_is_the_exit_code_of_lines_that_are_piped_in() {
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     // Each is told once, in the provider's own words, beside what the agent said.
     assert_eq!(text(&failed.stdout), "You said: hello\n", "{failed:?}");
-    let told = text(&failed.stderr);
+    let reported = text(&failed.stderr);
     for words in [
         "the turn failed: ",
         "(model-refused)",
         "the rule file says so",
     ] {
-        assert_eq!(told.matches(words).count(), 2, "{words}: {failed:?}");
+        assert_eq!(reported.matches(words).count(), 2, "{words}: {failed:?}");
     }
     let well = pipe(&folder, None, &["--quiet"], "hello\n").await;
     assert_eq!(well.status.code(), Some(0), "{well:?}");

@@ -99,15 +99,15 @@ async fn run(folder: &Path, commands: &str, more: &[(&str, &str)]) -> Output {
     output.expect("commands that end in time").unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     [&output.stdout, &output.stderr]
         .map(|bytes| String::from_utf8_lossy(bytes))
         .concat()
 }
 
 /// Returns whether a package manager failed because it reaches no registry, by what it says.
-fn reaches_no_registry(told: &str) -> bool {
-    UNREACHED.iter().any(|error| told.contains(error))
+fn reaches_no_registry(reported: &str) -> bool {
+    UNREACHED.iter().any(|error| reported.contains(error))
 }
 
 #[expect(
@@ -150,8 +150,8 @@ impl Toolchain {
         }
         let output = run(&folder, self.fetch, &[]).await;
         if !output.status.success() {
-            let told = told(&output);
-            assert!(reaches_no_registry(&told), "{told}");
+            let reported = reported(&output);
+            assert!(reaches_no_registry(&reported), "{reported}");
             skip(self.name, "its packages cannot be fetched");
             return None;
         }
@@ -175,8 +175,8 @@ impl Toolchain {
             ("HOST_TOKEN", host.token.as_str()),
         ];
         let output = run(dir.path(), self.work, &more).await;
-        assert!(output.status.success(), "{}", told(&output));
-        told(&output)
+        assert!(output.status.success(), "{}", reported(&output));
+        reported(&output)
     }
 }
 
@@ -189,20 +189,23 @@ async fn printed(toolchain: &Toolchain) -> Option<String> {
 }
 
 async fn a_client_is_generated_built_and_used(generator: &Toolchain) {
-    let Some(told) = printed(generator).await else {
+    let Some(reported) = printed(generator).await else {
         return;
     };
     let last = format!("{}: Hello, client.", generator.name);
-    assert!(told.contains(&last), "{told}");
+    assert!(reported.contains(&last), "{reported}");
     // A part that a generator does not understand is left out with such words.
-    assert!(!told.contains("Endpoint will not be generated"), "{told}");
-    assert!(!told.contains("Unable to process schema"), "{told}");
+    assert!(
+        !reported.contains("Endpoint will not be generated"),
+        "{reported}"
+    );
+    assert!(!reported.contains("Unable to process schema"), "{reported}");
 }
 
 /// Each of them ends with an error at a fault, and with such words without.
 #[tokio::test(flavor = "multi_thread")]
 async fn three_validators_find_no_fault_in_the_description() {
-    let Some(told) = printed(&VALIDATORS).await else {
+    let Some(reported) = printed(&VALIDATORS).await else {
         return;
     };
     for passed in [
@@ -210,7 +213,7 @@ async fn three_validators_find_no_fault_in_the_description() {
         "\"valid\": true",
         "Your API description is valid",
     ] {
-        assert!(told.contains(passed), "{told}");
+        assert!(reported.contains(passed), "{reported}");
     }
 }
 
@@ -226,7 +229,7 @@ async fn a_python_client_is_generated_and_used_on_a_host() {
 
 #[test]
 fn only_a_registry_that_is_not_reached_skips_a_test() {
-    for (told, expected) in [
+    for (reported, expected) in [
         (
             "npm error code ENOTFOUND\nnpm error network request to https://a.example failed",
             true,
@@ -245,6 +248,6 @@ fn only_a_registry_that_is_not_reached_skips_a_test() {
             false,
         ),
     ] {
-        assert_eq!(reaches_no_registry(told), expected, "{told}");
+        assert_eq!(reaches_no_registry(reported), expected, "{reported}");
     }
 }

@@ -70,7 +70,7 @@ async fn downtime_is_not_charged_to_a_model_call_that_was_open() {
 
 /// Has the puppet ask a model behind two slow calls of others, which have the only place for longer
 /// than it may work.
-async fn told_behind_slow_calls(mut setup: Setup) -> Vec<String> {
+async fn reported_behind_slow_calls(mut setup: Setup) -> Vec<String> {
     setup.script = SLOW.to_owned();
     setup.definitions[0]["limits"] = json!({ "activeMsMax": 1_000 });
     let world = World::new(setup).await;
@@ -94,7 +94,10 @@ async fn told_behind_slow_calls(mut setup: Setup) -> Vec<String> {
 async fn waiting_for_a_models_place_is_no_active_time() {
     let mut setup = Setup::default();
     setup.limits.model_calls_max = 1;
-    assert_eq!(told_behind_slow_calls(setup).await, ["m message at once"]);
+    assert_eq!(
+        reported_behind_slow_calls(setup).await,
+        ["m message at once"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +106,10 @@ async fn waiting_for_a_place_at_a_provider_is_no_active_time() {
         concurrent_max: Some(1),
         ..Setup::default()
     };
-    assert_eq!(told_behind_slow_calls(setup).await, ["m message at once"]);
+    assert_eq!(
+        reported_behind_slow_calls(setup).await,
+        ["m message at once"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,8 +155,8 @@ fn hasty() -> Setup {
 async fn a_call_that_says_nothing_has_its_own_time_whatever_its_turn_may_rest() {
     let world = World::new(hasty()).await;
     let call = json!({ "key": "t", "tool": "look", "args": { "sleep": 2_500 } });
-    let told = world.play(json!([{ "start": [call] }])).await;
-    assert_eq!(told, ["t parts look done"]);
+    let reported = world.play(json!([{ "start": [call] }])).await;
+    assert_eq!(reported, ["t parts look done"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,7 +176,7 @@ async fn a_turn_waits_for_a_persons_answer_for_longer_than_it_may_rest() {
     let answer = json!({ "approve": true, "call": action.props["call"] });
     world.answer("puppet", question, answer).await.unwrap();
     world.idle(session).await;
-    let told = world.last_reply(session).await;
-    assert!(told.contains("looked parts look done"), "{told}");
-    assert!(told.contains("agreed parts put done"), "{told}");
+    let reported = world.last_reply(session).await;
+    assert!(reported.contains("looked parts look done"), "{reported}");
+    assert!(reported.contains("agreed parts put done"), "{reported}");
 }

@@ -57,19 +57,19 @@ async fn delegated(world: &World, operation: &str, parameters: Value) -> Value {
 /// Delegates with these arguments, and returns the result of the delegation.
 async fn delegated_as(world: &World, arguments: Value) -> Value {
     let steps = json!([{ "start": [{ "key": "d", "tool": "delegate", "args": arguments }] }]);
-    let told = world.play(steps).await.join("\n");
-    let text = told
+    let reported = world.play(steps).await.join("\n");
+    let text = reported
         .strip_prefix("d parts ")
-        .unwrap_or_else(|| panic!("{told}"));
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {told}"))
+        .unwrap_or_else(|| panic!("{reported}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {reported}"))
 }
 
 /// The data of a delegation that succeeded.
 async fn coded(world: &World, operation: &str, parameters: Value) -> Value {
-    let told = delegated(world, operation, parameters).await;
-    assert_eq!(told["success"], true, "{told}");
-    assert_eq!(told["metadata"]["operation"], operation, "{told}");
-    told["data"].clone()
+    let reported = delegated(world, operation, parameters).await;
+    assert_eq!(reported["success"], true, "{reported}");
+    assert_eq!(reported["metadata"]["operation"], operation, "{reported}");
+    reported["data"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,34 +87,37 @@ async fn code_is_analyzed_by_the_coder_with_real_files_and_summed_up_by_a_model(
         "class A:\n    def f(self):\n        pass\n",
     )
     .unwrap();
-    let told = coded(
+    let reported = coded(
         &world,
         "analyze_code",
         json!({ "path": "/data/hello", "patterns": ["TODO", "f\\(", "("] }),
     )
     .await;
-    assert_eq!(told["summary"], "A greeting in two languages.", "{told}");
     assert_eq!(
-        told["languages"]["python"],
+        reported["summary"], "A greeting in two languages.",
+        "{reported}"
+    );
+    assert_eq!(
+        reported["languages"]["python"],
         json!({ "files": 1, "lines": 3, "bytes": 39 }),
-        "{told}"
+        "{reported}"
     );
     assert_eq!(
-        told["files"][0]["symbols"],
+        reported["files"][0]["symbols"],
         json!([{ "kind": "function", "name": "main", "line": 2 }]),
-        "{told}"
+        "{reported}"
     );
     assert_eq!(
-        told["patterns"][0]["hits"],
+        reported["patterns"][0]["hits"],
         json!([{ "file": "/data/hello/src/main.rs", "line": 3, "text": "    // TODO: more" }]),
-        "{told}"
+        "{reported}"
     );
-    assert_eq!(told["patterns"][1]["hits"][0]["line"], 2, "{told}");
+    assert_eq!(reported["patterns"][1]["hits"][0]["line"], 2, "{reported}");
     assert!(
-        told["patterns"][2]["error"]
+        reported["patterns"][2]["error"]
             .as_str()
             .is_some_and(|error| error.contains("is not a regular expression")),
-        "{told}"
+        "{reported}"
     );
     let ghost = delegated(&world, "analyze_code", json!({ "path": "/data/ghost" })).await;
     assert_eq!(ghost["error"]["code"], "TASK_FAILED", "{ghost}");
@@ -330,8 +333,8 @@ async fn an_endless_program_with_all_of_its_tasks_time_keeps_its_output() {
             "target": "coder", "operation": "execute_code", "timeout": 3_000,
             "parameters": { "code": "console.log('begun'); while (true);", "timeout": timeout },
         });
-        let told = delegated_as(&world, arguments).await;
-        assert_eq!(told["data"]["status"], "timed-out", "{told}");
-        assert_eq!(told["data"]["stdout"], "begun\n", "{told}");
+        let reported = delegated_as(&world, arguments).await;
+        assert_eq!(reported["data"]["status"], "timed-out", "{reported}");
+        assert_eq!(reported["data"]["stdout"], "begun\n", "{reported}");
     }
 }

@@ -275,8 +275,11 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let stepped = json!(host.story(&session, "run.stepped.v1").await).to_string();
     assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
     assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
-    let told = ledger(&host, &session).await;
-    assert!(told.contains("started") && told.contains("ended"), "{told}");
+    let reported = ledger(&host, &session).await;
+    assert!(
+        reported.contains("started") && reported.contains("ended"),
+        "{reported}"
+    );
     let started = host.story(&session, "operation.started.v1").await;
     assert_eq!(
         started.len(),
@@ -440,7 +443,7 @@ async fn nobody_names_a_model_that_the_definition_does_not_allow() {
 
 /// An administrator may read the environment of every process, folders or not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
+async fn a_program_reads_no_environment_of_its_supervisor_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
@@ -450,9 +453,9 @@ async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
-/// One that could end its keeper would outlive its turn.
+/// One that could end its supervisor would outlive its turn.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_cannot_end_its_keeper_or_the_host() {
+async fn a_program_cannot_end_its_supervisor_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
     let host = scene.start().await;
@@ -466,7 +469,7 @@ async fn a_program_cannot_end_its_keeper_or_the_host() {
 #[test]
 fn a_program_inherits_no_descriptor() {
     let confinement = json!({
-        "keeper": std::process::id(), "read": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc"],
+        "supervisor": std::process::id(), "read": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc"],
         "write": ["/dev/null"], "is_required": false, "cpu_s_max": 10, "file_bytes_max": 1_000_000,
     });
     let list = |then: &str| {
@@ -497,8 +500,8 @@ async fn a_program_writes_and_reads_in_its_folder_and_nowhere_else() {
     assert_eq!(said["reply"]["text"], "outside no no, inside yes", "{said}");
     let at = |name: &str| scene.folder.path().join(name);
     assert!(!at("outside/written").exists() && at("work/inside").exists());
-    let told = ledger(&host, &session).await;
-    assert!(told.contains("confined to"), "{told}");
+    let reported = ledger(&host, &session).await;
+    assert!(reported.contains("confined to"), "{reported}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
@@ -547,12 +550,12 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
         assert_eq!(said["outcome"], outcome, "{word}: {said}");
         scene.nothing_is_left().await;
         assert_eq!(scene.begun(), [word], "started once, and not again");
-        let told = ledger(&host, &session).await;
-        assert!(told.contains(line), "{word}: {told}");
+        let reported = ledger(&host, &session).await;
+        assert!(reported.contains(line), "{word}: {reported}");
         assert_eq!(
-            told.contains("limited"),
+            reported.contains("limited"),
             line.starts_with("limits."),
-            "{word}: {told}"
+            "{word}: {reported}"
         );
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }
@@ -565,10 +568,10 @@ async fn what_a_program_used_before_it_failed_is_charged() {
     let session = host.open("assistant").await;
     let said = host.turn(&session, "costly").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
-    let mut told = host.story(&session, "run.stepped.v1").await;
-    told.extend(host.story(&session, "run.ended.v1").await);
-    let told = json!(told).to_string();
-    assert!(told.contains("\"output_tokens\":54321"), "{told}");
+    let mut reported = host.story(&session, "run.stepped.v1").await;
+    reported.extend(host.story(&session, "run.ended.v1").await);
+    let reported = json!(reported).to_string();
+    assert!(reported.contains("\"output_tokens\":54321"), "{reported}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
@@ -578,9 +581,9 @@ async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_beli
     let host = scene.start().await;
     let session = host.open("assistant").await;
     host.turn(&session, "boast").gives(200).await;
-    let told = json!(host.story(&session, "run.stepped.v1").await).to_string();
-    assert!(told.contains("\"usage\":null"), "{told}");
-    assert!(!told.contains("4611686018427387904"), "{told}");
+    let reported = json!(host.story(&session, "run.stepped.v1").await).to_string();
+    assert!(reported.contains("\"usage\":null"), "{reported}");
+    assert!(!reported.contains("4611686018427387904"), "{reported}");
     host.turn(&session, "hello").gives(200).await;
     let seen = host.get(&session).await.body;
     let is_marked = |text: &str| {
@@ -658,10 +661,10 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     host.kill().await;
     scene.nothing_is_left().await;
     let host = scene.start().await;
-    let told = scene.ended(&host, &session).await;
+    let reported = scene.ended(&host, &session).await;
     assert!(
-        told.contains("the call was cut off, and nobody can tell"),
-        "{told}"
+        reported.contains("the call was cut off, and nobody can tell"),
+        "{reported}"
     );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
@@ -708,10 +711,10 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
     scene.nothing_is_left().await;
 
     let host = scene.start().await;
-    let told = scene.ended(&host, &session).await;
+    let reported = scene.ended(&host, &session).await;
     assert!(
-        told.contains("the call was cut off, and nobody can tell"),
-        "{told}"
+        reported.contains("the call was cut off, and nobody can tell"),
+        "{reported}"
     );
     assert_eq!(scene.begun(), ["hang"], "not started again");
     assert!(host.stop().await.success(), "{}", scene.folder.log());

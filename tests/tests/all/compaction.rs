@@ -126,10 +126,12 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
     let [request] = asked.as_slice() else {
         panic!("{asked:?}")
     };
-    let told = request["messages"].to_string();
+    let reported = request["messages"].to_string();
     assert!(
-        told.contains("User: one ") && told.contains("User: two ") && !told.contains("three"),
-        "{told}"
+        reported.contains("User: one ")
+            && reported.contains("User: two ")
+            && !reported.contains("three"),
+        "{reported}"
     );
     assert!(
         request["tools"].is_null()
@@ -321,10 +323,12 @@ async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for
         .say(&session, &long(&format!("five {FULL}"), 6_000))
         .await;
     stage.turns(&session, 7).await;
-    let told = stage.peer.newest("memory")["messages"].to_string();
+    let reported = stage.peer.newest("memory")["messages"].to_string();
     assert!(
-        told.contains("summary 1") && told.contains("three ") && !told.contains("one x"),
-        "{told}"
+        reported.contains("summary 1")
+            && reported.contains("three ")
+            && !reported.contains("one x"),
+        "{reported}"
     );
     stage.host.say(&session, "six").await;
     stage.turns(&session, 8).await;
@@ -481,11 +485,11 @@ async fn whoever_may_write_has_a_chat_compacted_before_it_is_due() {
     let again = compact("b").await;
     again.has(202, &json!({ "run_id": begun.text("run_id") }));
     compact("d").refused(409, "NOTHING_TO_COMPACT").await;
-    let told = stage.peer.newest("memory")["messages"].to_string();
+    let reported = stage.peer.newest("memory")["messages"].to_string();
     assert_eq!(
-        told.matches("User: words").count(),
+        reported.matches("User: words").count(),
         2,
-        "the newest turn is kept: {told}"
+        "the newest turn is kept: {reported}"
     );
     stage.host.say(&session, "and?").await;
     stage.turns(&session, 5).await;

@@ -45,7 +45,7 @@ async fn started(config: Value) -> (Folder, Host) {
     Folder::serving(config, &["puppet", "effects"]).await
 }
 
-fn look() -> Value {
+fn inspect() -> Value {
     json!([{ "start": [{ "key": "t", "tool": "look" }] }])
 }
 
@@ -92,8 +92,8 @@ fn keys(change: &Value) -> Vec<&str> {
 async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_record() {
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
     let session = host.open("puppet").await;
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(reported.contains("look done"), "{reported}");
     put(
         &folder,
         &text_of(config(&json!([]), &json!({ "limits": { "hopsMax": 3 } }))),
@@ -104,10 +104,10 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
         keys(&first),
         ["agents[puppet].toolAllowlist", "limits.hopsMax"]
     );
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(!told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(!reported.contains("look done"), "{reported}");
 
-    // And back again, by a signal that need not wait for a look at the file.
+    // And back again, by a signal that need not wait for an inspection of the file.
     put(&folder, &text_of(config(&json!(["look"]), &json!({}))));
     host.signal(Signal::HUP);
     let second = changed(&host, 2).await.remove(1);
@@ -116,8 +116,8 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
         "{second}"
     );
     assert_eq!(second["data"]["configuration"], first["data"]["replaces"]);
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(reported.contains("look done"), "{reported}");
     assert!(host.stop().await.success());
 }
 
@@ -152,8 +152,8 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
         assert_eq!(refused.text("code"), "CONFIG_REFUSED");
         let reason = refused.text("detail");
         assert!(reason.contains(words), "{words}: {reason}");
-        let told = host.reply(&session, &script(&look())).await;
-        assert!(told.contains("look done"), "{told}");
+        let reported = host.reply(&session, &script(&inspect())).await;
+        assert!(reported.contains("look done"), "{reported}");
     }
     let ended = folder.run(&["reload"]).await;
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
@@ -166,8 +166,8 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
     assert!(printed.contains("sha256:"), "{printed}");
     let change = changed(&host, 1).await.remove(0);
     assert_eq!(keys(&change), ["agents[puppet].toolAllowlist"]);
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(!told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(!reported.contains("look done"), "{reported}");
     assert!(host.stop().await.success());
 }
 

@@ -1,6 +1,6 @@
-//! Connectors, with servers of the tests in the services' places: conversations, strangers, hosts
-//! that are killed, troubles, calls of services, web pages, and what people see of a reply in the
-//! making.
+//! Connectors, with servers of the tests in the services' places: conversations, unknown senders,
+//! hosts that are killed, troubles, calls of services, web pages, and what people see of a reply in
+//! the making.
 
 mod conversation;
 mod direct;
@@ -8,7 +8,7 @@ mod operating;
 mod restarts;
 mod scene;
 mod shown;
-mod strangers;
 mod telegram_server;
 mod trouble;
+mod unknown_senders;
 mod webhooks;

@@ -19,7 +19,7 @@ use conversation::Conversation;
 pub(super) use conversation::turn;
 use domain::time::Timestamp;
 use futures::StreamExt;
-use ledger::{Ledger, Sent, Talk};
+use ledger::{ChatSession, Ledger, Sent};
 use matrix::{AMONG_AGENTS, MATRIX, Matrix};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ pub(super) fn config() -> Value {
 }
 
 /// The result of one case.
-struct Came {
+struct CaseOutcome {
     /// Number of times that the process died.
     deaths: u32,
     /// Number of calls of which nothing is known.
@@ -68,7 +68,7 @@ struct Came {
 }
 
 /// Holds a conversation in which the process dies at a crash point, and looks at what is left.
-async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Result<Came> {
+async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Result<CaseOutcome> {
     let folder = Folder::new(config());
     if point != "runtime.cache.write" {
         folder.warm(&["puppet", "effects"]).await;
@@ -79,7 +79,7 @@ async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Resul
     let (folder, deaths) = client.finish(&mut ledger).await?;
     let unknown = audit(&folder, &ledger).await?;
     ensure!(deaths <= 1, "the process died {deaths} times");
-    Ok(Came { deaths, unknown })
+    Ok(CaseOutcome { deaths, unknown })
 }
 
 /// The passages of one crash point that are tried: all of them where everything is asked for, and
@@ -106,7 +106,7 @@ async fn try_all(matrix: Matrix) -> usize {
         cases.extend(of_one);
     }
     let count = cases.len();
-    let results: Vec<(Conversation, &str, Result<Came>)> = futures::stream::iter(cases)
+    let results: Vec<(Conversation, &str, Result<CaseOutcome>)> = futures::stream::iter(cases)
         .map(|(conversation, point, passage)| async move {
             let result = dies_at(conversation, point, passage).await;
             (
@@ -129,15 +129,15 @@ async fn try_all(matrix: Matrix) -> usize {
         wrong.len(),
         wrong.join("\n")
     );
-    let came: Vec<(Conversation, &str, Came)> = results
+    let ended: Vec<(Conversation, &str, CaseOutcome)> = results
         .into_iter()
-        .filter_map(|(conversation, point, came)| Some((conversation, point, came.ok()?)))
+        .filter_map(|(conversation, point, ended)| Some((conversation, point, ended.ok()?)))
         .collect();
     // Commits that happen to share a transaction make some passages too few; but nearly all cases
     // must have been what they say.
     let mut deaths: BTreeMap<(Conversation, &str), u32> = BTreeMap::new();
-    for (conversation, point, came) in &came {
-        *deaths.entry((*conversation, point)).or_default() += came.deaths;
+    for (conversation, point, ended) in &ended {
+        *deaths.entry((*conversation, point)).or_default() += ended.deaths;
     }
     let never: Vec<_> = deaths.iter().filter(|(_, deaths)| **deaths == 0).collect();
     assert!(never.is_empty(), "nothing ever died here: {never:?}");
@@ -146,7 +146,7 @@ async fn try_all(matrix: Matrix) -> usize {
         total as usize * 10 >= count * 9,
         "{total} deaths in {count} cases"
     );
-    came.iter().map(|(.., came)| came.unknown).sum()
+    ended.iter().map(|(.., ended)| ended.unknown).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,20 +169,23 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
     folder.warm(&["puppet", "effects"]).await;
     let mut client = Client::start(folder, None).await.unwrap();
     let mut ledger = Ledger::default();
-    let mut talks: Vec<(Talk, Vec<Sent>)> = Vec::new();
+    let mut exchanges: Vec<(ChatSession, Vec<Sent>)> = Vec::new();
     for _ in 0..4 {
-        talks.push((client.open("puppet").await.unwrap(), Vec::new()));
+        exchanges.push((client.open("puppet").await.unwrap(), Vec::new()));
     }
     for _ in 0..KILLS {
         let pause = Duration::from_millis(u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 2 + 20);
-        client.talk_until(&mut talks, turn, pause).await.unwrap();
+        client
+            .exchange_until(&mut exchanges, turn, pause)
+            .await
+            .unwrap();
         client.kill().await.unwrap();
     }
-    for (talk, sent) in talks {
+    for (exchange, sent) in exchanges {
         for sent in sent {
             client.say(&mut ledger, sent).await.unwrap();
         }
-        client.idle(&talk).await.unwrap();
+        client.idle(&exchange).await.unwrap();
     }
     assert!(
         ledger.sent.len() >= 10,
@@ -194,7 +197,7 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
 }
 
 /// The last position, and the sessions that have something to do.
-async fn look(folder: &Folder) -> (u64, Vec<domain::id::SessionId>) {
+async fn inspect(folder: &Folder) -> (u64, Vec<domain::id::SessionId>) {
     let store = open(folder).await;
     let work = store.sessions_with_work(now()).await.unwrap();
     let head = *store.durable().borrow();
@@ -259,7 +262,7 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
             host.died(Duration::from_secs(10)).await.is_some(),
             "{point} was never passed"
         );
-        let (head, unfinished) = look(&folder).await;
+        let (head, unfinished) = inspect(&folder).await;
         assert!(!unfinished.is_empty(), "{point} left nothing to do");
         let host = folder.serve().await;
         let ready = now();

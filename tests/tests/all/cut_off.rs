@@ -55,7 +55,7 @@ async fn host(provider: &Peer) -> (Folder, Host) {
 async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client() {
     let provider = provider();
     let (folder, host) = host(&provider).await;
-    for (model, stop, told) in [
+    for (model, stop, reported) in [
         ("length", "length", "[cut off at the length limit]"),
         (
             "filter",
@@ -75,7 +75,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
         let reply = &said["reply"];
         assert_eq!(
             (reply["text"].as_str().unwrap(), &reply["stop"]),
-            (format!("Once upon\n{told}").as_str(), &json!(stop)),
+            (format!("Once upon\n{reported}").as_str(), &json!(stop)),
             "{model}: {said}"
         );
         // The model's own words, with the mark, and behind them the agent's.
@@ -90,7 +90,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             [
                 (&json!("go"), &Value::Null),
                 (&json!("Once upon"), &json!(stop)),
-                (&json!(told), &Value::Null)
+                (&json!(reported), &Value::Null)
             ]
         );
         let steps = host.story(&session, "run.stepped.v1").await;
@@ -181,7 +181,7 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
         "Slow down, please",
         "retry_after_ms=120000",
     ]);
-    line(&["left alone", "busy", "held_ms=120000"]);
+    line(&["left alone", "busy", "paused_ms=120000"]);
     line(&[
         "a call of a model failed",
         "locked",
@@ -222,7 +222,7 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet"]).await;
     let host = folder.serve().await;
-    for (system, told, attempts) in [
+    for (system, reported, attempts) in [
         ("judge", "m parts {\"score\": 1}", 2),
         (
             "decline",
@@ -235,7 +235,7 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
         let call = json!({ "key": "m", "model": system, "hidden": true, "schema": schema });
         let steps = json!({ "steps": [{ "start": [call] }] });
         let said = say(&host, &session, &json!({ "content": steps.to_string() })).await;
-        assert_eq!(said["reply"]["text"], told, "{said}");
+        assert_eq!(said["reply"]["text"], reported, "{said}");
         let steps = host.story(&session, "run.stepped.v1").await;
         let settled = &steps[1]["settled"][0];
         let made = settled["attempts"].as_array().map_or(0, Vec::len)
@@ -308,8 +308,11 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
         (&said["outcome"], said.get("data")),
         (&json!("failed"), None)
     );
-    let told = said["error"]["message"].as_str().unwrap();
-    assert!(told.contains("the reply does not fit its schema"), "{told}");
+    let reported = said["error"]["message"].as_str().unwrap();
+    assert!(
+        reported.contains("the reply does not fit its schema"),
+        "{reported}"
+    );
     for (message, field) in [
         (
             json!({ "content": "who?", "reply_schema": { "type": "nonsense" } }),

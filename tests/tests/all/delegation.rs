@@ -33,7 +33,7 @@ arguments = {arguments}
 }
 
 /// Returns the result that the model was given for a call with these arguments.
-async fn told(setup: Setup, arguments: &str) -> Value {
+async fn reported(setup: Setup, arguments: &str) -> Value {
     let world = World::new(Setup {
         script: calling(arguments),
         ..setup
@@ -103,17 +103,17 @@ async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
             reads.clone(),
         ),
     ] {
-        let result = told(Setup::default(), arguments).await;
+        let result = reported(Setup::default(), arguments).await;
         check_refused(&result, code, false);
         assert_eq!(result["error"]["details"], details, "{result}");
         assert_eq!(result["metadata"], metadata, "{result}");
     }
     let denied = with(|setup| setup.definitions[2]["agentDenylist"] = json!(["worker"]));
-    let result = told(denied, READ).await;
+    let result = reported(denied, READ).await;
     check_refused(&result, "NOT_ALLOWED", false);
     assert_eq!(result["metadata"], reads, "{result}");
     let too_deep = with(|setup| setup.limits.dispatch.call_depth_max = 0);
-    let result = told(too_deep, READ).await;
+    let result = reported(too_deep, READ).await;
     check_refused(&result, "LIMIT_REACHED", false);
     let details = json!({ "limit": "callDepthMax", "max": 0 });
     assert_eq!(result["error"]["details"], details, "{result}");
@@ -131,7 +131,7 @@ async fn a_delegation_that_ends_without_a_result_reaches_the_model_as_one() {
         (Setup::default(), READ, "TASK_FAILED", "FAILED"),
         (late, soon, "TASK_TIMEOUT", "TIMEOUT"),
     ] {
-        let result = told(setup, arguments).await;
+        let result = reported(setup, arguments).await;
         assert_eq!(
             (
                 &result["success"],
@@ -152,8 +152,8 @@ async fn a_delegation_that_takes_too_long_times_out_and_its_turn_is_ended() {
     let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
     let world = World::new(worker_that(&hour)).await;
     let steps = json!([{ "start": [delegate("d", &json!({ "timeout": 150 }))] }]);
-    let told = world.play(steps).await.join("\n");
-    assert!(told.contains(r#""code":"TASK_TIMEOUT""#), "{told}");
+    let reported = world.play(steps).await.join("\n");
+    assert!(reported.contains(r#""code":"TASK_TIMEOUT""#), "{reported}");
     let runs = world.runs().await;
     let task = world.store().run(runs[1]).await.unwrap().unwrap();
     world
@@ -183,9 +183,9 @@ async fn a_delegation_that_nobody_approves_in_time_says_so_and_is_no_timeout() {
         "operation": "delete_file", "parameters": { "path": "/data/a.txt" }, "timeout": 2_500,
     });
     let steps = json!([{ "start": [delegate("d", &deletes)] }]);
-    let told = world.play(steps).await.join("\n");
-    assert!(told.contains("approval-expired"), "{told}");
-    assert!(!told.contains("TASK_TIMEOUT"), "{told}");
+    let reported = world.play(steps).await.join("\n");
+    assert!(reported.contains("approval-expired"), "{reported}");
+    assert!(!reported.contains("TASK_TIMEOUT"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,9 +228,10 @@ async fn an_agents_own_delegation_that_is_refused_reaches_it_as_a_result() {
     ] {
         let world = World::new(setup).await;
         let steps = json!([{ "start": [delegate("d", &more)] }]);
-        let told = world.play(steps).await.join("\n");
-        let told = told.strip_prefix("d parts ").unwrap_or(&told);
-        let result = serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {told}"));
+        let reported = world.play(steps).await.join("\n");
+        let reported = reported.strip_prefix("d parts ").unwrap_or(&reported);
+        let result =
+            serde_json::from_str(reported).unwrap_or_else(|error| panic!("{error}: {reported}"));
         check_refused(&result, code, false);
     }
 }
@@ -254,13 +255,13 @@ async fn delegations_beyond_the_limit_wait_and_are_done_by_urgency_and_order() {
             delegate("d", &json!({ "priority": 4 })),
             delegate("e", &json!({ "priority": 3 })),
         ];
-        let told = world
+        let reported = world
             .play(json!([{ "until": "all", "start": calls }]))
             .await;
-        let done = told
+        let done = reported
             .iter()
             .filter(|line| line.contains(r#""success":true"#));
-        assert_eq!(done.count(), 5, "{told:?}");
+        assert_eq!(done.count(), 5, "{reported:?}");
         let begun: Vec<Priority> = world
             .starts()
             .await
@@ -289,13 +290,13 @@ async fn twenty_parallel_delegations_all_succeed_under_default_limits() {
     let calls: Vec<Value> = (0..20)
         .map(|n| delegate(&format!("d{n}"), &json!({})))
         .collect();
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": calls }]))
         .await;
-    let done = told
+    let done = reported
         .iter()
         .filter(|line| line.contains(r#""success":true"#));
-    assert_eq!(done.count(), 20, "{told:?}");
+    assert_eq!(done.count(), 20, "{reported:?}");
     let starts = world.starts().await;
     let shares: Vec<u32> = starts
         .iter()
@@ -324,11 +325,13 @@ async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some
         .await;
         let mut start = before;
         start.push(delegate("z", &none));
-        let told = world
+        let reported = world
             .play(json!([{ "until": "all", "start": start }]))
             .await;
-        let refused = told.iter().find_map(|line| line.strip_prefix("z parts "));
-        let refused = refused.unwrap_or_else(|| panic!("{told:?}"));
+        let refused = reported
+            .iter()
+            .find_map(|line| line.strip_prefix("z parts "));
+        let refused = refused.unwrap_or_else(|| panic!("{reported:?}"));
         let result: Value = serde_json::from_str(refused).unwrap();
         check_refused(&result, "LIMIT_REACHED", retryable);
         assert_eq!(result["error"]["details"]["limit"], "toolCallsMax");
@@ -397,26 +400,26 @@ async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for
         delegate("b", &none),
         delegate("c", &none),
     ];
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": three }]))
         .await;
-    let refused = told.iter().find(|line| line.starts_with("c ")).unwrap();
+    let refused = reported.iter().find(|line| line.starts_with("c ")).unwrap();
     assert!(
         refused.contains(r#""code":"LIMIT_REACHED""#)
             && refused.contains(r#""limit":"delegationsQueuedMax""#)
             && refused.contains("(childrenMax)"),
-        "{told:?}"
+        "{reported:?}"
     );
     let two = json!({ "until": "all", "start": [delegate("a", &none), delegate("b", &none)] });
     let inner = json!({ "steps": [two] }).to_string();
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
         .await
         .join("\n");
-    let refused = told.lines().find(|line| line.contains("LIMIT_REACHED"));
+    let refused = reported.lines().find(|line| line.contains("LIMIT_REACHED"));
     assert!(
         refused.is_some_and(|line| line.contains("b parts {")),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -433,10 +436,10 @@ async fn a_delegation_that_waits_for_room_ends_at_its_deadline() {
         delegate("a", &json!({})),
         delegate("b", &json!({ "timeout": 300 })),
     ];
-    let told = world.play(json!([{ "start": calls }])).await.join("\n");
+    let reported = world.play(json!([{ "start": calls }])).await.join("\n");
     assert!(
-        told.contains("b parts") && told.contains("TASK_TIMEOUT"),
-        "{told}"
+        reported.contains("b parts") && reported.contains("TASK_TIMEOUT"),
+        "{reported}"
     );
     world.quiet().await;
 }
@@ -480,8 +483,11 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
     ] {
         world.say("puppet", caller, &steps).await;
         world.idle(caller).await;
-        let told = world.last_reply(caller).await;
-        assert!(told.contains(&format!(r#""output":"{output}""#)), "{told}");
+        let reported = world.last_reply(caller).await;
+        assert!(
+            reported.contains(&format!(r#""output":"{output}""#)),
+            "{reported}"
+        );
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
         let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
@@ -502,8 +508,8 @@ async fn a_task_is_told_its_time_and_no_more_than_its_caller_has() {
         "start": [{ "key": "d", "agent": "other", "text": inner, "timeout": 20_000 }],
     });
     for (step, within_ms) in [(own, 50_000..=50_000), (below, 1..=20_000)] {
-        let told = world.play(json!([step])).await.join("\n");
-        assert!(told.contains(r#""output":"done""#), "{told}");
+        let reported = world.play(json!([step])).await.join("\n");
+        assert!(reported.contains(r#""output":"done""#), "{reported}");
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
         let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
@@ -533,11 +539,11 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     world.say("assistant", session, "go").await;
     world.idle(session).await;
     let messages = world.messages(session).await;
-    let told = messages
+    let reported = messages
         .iter()
         .find(|message| message.role == Role::Tool)
         .unwrap();
-    let result: Value = serde_json::from_str(&told.text()).unwrap();
+    let result: Value = serde_json::from_str(&reported.text()).unwrap();
     let output = result["output"].as_str().unwrap();
     assert!(
         output.starts_with("m message begin") && output.ends_with("end") && output.len() < 10_000,
@@ -553,7 +559,7 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     );
     assert!(result["taskId"].is_string() && result["metadata"]["agentId"].is_string());
     assert_eq!(
-        told.parts[1],
+        reported.parts[1],
         Part::Blob {
             digest,
             media_type: "text/plain".to_owned(),
@@ -576,11 +582,14 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     let elsewhere = world.open("assistant").await;
     assert!(fetch(elsewhere).await.is_err());
     // An agent that delegates by itself reads it too.
-    let told = world
+    let reported = world
         .play(json!([{ "start": [delegate("a", &json!({}))] }]))
         .await
         .join("\n");
-    assert!(told.ends_with(&format!(" ({bytes} bytes)")), "{told}");
+    assert!(
+        reported.ends_with(&format!(" ({bytes} bytes)")),
+        "{reported}"
+    );
     assert!(world.store().unnamed_blobs(10).await.unwrap().is_empty());
 }
 
@@ -596,10 +605,14 @@ fn twice() -> Value {
 async fn what_was_read_is_used_again_where_the_operator_says_so_and_says_so() {
     for cache in [None, Some(CacheLimits::default())] {
         let world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
-        let told = world.play(twice()).await.join("\n");
+        let reported = world.play(twice()).await.join("\n");
         let runs = if cache.is_some() { 2 } else { 3 };
-        assert_eq!(world.runs().await.len(), runs, "{told}");
-        assert_eq!(told.contains(r#""cached":true"#), cache.is_some(), "{told}");
+        assert_eq!(world.runs().await.len(), runs, "{reported}");
+        assert_eq!(
+            reported.contains(r#""cached":true"#),
+            cache.is_some(),
+            "{reported}"
+        );
         // The work of another user is done anew.
         let eve: UserId = "eve".parse().unwrap();
         let session = world.open_for(&eve, "puppet").await;
@@ -623,8 +636,8 @@ async fn nothing_that_was_read_is_used_again_with_other_code_or_grants() {
     world.play(twice()).await;
     let before = world.runs().await.len();
     world.reload(|_| ()).await;
-    let told = world.play(twice()).await.join("\n");
-    assert_eq!(world.runs().await.len(), before + 2, "{told}");
+    let reported = world.play(twice()).await.join("\n");
+    assert_eq!(world.runs().await.len(), before + 2, "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -642,17 +655,17 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
     deleting.await.unwrap();
     let before = world.runs().await.len();
-    let told = world.play(reads.clone()).await.join("\n");
-    assert!(told.contains(r#""cached":true"#), "{told}");
-    assert_eq!(world.runs().await.len(), before + 1, "{told}");
+    let reported = world.play(reads.clone()).await.join("\n");
+    assert!(reported.contains(r#""cached":true"#), "{reported}");
+    assert_eq!(world.runs().await.len(), before + 1, "{reported}");
 
     let what = PurgeOf::Session(broker::Target::Agent(agent), session);
     world.broker.purge(By::from(&me), &what).await.unwrap();
     let before = world.runs().await.len();
-    let told = world.play(reads).await.join("\n");
-    assert!(told.contains(r#""success":true"#), "{told}");
-    assert!(!told.contains(r#""cached":true"#), "{told}");
-    assert_eq!(world.runs().await.len(), before + 2, "{told}");
+    let reported = world.play(reads).await.join("\n");
+    assert!(reported.contains(r#""success":true"#), "{reported}");
+    assert!(!reported.contains(r#""cached":true"#), "{reported}");
+    assert_eq!(world.runs().await.len(), before + 2, "{reported}");
 }
 
 /// A write and a read of one step run side by side, and nobody knows which of them was first.
@@ -663,7 +676,7 @@ async fn what_was_read_beside_a_write_is_read_again() {
     let write = json!({
         "operation": "write_file", "parameters": { "path": "/data/w.txt", "content": "new" },
     });
-    let told = world
+    let reported = world
         .play(json!([
             { "until": "all", "start": [delegate("w", &write), delegate("a", &json!({}))] },
             { "start": [delegate("b", &json!({}))] },
@@ -671,19 +684,23 @@ async fn what_was_read_beside_a_write_is_read_again() {
         ]))
         .await;
     let of = |key: &str| {
-        let line = told.iter().find(|line| line.starts_with(key));
-        line.unwrap_or_else(|| panic!("nothing about {key}: {told:?}"))
+        let line = reported.iter().find(|line| line.starts_with(key));
+        line.unwrap_or_else(|| panic!("nothing about {key}: {reported:?}"))
     };
     for (key, is_kept) in [("w ", false), ("a ", false), ("b ", false), ("c ", true)] {
-        assert!(of(key).contains(r#""success":true"#), "{told:?}");
-        assert_eq!(of(key).contains(r#""cached":true"#), is_kept, "{told:?}");
+        assert!(of(key).contains(r#""success":true"#), "{reported:?}");
+        assert_eq!(
+            of(key).contains(r#""cached":true"#),
+            is_kept,
+            "{reported:?}"
+        );
     }
     assert!(
         of("b ").contains("w.txt") && of("c ").contains("w.txt"),
-        "{told:?}"
+        "{reported:?}"
     );
     // The agent, the write and two reads.
-    assert_eq!(world.runs().await.len(), 4, "{told:?}");
+    assert_eq!(world.runs().await.len(), 4, "{reported:?}");
 }
 
 /// In the turn that a user began, and in that of a worker.
@@ -704,8 +721,8 @@ async fn without_streams_a_worker_begins_when_the_call_before_it_is_done() {
         delegate("b", &none),
     ];
     let steps = json!([{ "until": "all", "start": three }]);
-    let told = world.play(steps).await.join("\n");
-    assert!(!told.contains("LIMIT_REACHED"), "{told}");
+    let reported = world.play(steps).await.join("\n");
+    assert!(!reported.contains("LIMIT_REACHED"), "{reported}");
     let all = store::EventFilter::default();
     let events = world.store().events(0, all, 1_000_000).await.unwrap();
     let mut at_work: Vec<(RunId, RunId)> = Vec::new();
@@ -718,7 +735,7 @@ async fn without_streams_a_worker_begins_when_the_call_before_it_is_done() {
                     continue;
                 };
                 let beside = at_work.iter().any(|(_, caller)| *caller == reply_to.run);
-                assert!(!beside, "two workers of one turn at once: {told}");
+                assert!(!beside, "two workers of one turn at once: {reported}");
                 at_work.push((started.run, reply_to.run));
             }
             Some(Event::RunEnded(_)) => {
@@ -729,5 +746,5 @@ async fn without_streams_a_worker_begins_when_the_call_before_it_is_done() {
             _ => {}
         }
     }
-    assert_eq!(done, 5, "{told}");
+    assert_eq!(done, 5, "{reported}");
 }

@@ -149,7 +149,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     let thrown = demo.say(&session, "run: nobody()").await;
     assert!(thrown.contains("nobody is not defined"), "{thrown}");
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
-    for (words, told) in [
+    for (words, reported) in [
         (
             "generate: a sum".to_owned(),
             "The code is written. A model would have written the program. The script only names it.",
@@ -159,7 +159,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
             "The change is reviewed. A model would have read the change. The script cannot.",
         ),
     ] {
-        assert_eq!(demo.say(&session, &words).await, told);
+        assert_eq!(demo.say(&session, &words).await, reported);
     }
     let listed = demo.folder.succeeds(&["task", "list", "--json"]).await;
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -189,8 +189,8 @@ async fn the_components_of_the_demo_are_in_order() {
     let folder = Folder::demo();
     folder.warm(&DEMO_COMPONENTS).await;
     let checked = folder.succeeds(&["component", "check"]).await;
-    let told = String::from_utf8(checked.stdout).unwrap();
-    assert!(told.contains("not granted: secrets.use"), "{told}");
+    let reported = String::from_utf8(checked.stdout).unwrap();
+    assert!(reported.contains("not granted: secrets.use"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,8 +203,11 @@ async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
     demo.say(&session, &format!("remember that {FACT}")).await;
     demo.until_noted(&session, FACT).await;
     let next = demo.host.open("assistant").await;
-    let told = demo.say(&next, asked).await;
-    assert_eq!(told, format!("From an earlier chat: You said that {FACT}."));
+    let reported = demo.say(&next, asked).await;
+    assert_eq!(
+        reported,
+        format!("From an earlier chat: You said that {FACT}.")
+    );
     demo.stop().await;
 }
 
@@ -228,14 +231,17 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
         let kept = demo.say(&session, &format!("Remember that {fact}.")).await;
         assert!(kept.contains("for this chat"), "{kept}");
         assert!(kept.contains("quiet for five seconds"), "{kept}");
-        let told = demo.say(&session, asked).await;
-        assert_eq!(told, format!("You said it in this chat: {fact}."));
+        let reported = demo.say(&session, asked).await;
+        assert_eq!(reported, format!("You said it in this chat: {fact}."));
     }
     // What nobody told is not answered with something else.
     for unknown in ["what is my cat called?", "what is my dog's favourite food?"] {
-        let told = demo.say(&session, unknown).await;
-        assert!(told.starts_with("I know nothing about your"), "{told}");
-        assert!(told.contains("quiet for five seconds"), "{told}");
+        let reported = demo.say(&session, unknown).await;
+        assert!(
+            reported.starts_with("I know nothing about your"),
+            "{reported}"
+        );
+        assert!(reported.contains("quiet for five seconds"), "{reported}");
     }
 
     let newest = facts[2];
@@ -246,11 +252,17 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
         ("what's my dog's name?", newest),
         ("what is my sister called?", FACT),
     ] {
-        let told = demo.say(&next, question).await;
-        assert_eq!(told, format!("From an earlier chat: You said that {fact}."));
+        let reported = demo.say(&next, question).await;
+        assert_eq!(
+            reported,
+            format!("From an earlier chat: You said that {fact}.")
+        );
     }
-    let told = demo.say(&next, "what is my cat called?").await;
-    assert!(told.starts_with("I know nothing about your cat"), "{told}");
+    let reported = demo.say(&next, "what is my cat called?").await;
+    assert!(
+        reported.starts_with("I know nothing about your cat"),
+        "{reported}"
+    );
     demo.stop().await;
 }
 
@@ -284,11 +296,11 @@ async fn the_demo_says_where_a_program_failed_and_what_may_help() {
             ["(failed)", "awaits a promise that nothing resolves", ""],
         ),
     ] {
-        let told = demo.say(&session, words).await;
+        let reported = demo.say(&session, words).await;
         for part in parts {
-            assert!(told.contains(part), "`{part}` is not in: {told}");
+            assert!(reported.contains(part), "`{part}` is not in: {reported}");
         }
-        assert!(!told.contains("{result"), "{told}");
+        assert!(!reported.contains("{result"), "{reported}");
     }
     demo.stop().await;
 }
@@ -297,15 +309,18 @@ async fn the_demo_says_where_a_program_failed_and_what_may_help() {
 async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
     let demo = Demo::with_site().await;
     let session = demo.host.open("assistant").await;
-    let told = demo.say(&session, "research the history of Rome").await;
+    let reported = demo.say(&session, "research the history of Rome").await;
     let begin = "There is no page on the history of Rome. The demo's web has";
-    assert!(told.starts_with(begin), "{told}");
+    assert!(reported.starts_with(begin), "{reported}");
     let pages = std::fs::read_dir(root().join("examples/demo/site")).unwrap();
     for page in pages {
         let html = std::fs::read_to_string(page.unwrap().path()).unwrap();
         let title = html.split("<title>").nth(1).unwrap();
         let title = title.split("</title>").next().unwrap().to_lowercase();
-        assert!(told.to_lowercase().contains(&title), "{title}: {told}");
+        assert!(
+            reported.to_lowercase().contains(&title),
+            "{title}: {reported}"
+        );
     }
     demo.stop().await;
 }
@@ -314,12 +329,16 @@ async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
 async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
     let demo = Demo::without_site().await;
     let session = demo.host.open("assistant").await;
-    let told = demo.say(&session, "research the tides").await;
+    let reported = demo.say(&session, "research the tides").await;
     assert!(
-        told.starts_with("That could not be done:") && told.contains("A search failed"),
-        "{told}"
+        reported.starts_with("That could not be done:") && reported.contains("A search failed"),
+        "{reported}"
     );
-    assert_eq!(told.matches("cannot be reached").count(), 1, "{told}");
+    assert_eq!(
+        reported.matches("cannot be reached").count(),
+        1,
+        "{reported}"
+    );
     assert_eq!(
         demo.say(&session, "run: 6*7").await,
         "The program's value is 42."

@@ -6,7 +6,7 @@ mod answers;
 use agent_host_tests::guests::root;
 use agent_host_tests::patience::until;
 use agent_host_tests::process::{Folder, Frame, Host, PATIENCE, puppets};
-use answers::Asked;
+use answers::ApiRequests;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -249,7 +249,7 @@ async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests
 }
 
 /// Looks at everything that an agent and its sessions have.
-async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
+async fn inspect_agent(asked: &mut ApiRequests<'_>, agent: &str) {
     for path in [
         "",
         "/preferences",
@@ -276,7 +276,7 @@ async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
 }
 
 /// Keeps what is filled in so far in the question of a lesson, which is then ended.
-async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
+async fn fill_in(asked: &mut ApiRequests<'_>, agent: &str) {
     let lesson = json!({ "session_type": "lesson" });
     let opened = asked.post(&format!("{agent}/sessions"), lesson).await;
     let session = format!(
@@ -295,7 +295,7 @@ async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
     asked
         .ask(Method::PUT, &format!("{session}/ui-state"), partial)
         .await;
-    look_at_agent(asked, agent).await;
+    inspect_agent(asked, agent).await;
     asked
         .ask(
             Method::DELETE,
@@ -306,7 +306,7 @@ async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
 }
 
 /// Writes to a chat in each way, with a question that waits, an input behind it, and a file.
-async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
+async fn chat(asked: &mut ApiRequests<'_>, agent: &str) -> String {
     let opened = asked
         .post(
             &format!("{agent}/sessions"),
@@ -359,7 +359,7 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
         .await;
     let input = format!("{session}/inputs/{}", waits["input_id"].as_str().unwrap());
     asked.get(&input).await;
-    look_at_agent(asked, agent).await;
+    inspect_agent(asked, agent).await;
     asked
         .ask(
             Method::DELETE,
@@ -387,7 +387,7 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
 }
 
 /// Does what an operator and a primary user do.
-async fn administer(asked: &mut Asked<'_>, agent: &str) {
+async fn administer(asked: &mut ApiRequests<'_>, agent: &str) {
     let key = json!({ "user": "ada", "name": "k", "scopes": ["read", "write"] });
     let key = asked.post("/api/keys", key).await;
     asked.get("/api/keys?all=true").await;
@@ -466,7 +466,7 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
 }
 
 /// Goes to another agent in the middle of a chat, and comes back with a summary.
-async fn go_and_come_back(asked: &mut Asked<'_>, agent: &str) {
+async fn go_and_come_back(asked: &mut ApiRequests<'_>, agent: &str) {
     let opened = asked
         .post(
             &format!("{agent}/sessions"),
@@ -493,7 +493,7 @@ async fn go_and_come_back(asked: &mut Asked<'_>, agent: &str) {
 }
 
 /// Waits until a session has nothing to do.
-async fn at_rest(asked: &mut Asked<'_>, session: &str) {
+async fn at_rest(asked: &mut ApiRequests<'_>, session: &str) {
     loop {
         let seen = asked.get(session).await;
         if seen["run_id"].is_null() && seen["waiting"] == 0 {
@@ -506,7 +506,7 @@ async fn at_rest(asked: &mut Asked<'_>, session: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_the_document_describes_it_and_has_nothing_else() {
     let (_folder, host) = started().await;
-    let mut asked = Asked::new(&host).await;
+    let mut asked = ApiRequests::new(&host).await;
     let agent = asked
         .post("/api/agents", json!({ "definition": "teaches" }))
         .await;
@@ -519,7 +519,7 @@ async fn every_answer_is_as_the_document_describes_it_and_has_nothing_else() {
         .body("zebra");
     let uploaded = host.send(upload).await;
     asked.compare(&Method::POST, &format!("{session}/files"), &uploaded);
-    look_at_agent(&mut asked, &agent).await;
+    inspect_agent(&mut asked, &agent).await;
     let id = session.rsplit('/').next().unwrap();
     let all = json!({ "waiting": true });
     asked.post(&format!("{session}/cancel"), all).await;
@@ -534,7 +534,7 @@ async fn every_answer_is_as_the_document_describes_it_and_has_nothing_else() {
         "the data of what was purged is null: {events}"
     );
     administer(&mut asked, &agent).await;
-    look_at_agent(&mut asked, &agent).await;
+    inspect_agent(&mut asked, &agent).await;
     assert!(asked.findings.is_empty(), "{:#?}", asked.findings);
     assert!(asked.compared > 100, "{}", asked.compared);
 }

@@ -63,7 +63,7 @@ struct Next {
     /// The report of the change.
     changed: Value,
     /// The reply.
-    told: String,
+    reported: String,
     /// The time at which it was there.
     at: Instant,
 }
@@ -120,22 +120,22 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         build(&folder, &new);
         let changed = printed.event("component").await;
         let second = host.open("puppet").await;
-        let told = play(&host, &second, &call("look")).await;
+        let reported = play(&host, &second, &call("look")).await;
         Next {
             changed,
-            told,
+            reported,
             at: Instant::now(),
         }
     };
     let under_way = async {
-        let told = play(&host, &first, &steps).await;
-        (told, Instant::now())
+        let reported = play(&host, &first, &steps).await;
+        (reported, Instant::now())
     };
     let ((under_way, ended), next) = tokio::join!(under_way, swap);
     assert!(next.at < ended, "the next turn was over before that one");
     let Next {
         changed,
-        told: next,
+        reported: next,
         ..
     } = next;
     assert_eq!(under_way.matches("look done").count(), 2, "{under_way}");
@@ -163,15 +163,15 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         json!(["files.read", "files.write"])
     );
     let went = changed["imports"]["removed"].to_string();
-    let came = changed["imports"]["added"].to_string();
+    let received = changed["imports"]["added"].to_string();
     assert!(went.contains("\"wasi:io/poll@"), "{changed}");
-    assert!(!came.contains("\"wasi:io/poll@"), "{changed}");
+    assert!(!received.contains("\"wasi:io/poll@"), "{changed}");
     let names = |which: &str| changed["tools"][which].as_array().unwrap().clone();
     assert!(names("added").contains(&json!("echo")), "{changed}");
     assert!(names("removed").contains(&json!("look")), "{changed}");
     let third = host.open("puppet").await;
-    let told = play(&host, &third, &call("echo")).await;
-    assert!(told.contains("parts {}"), "{told}");
+    let reported = play(&host, &third, &call("echo")).await;
+    assert!(reported.contains("parts {}"), "{reported}");
     let gone = play(&host, &third, &call("look")).await;
     assert!(gone.contains("there is no tool `look`"), "{gone}");
     assert!(host.stop().await.success());
@@ -192,8 +192,8 @@ async fn a_broken_file_is_told_once_and_the_old_code_serves() {
         message.contains("components.tools: cannot load"),
         "{refused}"
     );
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
 
     // A change elsewhere is taken up all the same, and the error is not told again.
     folder.configure(config(&json!({})));
@@ -214,8 +214,8 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
     let session = host.open("puppet").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
 
     folder.configure(config(&json!({})));
     let changed = printed.event("component").await;
@@ -223,23 +223,23 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|it| it["standing"] == "refused")
+        .filter(|it| it["status"] == "refused")
         .map(|it| &it["capability"])
         .collect();
     assert_eq!(refused, ["files.read", "files.write"], "{changed}");
     let line = changed["review"]["lines"][0]["line"].as_str().unwrap();
     assert!(line.contains("directories"), "the line to paste: {changed}");
     let calls = folder.effects().len();
-    let told = play(&host, &session, &call("look")).await;
-    assert!(!told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(!reported.contains("look done"), "{reported}");
     assert_eq!(folder.effects().len(), calls, "it reached no file");
 
     // A file that is no configuration, and keys that are read at a start.
     std::fs::write(folder.config_file(), "{ \"agents\": 7 }").unwrap();
     let refused = printed.event("refused").await;
     assert_eq!(refused["subject"], "configuration");
-    let told = play(&host, &session, &call("look")).await;
-    assert!(!told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(!reported.contains("look done"), "{reported}");
     let mut other = config(&a_folder());
     other["server"] = json!({ "listen": "127.0.0.1:1", "dataDir": "elsewhere" });
     other["limits"] = json!({ "hopsMax": 3 });
@@ -248,8 +248,8 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     let keys = ["server.dataDir", "server.listen"];
     assert_eq!(named["keys"], json!(keys));
     printed.event("component").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
     assert!(host.stop().await.success());
 }
 
@@ -268,12 +268,12 @@ async fn a_pin_stays_in_force_while_code_changes() {
     build(&folder, &shouting_effects());
     let refused = printed.event("refused").await;
     assert!(refused.to_string().contains("`sha256` pins"), "{refused}");
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
     folder.configure(pinned(&shouting_effects()));
     printed.event("component").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look DONE"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look DONE"), "{reported}");
     assert!(host.stop().await.success());
 }
 
@@ -291,8 +291,11 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &["--watch", "src", "--build", command]).await;
     let session = host.open("puppet").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "built before the start: {told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(
+        reported.contains("look done"),
+        "built before the start: {reported}"
+    );
 
     write("src/mark", b"broken\n");
     write("src/source", &shouting_effects());
@@ -301,14 +304,14 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
         failed["error"].as_str().unwrap().contains("exit status: 1"),
         "{failed}"
     );
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
 
     write("src/mark", b"fine\n");
     printed.event("built").await;
     printed.event("component").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look DONE"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look DONE"), "{reported}");
     assert!(folder.log().contains("building\n"), "its output is shown");
     assert!(host.stop().await.success());
 }
@@ -326,8 +329,8 @@ async fn a_call_that_writes_builds_nothing_and_changed_rules_are_named_for_a_res
     folder.warm(&["puppet", "effects"]).await;
     let (host, mut printed) = started(&folder, &["--watch", "src", "--build", "true"]).await;
     let session = host.open("puppet").await;
-    let told = play(&host, &session, &call("look")).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = play(&host, &session, &call("look")).await;
+    assert!(reported.contains("look done"), "{reported}");
     assert!(folder.path().join("src/out/log").is_file());
     let script = folder.path().join("script.toml");
     let rules = std::fs::read_to_string(&script).unwrap();

@@ -42,7 +42,7 @@ const LOG_BYTES_MAX: i32 = 256 << 20;
 /// Bytes by which a test lengthens it at a time.
 const FILLER_BYTES: i32 = 4 << 20;
 /// Time within which a host notices that its disk does not answer.
-const HELD_UP: Duration = Duration::from_secs(15);
+const STALLED: Duration = Duration::from_secs(15);
 
 /// A configuration whose streams are seen to be alive often.
 fn watched() -> Value {
@@ -200,7 +200,7 @@ fn fill_log(folder: &Folder) {
 }
 
 /// Waits until `/readyz` answers with 200 and a text like this.
-async fn told_ready(host: &Host, is_meant: impl Fn(&str) -> bool) {
+async fn reported_ready(host: &Host, is_meant: impl Fn(&str) -> bool) {
     let until = Instant::now() + PATIENCE;
     loop {
         let answer = host.bare(Method::GET, "/readyz").send().await.unwrap();
@@ -219,25 +219,25 @@ async fn a_log_that_another_program_holds_is_told_by_readyz_and_status() {
     let folder = Folder::new(watched());
     let host = started(&folder).await;
     let session = host.open("puppet").await;
-    told_ready(&host, |text| text == "ready").await;
+    reported_ready(&host, |text| text == "ready").await;
     let outsider = Connection::open(folder.data().join("store.db")).unwrap();
     outsider
         .execute_batch("BEGIN; SELECT position FROM head")
         .unwrap();
     fill_log(&folder);
     host.say(&session, "hello").await;
-    told_ready(&host, |text| {
+    reported_ready(&host, |text| {
         text.starts_with("ready; the write-ahead log could not be moved")
     })
     .await;
     let status = host.get("/api/status").await.body;
     let reason = status["store"]["write_ahead_log_failing"].as_str();
     assert!(reason.is_some_and(|reason| reason.contains("locked")));
-    let told = folder.run(&["status"]).await;
-    let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("\nnot moved  "), "{told}");
+    let reported = folder.run(&["status"]).await;
+    let reported = String::from_utf8(reported.stdout).unwrap();
+    assert!(reported.contains("\nnot moved  "), "{reported}");
     outsider.execute_batch("ROLLBACK").unwrap();
-    told_ready(&host, |text| text == "ready").await;
+    reported_ready(&host, |text| text == "ready").await;
     let status = host.get("/api/status").await.body;
     assert!(status["store"].get("write_ahead_log_failing").is_none());
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -319,7 +319,7 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
         waiting.spawn(async move { say(&host, &session, &format!("patient {number}")).await });
     }
     undisturbed(&host, &session, async {
-        let told = async {
+        let reported = async {
             loop {
                 let answer = host.get("/readyz").await;
                 if answer.status != 200 {
@@ -328,7 +328,11 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        is_not_recorded(&timeout(HELD_UP, told).await.expect("a host that notices"));
+        is_not_recorded(
+            &timeout(STALLED, reported)
+                .await
+                .expect("a host that notices"),
+        );
         for number in 0..CROWD {
             let answer = timeout(PROMPT, say(&host, &session, &format!("late {number}")))
                 .await

@@ -38,41 +38,41 @@ async fn agents_call_each_other_one_deep_and_no_deeper() {
     let inner =
         json!({ "steps": [{ "start": [{ "key": "e", "agent": "puppet", "text": innermost }] }] })
             .to_string();
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
         .await
         .join("\n");
     assert_eq!(
-        told,
+        reported,
         "d parts e failed limit-reached: agents may call each other 1 deep and no deeper \
          (callDepthMax)"
     );
 
     let world = World::new(with(|limits| limits.call_depth_max = 2)).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
         .await
         .join("\n");
-    assert_eq!(told, "d parts e parts deep");
+    assert_eq!(reported, "d parts e parts deep");
     let world = World::new(with(|limits| limits.call_depth_max = 0)).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
         .await
         .join("\n");
     assert_eq!(
-        told,
+        reported,
         "d failed limit-reached: agents may call each other 0 deep and no deeper (callDepthMax)"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
-    let told = World::new(Setup::default())
+    let reported = World::new(Setup::default())
         .await
         .play(json!([{ "start": long(6, false) }]))
         .await;
     assert_eq!(
-        told,
+        reported,
         [
             "d5 failed limit-reached: this turn has 5 dispatches open of 5 (childrenMax); wait \
              until one has ended"
@@ -91,21 +91,22 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     ]);
     world.play_in(session, &steps).await;
     world.until(session, |row| row.revision >= 1).await;
-    let told: String = world
+    let reported: String = world
         .messages(session)
         .await
         .iter()
         .map(|message| message.text() + "\n")
         .collect();
     let outcome = |key: &str| {
-        told.lines()
+        reported
+            .lines()
             .find(|line| line.starts_with(&format!("{key} ")))
             .map(str::to_owned)
             .unwrap_or_default()
     };
     assert!(
         outcome("a").starts_with("a parts Started as task"),
-        "{told}"
+        "{reported}"
     );
     assert_eq!(
         outcome("b"),
@@ -114,7 +115,7 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     );
     assert!(
         outcome("c").starts_with("c parts Started as task"),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -132,18 +133,19 @@ async fn the_delegate_tool_is_bound_by_the_same_limits() {
             },
         })
     };
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]))
         .await;
-    let refused = told.iter().find(|line| line.starts_with("b ")).unwrap();
+    let refused = reported.iter().find(|line| line.starts_with("b ")).unwrap();
     assert!(
         refused.contains(r#""code":"LIMIT_REACHED""#) && refused.contains("(childrenMax)"),
-        "{told:?}"
+        "{reported:?}"
     );
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line.starts_with("a ") && line.contains(r#""success":true"#)),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -159,10 +161,10 @@ async fn a_tree_of_agents_has_eight_dispatches_open_whichever_turn_asks() {
     world.until(first, |row| row.open_run.is_some()).await;
     until(async || world.runs().await.len() >= 6).await;
     let world = world.restart(|_| ()).await;
-    let told = world.play(json!([{ "start": long(4, false) }])).await;
+    let reported = world.play(json!([{ "start": long(4, false) }])).await;
     let refused = "d3 failed limit-reached: this agent and those below it have 8 dispatches open \
                    of 8 (treeDispatchesMax); try again later";
-    assert_eq!(told, [refused]);
+    assert_eq!(reported, [refused]);
     // The turn that was refused has ended, and with it what it had handed over; other trees were
     // never concerned.
     let short = json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# });
@@ -373,9 +375,9 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
         };
         world.broker.post_message(said).await.unwrap();
         world.idle(row.id).await;
-        let told = sorted(&world, row.id).await;
+        let reported = sorted(&world, row.id).await;
         assert_eq!(
-            told,
+            reported,
             [
                 format!("d parts w parts {user}"),
                 format!("own parts {user}")
@@ -385,14 +387,14 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
 }
 
 async fn sorted(world: &World, session: SessionId) -> Vec<String> {
-    let mut told: Vec<String> = world
+    let mut reported: Vec<String> = world
         .last_reply(session)
         .await
         .lines()
         .map(str::to_owned)
         .collect();
-    told.sort_unstable();
-    told
+    reported.sort_unstable();
+    reported
 }
 
 /// The limits of the configuration are in effect, and a late reply too many is listed.

@@ -8,7 +8,7 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_operation_settles() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": [
             { "key": "timer", "timer": 20 },
             { "key": "tool", "tool": "look" },
@@ -21,10 +21,10 @@ async fn every_kind_of_operation_settles() {
             },
         ] }]))
         .await;
-    let mut told: Vec<&str> = told.iter().map(String::as_str).collect();
-    told.sort_unstable();
+    let mut reported: Vec<&str> = reported.iter().map(String::as_str).collect();
+    reported.sort_unstable();
     assert_eq!(
-        told,
+        reported,
         [
             "agent parts from the other",
             "hidden parts hello from the model",
@@ -39,13 +39,13 @@ async fn every_kind_of_operation_settles() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_waits_for_any_is_told_of_the_first_and_can_cancel_the_rest() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([
             { "start": [{ "key": "fast", "timer": 10 }, { "key": "slow", "timer": 3_600_000 }] },
             { "cancel": ["slow"], "start": [{ "key": "next", "timer": 10 }], "until": "all" },
         ]))
         .await;
-    assert_eq!(told, ["fast elapsed", "slow cancelled", "next elapsed"]);
+    assert_eq!(reported, ["fast elapsed", "slow cancelled", "next elapsed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,10 +213,10 @@ async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_can_ask_to_be_called_again_later() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "patient" }] }]))
         .await;
-    assert_eq!(told, ["t parts waited"]);
+    assert_eq!(reported, ["t parts waited"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,21 +230,21 @@ async fn a_long_output_is_kept_as_a_blob() {
     });
     world.say("puppet", session, &format!("{steps} ")).await;
     world.idle(session).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "long" }] }]))
         .await
         .join("\n");
     assert!(
-        told.len() < 10_000 && told.contains("the whole is sha256:"),
+        reported.len() < 10_000 && reported.contains("the whole is sha256:"),
         "{}",
-        told.len()
+        reported.len()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": [
             { "key": "a", "tool": "no_such_tool" },
             { "key": "b", "agent": "nobody", "text": "x" },
@@ -253,25 +253,25 @@ async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
         ] }]))
         .await;
     assert!(
-        told[0].starts_with(
+        reported[0].starts_with(
             "a failed TOOL_NOT_AVAILABLE: there is no tool `no_such_tool`; available are: "
         ),
         "{}",
-        told[0]
+        reported[0]
     );
     assert_eq!(
-        told[1],
+        reported[1],
         "b failed agent-not-found: there is no agent `nobody`"
     );
     assert!(
-        told[2].starts_with("c failed invalid-arguments: /path: "),
+        reported[2].starts_with("c failed invalid-arguments: /path: "),
         "{}",
-        told[2]
+        reported[2]
     );
     assert!(
-        told[3].starts_with("d failed invalid-arguments: "),
+        reported[3].starts_with("d failed invalid-arguments: "),
         "{}",
-        told[3]
+        reported[3]
     );
 }
 
@@ -281,13 +281,13 @@ async fn a_denied_tool_is_denied_whoever_asks() {
     setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
     setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(json!([{
             "until": "all",
             "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "write_file" }],
         }]))
         .await;
-    assert_eq!(told, ["a denied", "b denied"]);
+    assert_eq!(reported, ["a denied", "b denied"]);
     assert!(world.effects().is_empty());
 }
 
@@ -371,12 +371,12 @@ async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
 async fn a_dispatch_that_takes_too_long_times_out_and_its_run_is_ended() {
     let world = World::new(Setup::default()).await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
-    let told = world
+    let reported = world
         .play(
             json!([{ "start": [{ "key": "d", "agent": "other", "text": other, "timeout": 150 }] }]),
         )
         .await;
-    assert_eq!(told, ["d timed-out"]);
+    assert_eq!(reported, ["d timed-out"]);
     let runs = world.runs().await;
     let child = world.store().run(runs[1]).await.unwrap().unwrap();
     world
@@ -425,8 +425,8 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
     };
     world.broker.respond(respond).await.unwrap();
     world.idle(session).await;
-    let told = world.last_reply(session).await;
-    assert!(told.contains("d parts thanks"), "{told}");
+    let reported = world.last_reply(session).await;
+    assert!(reported.contains("d parts thanks"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -472,20 +472,20 @@ async fn a_turn_ends_at_each_of_its_limits() {
     setup.definitions[0]["limits"] = json!({ "stepsMax": 2, "toolCallsMax": 1 });
     let world = World::new(setup).await;
     let tick = |n: u32| json!({ "start": [{ "key": format!("t{n}"), "timer": 1 }] });
-    let told = world.play(json!([tick(1), tick(2), tick(3)])).await;
+    let reported = world.play(json!([tick(1), tick(2), tick(3)])).await;
     assert_eq!(
-        told,
+        reported,
         ["The turn failed: it took 2 steps, which is its limit (stepsMax)"]
     );
-    let told = world.play(json!([{
+    let reported = world.play(json!([{
         "until": "all", "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "look" }],
     }])).await;
     assert!(
-        told.contains(
+        reported.contains(
             &"b failed limit-reached: no tool calls are left of this turn's limit (toolCallsMax)"
                 .to_owned()
         ),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -494,11 +494,11 @@ async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
     let mut setup = Setup::default();
     setup.definitions[0]["limits"] = json!({ "activeMsMax": 200 });
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 15_000 } }] }]))
         .await;
     assert_eq!(
-        told,
+        reported,
         ["The turn failed: models and tools worked for 200 ms, which is its limit (activeMsMax)"]
     );
 }

@@ -5,7 +5,7 @@ mod client;
 mod gateway;
 use agent_host_tests::process::{Folder, Host, puppet, scripted};
 use agent_host_tests::skip::{WITHOUT_NODE, needed};
-use client::{EventSource, Seen};
+use client::{EventSource, StreamItem};
 use gateway::Gateway;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,12 +43,12 @@ async fn folder() -> (Folder, u16) {
 }
 
 /// A session: the path of its agent, and its id.
-struct Talk {
+struct ChatSession {
     agent: String,
     id: String,
 }
 
-impl Talk {
+impl ChatSession {
     async fn open(host: &Host) -> Self {
         let opened = host.post("/api/agents/puppet/sessions", &json!({})).await;
         Self {
@@ -89,15 +89,15 @@ struct Page {
 
 impl Page {
     /// Shows the next thing, and returns its kind.
-    fn see(&mut self, seen: Seen) -> String {
+    fn see(&mut self, seen: StreamItem) -> String {
         let (kind, data, id) = match seen {
-            Seen::Open => {
+            StreamItem::Open => {
                 self.connections += 1;
                 return "open".to_owned();
             }
-            Seen::Lost => return "lost".to_owned(),
-            Seen::Failed(why) => panic!("it gave up for good: {why}"),
-            Seen::Event {
+            StreamItem::Lost => return "lost".to_owned(),
+            StreamItem::Failed(why) => panic!("it gave up for good: {why}"),
+            StreamItem::Event {
                 kind,
                 data,
                 last_event_id,
@@ -193,8 +193,8 @@ async fn start(folder: &Folder, port: u16) -> (Host, usize) {
 async fn an_event_source_survives_restarts_and_kills_and_shows_each_word_once() {
     let (folder, port) = folder().await;
     let (mut host, _) = start(&folder, port).await;
-    let talk = Talk::open(&host).await;
-    let url = format!("http://127.0.0.1:{port}{}", talk.stream());
+    let exchange = ChatSession::open(&host).await;
+    let url = format!("http://127.0.0.1:{port}{}", exchange.stream());
     let mut source = EventSource::new(url, Some(host.token.clone()));
     let mut page = Page::default();
     until(&mut source, &mut page, "connected").await;
@@ -202,7 +202,7 @@ async fn an_event_source_survives_restarts_and_kills_and_shows_each_word_once() 
     let mut starting = 0;
     // After a stop the host wants two seconds between attempts, so the kills come first.
     for (is_killed, in_the_middle) in [(true, false), (true, true), (false, false), (false, true)] {
-        asked.push(talk.ask(&host).await);
+        asked.push(exchange.ask(&host).await);
         if in_the_middle {
             until(&mut source, &mut page, "content_chunk").await;
         } else {
@@ -218,7 +218,7 @@ async fn an_event_source_survives_restarts_and_kills_and_shows_each_word_once() 
         until(&mut source, &mut page, "connected").await;
         answered(&mut source, &mut page, asked.len()).await;
     }
-    asked.push(talk.ask(&host).await);
+    asked.push(exchange.ask(&host).await);
     answered(&mut source, &mut page, asked.len()).await;
     assert!(starting > 0, "no host was ever seen starting");
     assert!(page.connections >= 5, "{} connections", page.connections);
@@ -236,16 +236,16 @@ async fn an_event_source_survives_restarts_and_kills_and_shows_each_word_once() 
 async fn a_page_that_is_opened_in_the_middle_of_an_answer_shows_all_of_it() {
     let (folder, port) = folder().await;
     let (host, _) = start(&folder, port).await;
-    let talk = Talk::open(&host).await;
+    let exchange = ChatSession::open(&host).await;
     let gateway = Gateway::start(port, host.token.clone()).await;
-    let mut source = EventSource::new(gateway.url(&talk.stream()), None);
+    let mut source = EventSource::new(gateway.url(&exchange.stream()), None);
     let mut page = Page::default();
     until(&mut source, &mut page, "connected").await;
-    talk.ask(&host).await;
+    exchange.ask(&host).await;
     for _ in 0..3 {
         until(&mut source, &mut page, "content_chunk").await;
     }
-    let url = format!("http://127.0.0.1:{port}{}", talk.stream());
+    let url = format!("http://127.0.0.1:{port}{}", exchange.stream());
     let mut late = EventSource::new(url, Some(host.token.clone()));
     let mut late_page = Page::default();
     gateway.cut();
@@ -310,10 +310,10 @@ impl Node {
                 let line: Value = serde_json::from_str(&line).unwrap();
                 let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
                 let seen = match text("kind").as_str() {
-                    "open" => Seen::Open,
-                    "lost" => Seen::Lost,
-                    "failed" => Seen::Failed("its state is CLOSED".to_owned()),
-                    kind => Seen::Event {
+                    "open" => StreamItem::Open,
+                    "lost" => StreamItem::Lost,
+                    "failed" => StreamItem::Failed("its state is CLOSED".to_owned()),
+                    kind => StreamItem::Event {
                         kind: kind.to_owned(),
                         data: text("data"),
                         last_event_id: text("id"),
@@ -355,20 +355,20 @@ async fn the_event_source_of_node_survives_a_restart_and_a_kill() {
     }
     let (folder, port) = folder().await;
     let (host, _) = start(&folder, port).await;
-    let talk = Talk::open(&host).await;
+    let exchange = ChatSession::open(&host).await;
     // An `EventSource` sends no credential of its own, as behind every web application.
     let gateway = Gateway::start(port, host.token.clone()).await;
-    let mut source = Node::start(&gateway.url(&talk.stream()));
+    let mut source = Node::start(&gateway.url(&exchange.stream()));
     let mut page = Page::default();
     source.until(&mut page, "connected").await;
-    let mut asked = vec![talk.ask(&host).await];
+    let mut asked = vec![exchange.ask(&host).await];
     source.until(&mut page, "stream_complete").await;
     assert!(host.stop().await.success(), "{}", folder.log());
     source.until(&mut page, "lost").await;
     let (host, _) = start(&folder, port).await;
-    asked.push(talk.ask(&host).await);
+    asked.push(exchange.ask(&host).await);
     source.until(&mut page, "stream_complete").await;
-    asked.push(talk.ask(&host).await);
+    asked.push(exchange.ask(&host).await);
     source.until(&mut page, "content_chunk").await;
     host.kill().await;
     let (host, _) = start(&folder, port).await;

@@ -307,10 +307,10 @@ impl Kept {
         self.stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         loop {
-            let mut piece = [0; 4_096];
-            let read = self.stream.read(&mut piece).await.unwrap();
+            let mut part = [0; 4_096];
+            let read = self.stream.read(&mut part).await.unwrap();
             assert!(read > 0, "the connection was closed after `{answer}`");
-            answer += std::str::from_utf8(&piece[..read]).unwrap();
+            answer += std::str::from_utf8(&part[..read]).unwrap();
             let Some((head, body)) = answer.split_once("\r\n\r\n") else {
                 continue;
             };
@@ -480,17 +480,21 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     host.rest(&session).await;
     host.rest(&busy).await;
     let id = session.rsplit('/').next().unwrap();
-    let told = host
+    let reported = host
         .get(&format!("/api/audit?verdict=limited&session={id}"))
         .await
         .body;
-    let lines: Vec<_> = told["lines"]
+    let lines: Vec<_> = reported["lines"]
         .as_array()
         .unwrap()
         .iter()
         .map(|line| (&line["component"], &line["capability"]))
         .collect();
-    assert_eq!(lines, [(&json!("puppet"), &json!("agents.step"))], "{told}");
+    assert_eq!(
+        lines,
+        [(&json!("puppet"), &json!("agents.step"))],
+        "{reported}"
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -504,11 +508,11 @@ async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
     let last = host.open("puppet").await;
     let limited = async |session: &str| {
         let id = session.rsplit('/').next().unwrap_or_default();
-        let told = host
+        let reported = host
             .get(&format!("/api/audit?verdict=limited&session={id}"))
             .await
             .body;
-        told["lines"].as_array().map_or(0, Vec::len)
+        reported["lines"].as_array().map_or(0, Vec::len)
     };
     let call = json!({
         "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }],

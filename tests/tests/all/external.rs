@@ -12,7 +12,7 @@ use broker::external::Signed;
 use broker::{AttachExternal, Attached, ExternalPost};
 use domain::definition::DefinitionId;
 use domain::event::{BoundaryVerdict, Event};
-use domain::external::{ExternalName, Way};
+use domain::external::{ExternalName, SignedDirection};
 use domain::id::{OperationId, SessionId};
 use domain::message::Message;
 use domain::secret::Secret;
@@ -94,7 +94,7 @@ fn signed_at(
     text: &str,
 ) -> ExternalPost {
     let signed = Signed {
-        way: Way::ToHost,
+        direction: SignedDirection::ToHost,
         time_s,
         session,
         message,
@@ -141,8 +141,8 @@ async fn lines(world: &World, capability: &str) -> Vec<(BoundaryVerdict, String)
         .collect()
 }
 
-/// The lines of the ledger about deliveries.
-async fn deliveries(world: &World) -> Vec<(BoundaryVerdict, String)> {
+/// The lines of the ledger about outbound messages.
+async fn outbound_messages(world: &World) -> Vec<(BoundaryVerdict, String)> {
     lines(world, "external.deliver").await
 }
 
@@ -153,7 +153,7 @@ async fn hops(world: &World) -> Vec<(String, Option<u16>)> {
     hops.map(|hop| (hop.verdict.clone(), hop.status)).collect()
 }
 
-/// Waits until so many tries of deliveries are over: their requests are in the ledger.
+/// Waits until so many tries of outbound messages are over: their requests are in the ledger.
 async fn tried(world: &World, count: usize) {
     until(async || hops(world).await.len() >= count).await;
 }
@@ -193,7 +193,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
     );
     let time_s: u64 = heard.header("x-agent-host-time").parse().unwrap();
     let signed = Signed {
-        way: Way::ToAgent,
+        direction: SignedDirection::ToAgent,
         time_s,
         session: "w-1",
         message: Some(message),
@@ -255,7 +255,7 @@ async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
     });
     assert!(
         intent,
-        "the delivery is stored when the program hears of it"
+        "the outbound message is stored when the program hears of it"
     );
     answer(&world, post(WEATHER, "w-1", message, "1"))
         .await
@@ -461,10 +461,10 @@ async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back(
     let lines = world
         .play(json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": call }] }]))
         .await;
-    let told = lines.join("\n");
+    let reported = lines.join("\n");
     assert!(
-        told.contains("\"mode\":\"async\"") && told.contains("\"status\":\"started\""),
-        "{told}"
+        reported.contains("\"mode\":\"async\"") && reported.contains("\"status\":\"started\""),
+        "{reported}"
     );
     let heard = peer.heard(1).await.remove(0);
     assert_eq!(heard.body["message"]["type"], "agent");
@@ -477,14 +477,14 @@ async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back(
     let of_puppet = world
         .store()
         .events(0, store::EventFilter::default(), 10_000);
-    let came_back = of_puppet.await.unwrap().iter().any(|recorded| {
+    let returned = of_puppet.await.unwrap().iter().any(|recorded| {
         let accepted = matches!(&recorded.event, Some(Event::InputAccepted(_)));
         accepted
             && serde_json::to_string(&recorded.event)
                 .unwrap()
                 .contains("Rain.")
     });
-    assert!(came_back, "the answer is a message to the agent that asked");
+    assert!(returned, "the answer is a message to the agent that asked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -497,11 +497,11 @@ async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() 
         let steps = json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": call }] }]);
         world.play(steps).await.join("\n")
     };
-    let told = say("w-1").await;
-    assert!(told.contains("\"created\":false"), "{told}");
+    let reported = say("w-1").await;
+    assert!(reported.contains("\"created\":false"), "{reported}");
     assert_eq!(peer.heard(1).await.remove(0).body["sessionId"], "w-1");
-    let told = say("w-9").await;
-    assert!(told.contains("agent-session-error"), "{told}");
+    let reported = say("w-9").await;
+    assert!(reported.contains("agent-session-error"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -523,12 +523,12 @@ async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
     let reason = failure(&world, session).await;
     assert!(reason.contains("toolCallsMax"), "{reason}");
     let limited = (BoundaryVerdict::Limited, "toolCallsMax".to_owned());
-    assert_eq!(deliveries(&world).await, [limited]);
+    assert_eq!(outbound_messages(&world).await, [limited]);
     assert_eq!(peer.count(), 0, "nothing has left the host");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_neither_loses_a_delivery_nor_repeats_one_that_was_taken() {
+async fn a_restart_neither_loses_an_outbound_message_nor_repeats_one_that_was_taken() {
     let peer = Peer::new(|_, _| Says::Status(200));
     let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;

@@ -127,8 +127,8 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
         .restart(|setup| setup.components.retain(|name| *name != "effects"))
         .await;
     world.idle(session).await;
-    let told = world.last_reply(session).await;
-    let lines: Vec<&str> = told.lines().collect();
+    let reported = world.last_reply(session).await;
+    let lines: Vec<&str> = reported.lines().collect();
     assert_eq!(
         (lines[0], lines[1]),
         ("asked message Let me see.", "pause elapsed")
@@ -154,7 +154,7 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
             { "reply": "done" },
         ],
     });
-    let message = |text: &str| world.message("puppet", session, text, Some("delivery-1"));
+    let message = |text: &str| world.message("puppet", session, text, Some("outbound-message-1"));
     let receipt = world
         .broker
         .post_message(message(&script.to_string()))
@@ -450,9 +450,9 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
     host.kill().await;
 }
 
-/// A delivery that comes a thousand times, and again after a restart, is one input.
+/// An outbound message that comes a thousand times, and again after a restart, is one input.
 #[tokio::test(flavor = "multi_thread")]
-async fn fault_35_a_delivery_repeated_a_thousand_times_and_after_a_restart_is_one_input() {
+async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_input() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send" }] }] }).to_string();

@@ -19,8 +19,8 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
 }
 
 async fn run(home: &Path, arguments: &[&str]) -> Output {
-    let told = tokio::time::timeout(PATIENCE * 4, command(home, arguments).output()).await;
-    told.expect("an end in time").expect("it can be run")
+    let reported = tokio::time::timeout(PATIENCE * 4, command(home, arguments).output()).await;
+    reported.expect("an end in time").expect("it can be run")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -31,14 +31,14 @@ fn text(bytes: &[u8]) -> String {
 async fn a_first_configuration_is_checked_served_and_answers() {
     let home = TempDir::new().unwrap();
     let home = home.path();
-    let told = run(home, &["init"]).await;
-    assert!(told.status.success(), "{told:?}");
+    let reported = run(home, &["init"]).await;
+    assert!(reported.status.success(), "{reported:?}");
     let config = home.join(".config/agent-host/config.toml");
     assert_eq!(
-        text(&told.stdout).lines().next().unwrap(),
+        text(&reported.stdout).lines().next().unwrap(),
         format!("wrote {}", config.display())
     );
-    let next: Vec<String> = text(&told.stderr)
+    let next: Vec<String> = text(&reported.stderr)
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
         .map(str::to_owned)
@@ -115,17 +115,17 @@ async fn a_first_configuration_is_checked_served_and_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_in_a_folder_of_its_own_has_its_data_there() {
     let home = TempDir::new().unwrap();
-    let told = run(home.path(), &["init", "--dir", "my host"]).await;
-    assert!(told.status.success(), "{told:?}");
+    let reported = run(home.path(), &["init", "--dir", "my host"]).await;
+    assert!(reported.status.success(), "{reported:?}");
     let folder = home.path().join("my host");
     let config = folder.join("config.toml");
     let named = format!("--config '{}'", config.display());
     assert!(
-        text(&told.stderr)
+        text(&reported.stderr)
             .lines()
             .skip(1)
             .all(|line| line.ends_with(&named)),
-        "{told:?}"
+        "{reported:?}"
     );
     let shown = std::fs::read_to_string(config).unwrap();
     assert!(shown.contains("\ndataDir = \"data\"\n"));

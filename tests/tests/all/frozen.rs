@@ -102,7 +102,7 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
     let world = world("0.1.0").await;
-    let mut told = world
+    let mut reported = world
         .play(json!([{ "until": "all", "start": [
             {
                 "key": "agent", "agent": "other",
@@ -117,9 +117,9 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
             { "key": "timer", "timer": 20 },
         ] }]))
         .await;
-    told.sort_unstable();
+    reported.sort_unstable();
     // Which tools there are is what may become more.
-    let told: Vec<&str> = told
+    let reported: Vec<&str> = reported
         .iter()
         .map(|line| {
             line.split_once("; available are")
@@ -127,7 +127,7 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "agent parts from the other",
             "fails failed agent-failed: no",
@@ -149,17 +149,17 @@ async fn a_tool_of_0_1_0_keeps_what_it_is_told_to_keep() {
             "start": [{ "key": "t", "tool": tool, "args": args }],
         }])
     };
-    let told = world
+    let reported = world
         .play(call(
             "keep",
             json!({ "do": [["set", "a", "1"], ["get", "a"]] }),
         ))
         .await;
-    assert_eq!(told, ["t parts ok | 1"]);
-    let told = world
+    assert_eq!(reported, ["t parts ok | 1"]);
+    let reported = world
         .play(call("peek", json!({ "do": [["get", "a"]] })))
         .await;
-    assert_eq!(told, ["t parts 1"]);
+    assert_eq!(reported, ["t parts 1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

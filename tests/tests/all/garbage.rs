@@ -125,7 +125,7 @@ fn answer(prompt: &Value) -> Says {
     let mut latest_first = messages.iter().rev();
     let said = latest_first.find(|message| message["role"] == "user");
     let said = said.unwrap()["content"].as_str().unwrap();
-    let told = messages.last().unwrap();
+    let reported = messages.last().unwrap();
     let reply = |message: &Value| Says::Json(200, completion(message));
     let Some((tool, arguments)) = bad_call(said) else {
         if said == "hello" {
@@ -139,8 +139,8 @@ fn answer(prompt: &Value) -> Says {
             None => Says::Cut,
         };
     };
-    if told["role"] == "tool" {
-        return reply(&saying(&format!("I was told: {}", told["content"])));
+    if reported["role"] == "tool" {
+        return reply(&saying(&format!("I was told: {}", reported["content"])));
     }
     let call = json!({
         "id": "call-1", "type": "function", "function": { "name": tool, "arguments": arguments },
@@ -250,7 +250,7 @@ async fn a_model_that_answers_garbage_fails_the_turn_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_calls_what_it_cannot_call_is_told_so() {
     let (folder, host) = started().await;
-    for (kind, told) in [
+    for (kind, reported) in [
         ("bad arguments", "invalid-arguments"),
         ("arguments that are a list", "invalid-arguments"),
         ("unknown tool", "TOOL_NOT_AVAILABLE"),
@@ -264,7 +264,7 @@ async fn a_model_that_calls_what_it_cannot_call_is_told_so() {
             .unwrap()
             .to_string();
         assert!(
-            last.contains("I was told") && last.contains(told),
+            last.contains("I was told") && last.contains(reported),
             "{kind}: {last}"
         );
     }

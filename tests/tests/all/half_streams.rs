@@ -40,13 +40,14 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     host.kill().await;
 
     let host = folder.serve().await;
-    let told = host
+    let reported = host
         .follow(&stream, Some(last))
         .await
         .until("stream_complete")
         .await;
     let of_call = |name: &str| {
-        told.iter()
+        reported
+            .iter()
             .filter(|frame| frame.event == name)
             .map(|frame| &frame.data)
             .collect::<Vec<_>>()
@@ -57,7 +58,7 @@ async fn a_half_stream_that_a_kill_cut_off_is_void_for_who_comes_back() {
     };
     assert!(
         discarded.iter().any(is_void),
-        "nobody says that it is void: {told:?}"
+        "nobody says that it is void: {reported:?}"
     );
     let again = of_call("content_chunk");
     assert!(
@@ -100,17 +101,22 @@ async fn a_half_stream_is_void_after_each_of_three_kills_and_its_turn_is_answere
         host = folder.serve().await;
         frames = host.follow(&stream, last).await;
     }
-    let told = frames.until("stream_complete").await;
-    assert_eq!(told.last().unwrap().data["end"], "replied", "{told:?}");
+    let reported = frames.until("stream_complete").await;
+    assert_eq!(
+        reported.last().unwrap().data["end"],
+        "replied",
+        "{reported:?}"
+    );
     // Each is void with the attempt that followed it, also the last.
     let newest = cut_off.last().unwrap();
     let is_void = |data: &Value| {
         data["operation_id"] == newest["operation_id"] && data["attempt"] == newest["attempt"]
     };
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|frame| frame.event == "content_discarded" && is_void(&frame.data)),
-        "{newest}: {told:?}"
+        "{newest}: {reported:?}"
     );
     assert!(host.stop().await.success(), "{}", folder.log());
 }

@@ -237,9 +237,9 @@ async fn raw(host: &Host, request: &str) -> String {
     // The host need not read what it has refused already.
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = Vec::new();
-    let mut piece = [0; 4_096];
-    while let Ok(Ok(read @ 1..)) = tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await {
-        answer.extend_from_slice(&piece[..read]);
+    let mut chunk = [0; 4_096];
+    while let Ok(Ok(read @ 1..)) = tokio::time::timeout(PATIENCE, stream.read(&mut chunk)).await {
+        answer.extend_from_slice(&chunk[..read]);
     }
     String::from_utf8(answer).unwrap()
 }
@@ -483,12 +483,14 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
         "INVALID_TOOL_CALL_ID",
         Some("/tool_call_id"),
     );
-    let answer = |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
+    let answer =
+        |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
     host.post(&format!("{agent}/respond"), &answer(&asked))
         .gives(202)
         .await;
-    let next =
-        |seen: &Value| asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"];
+    let next = |seen: &Value| {
+        asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"]
+    };
     host.until(&session, |seen| next(seen) || seen["status"] == "completed")
         .await;
 }

@@ -205,8 +205,8 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     );
 
     // What the agent was handed, as the agent itself tells it.
-    let told = seen["messages"][0]["text"].as_str().unwrap();
-    let handed = serde_json::from_str::<Value>(told).unwrap()["config"].clone();
+    let reported = seen["messages"][0]["text"].as_str().unwrap();
+    let handed = serde_json::from_str::<Value>(reported).unwrap()["config"].clone();
     assert_eq!(
         (&handed, &handed["lesson"]["title"]),
         (&seen["config"], &json!("Sums"))

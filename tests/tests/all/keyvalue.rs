@@ -122,7 +122,7 @@ async fn verified(world: &World) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_is_read_by_the_next_call_and_after_a_restart() {
     let world = World::new(setup(vec![bucket(BucketScope::Agent)])).await;
-    let came = keep(
+    let received = keep(
         &world,
         json!([
             ["set", "a", "1"],
@@ -134,7 +134,7 @@ async fn what_is_written_is_read_by_the_next_call_and_after_a_restart() {
         ]),
     )
     .await;
-    assert_eq!(came, "t parts ok | ok | ok | 0xff00 | ok | a,b");
+    assert_eq!(received, "t parts ok | ok | ok | 0xff00 | ok | a,b");
     let read = json!([
         ["get", "a"],
         ["get", "b"],
@@ -197,8 +197,8 @@ async fn a_call_that_does_not_come_to_a_result_has_written_nothing() {
             "t failed tool-failed: the result does not fit",
         ),
     ] {
-        let came = call(&world, tool, json!({ "do": write, "then": then })).await;
-        assert!(came.starts_with(begins), "{tool} {then}: {came}");
+        let received = call(&world, tool, json!({ "do": write, "then": then })).await;
+        assert!(received.starts_with(begins), "{tool} {then}: {received}");
     }
     assert_eq!(
         keep(&world, json!([["get", "a"], ["get", "b"]])).await,
@@ -265,7 +265,7 @@ async fn scopes_do_not_see_each_other() {
                 world.open_for(&"grace".parse().unwrap(), "puppet").await,
             ),
         ] {
-            let came = call_in(
+            let received = call_in(
                 &world,
                 user,
                 definition,
@@ -274,7 +274,7 @@ async fn scopes_do_not_see_each_other() {
                 &json!({ "do": [["get", "k"]] }),
             )
             .await;
-            seen.push(came.trim_start_matches("t parts ").to_owned());
+            seen.push(received.trim_start_matches("t parts ").to_owned());
         }
         assert_eq!(
             seen, expected,
@@ -350,7 +350,7 @@ async fn a_bucket_holds_what_its_grant_says_and_no_more() {
         ..bucket(BucketScope::Agent)
     };
     let world = World::new(setup(vec![small])).await;
-    let came = keep(
+    let received = keep(
         &world,
         json!([
             ["many", "k", 3],
@@ -363,7 +363,7 @@ async fn a_bucket_holds_what_its_grant_says_and_no_more() {
     let keys = "no: quota: the bucket holds at most 3 keys (keysMax)";
     let bytes = "no: quota: the bucket holds at most 100 bytes, keys included (bytesMax)";
     assert_eq!(
-        came.await,
+        received.await,
         format!("t parts ok | {keys} | {bytes} | ok | ok")
     );
     assert_eq!(
@@ -405,10 +405,10 @@ async fn sixty_four_increments_at_the_same_time_are_sixty_four() {
     for _ in 0..64 {
         sessions.push(world.open("puppet").await);
     }
-    let came = futures::future::join_all(sessions.into_iter().map(one)).await;
-    let mut sums: Vec<u32> = came
+    let received = futures::future::join_all(sessions.into_iter().map(one)).await;
+    let mut sums: Vec<u32> = received
         .iter()
-        .map(|came| came.rsplit(' ').next().unwrap().parse().unwrap())
+        .map(|received| received.rsplit(' ').next().unwrap().parse().unwrap())
         .collect();
     sums.sort_unstable();
     assert_eq!(
@@ -440,10 +440,10 @@ async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
     .await;
     let add =
         |key: &str| json!({ "key": key, "tool": "keep", "args": { "do": [["add", "n", 1]] } });
-    let told = world
+    let reported = world
         .play(json!([{ "until": "all", "start": [add("a"), add("b"), add("c")] }]))
         .await;
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
     assert_eq!(
         world
             .store()
@@ -463,15 +463,18 @@ async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
         ]);
         json!({ "key": key, "tool": "keep", "args": { "bucket": first, "do": operations } })
     };
-    let told = world.play(json!([{
+    let reported = world.play(json!([{
         "until": "all", "start": [crossed("x", "notes", "other"), crossed("y", "other", "notes")],
     }])).await;
-    let given_up = told
+    let given_up = reported
         .iter()
         .filter(|line| line.ends_with("timed-out"))
         .count();
-    let done = told.iter().filter(|line| line.contains(" parts ")).count();
-    assert!(given_up >= 1 && given_up + done == 2, "{told:?}");
+    let done = reported
+        .iter()
+        .filter(|line| line.contains(" parts "))
+        .count();
+    assert!(given_up >= 1 && given_up + done == 2, "{reported:?}");
     let value = async |place| {
         world
             .store()
@@ -489,7 +492,7 @@ async fn calls_of_one_turn_wait_for_each_other_and_not_for_ever() {
     assert_eq!(
         sums,
         (Some(expected.0.to_owned()), expected.1.map(str::to_owned)),
-        "{told:?}"
+        "{reported:?}"
     );
     assert_eq!(
         keep(&world, json!([["add", "n", 1]]))
@@ -519,9 +522,9 @@ async fn work_that_is_dropped_lets_its_buckets_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_keys_come_in_order_and_survive_what_is_deleted_on_the_way() {
     let world = World::new(setup(vec![bucket(BucketScope::Agent)])).await;
-    let came = keep(&world, json!([["many", "k", 2_300], ["walk"]])).await;
-    assert_eq!(came, "t parts ok | 2300 in 3 true k000000 k002299");
-    let came = keep(
+    let received = keep(&world, json!([["many", "k", 2_300], ["walk"]])).await;
+    assert_eq!(received, "t parts ok | 2300 in 3 true k000000 k002299");
+    let received = keep(
         &world,
         json!([
             ["walk"],
@@ -534,7 +537,7 @@ async fn pages_of_keys_come_in_order_and_survive_what_is_deleted_on_the_way() {
     )
     .await;
     assert_eq!(
-        came,
+        received,
         "t parts 2300 in 3 true k000000 k002299 | ok | 2301 in 3 true k000000 k002299 | \
          no: there is no page of this cursor: a cursor is good for the call that got it | 2301 in \
          3 true k000000 k002299 | false"

@@ -4,7 +4,7 @@ use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{Address, Arriving, PostRouted};
 use domain::event::{Event, Source};
-use domain::id::{OccasionId, SessionId};
+use domain::id::{SessionId, TriggerEventId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
@@ -119,8 +119,8 @@ async fn what_a_marked_thread_asks_for_that_lasts_is_made_once_its_user_agrees()
 async fn what_a_turn_asks_for_that_lasts_after_it_read_a_page_waits_for_its_user() {
     let world = World::new(setup()).await;
     let session = world.open("puppet").await;
-    let look = json!({ "start": [{ "key": "l", "tool": "look", "args": {} }] });
-    say(&world, session, &json!([look, water()])).await;
+    let inspection = json!({ "start": [{ "key": "l", "tool": "look", "args": {} }] });
+    say(&world, session, &json!([inspection, water()])).await;
     let (question, action) = world.question("puppet", session).await;
     assert_eq!(action.props["tool"], json!("trigger_set"));
     assert_eq!(kept(&world).await, [""; 0], "nobody has agreed yet");
@@ -176,7 +176,7 @@ async fn what_lasts_is_refused_where_nobody_can_be_asked() {
     let payload = Arriving {
         source: Source::Trigger {
             trigger: "calls".parse().unwrap(),
-            occasion: OccasionId(Uuid::from_u128(7)),
+            trigger_event: TriggerEventId(Uuid::from_u128(7)),
             quiet: None,
             reply_to: None,
         },
@@ -186,7 +186,11 @@ async fn what_lasts_is_refused_where_nobody_can_be_asked() {
         unheard: false,
         isolated: None,
     };
-    world.broker.post_arrival(command, payload).await.unwrap();
+    world
+        .broker
+        .post_inbound_message(command, payload)
+        .await
+        .unwrap();
     world.quiet().await;
     assert_eq!(kept(&world).await, Vec::<&str>::new());
 }

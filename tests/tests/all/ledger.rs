@@ -221,8 +221,8 @@ async fn who_may_not_dispatch_to_an_agent_may_not_delegate_to_it_either() {
             .unwrap()
             .extend(lists.as_object().unwrap().clone());
         let world = World::new(setup).await;
-        let told = world.play(call("delegate", &arguments)).await.join("\n");
-        assert!(told.contains(r#""code":"NOT_ALLOWED""#), "{told}");
+        let reported = world.play(call("delegate", &arguments)).await.join("\n");
+        assert!(reported.contains(r#""code":"NOT_ALLOWED""#), "{reported}");
         assert_eq!(
             refused(&world).await,
             [format!("puppet: agents.call {rule} worker")]
@@ -468,13 +468,13 @@ async fn other_code_under_a_name_is_told_in_the_ledger_unless_it_is_pinned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_name_of_a_tool_that_there_is_not_is_repeated_escaped() {
     let world = World::new(Setup::default()).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "a\u{202e}b\u{1b}[2J\u{e0041}\nc" }] }]))
         .await;
-    let told = told.join("\n");
+    let reported = reported.join("\n");
     assert!(
-        told.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"),
-        "{told}"
+        reported.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"),
+        "{reported}"
     );
     let ledger = serde_json::to_string(&world.ledger().await).unwrap();
     assert!(

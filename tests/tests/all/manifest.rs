@@ -214,7 +214,7 @@ async fn a_manifest_is_stamped_into_a_component_in_place_of_what_it_carried() {
     printed(&dir, &[stamp.as_slice(), &["--out", "again.wasm"]].concat()).await;
     assert_eq!(std::fs::read(at("again.wasm")).unwrap(), stamped);
 
-    for (file, manifest, told) in [
+    for (file, manifest, reported) in [
         ("tool.wasm", r#"{"manifest":1,"version":3}"#, "`version`"),
         ("manifest.json", SOUND, "not a WebAssembly component"),
     ] {
@@ -223,7 +223,7 @@ async fn a_manifest_is_stamped_into_a_component_in_place_of_what_it_carried() {
         let refused = ended(&dir, &stamp).await;
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(reported), "{said}");
     }
     assert_eq!(std::fs::read(at("tool.wasm")).unwrap(), stamped);
 }

@@ -370,10 +370,10 @@ async fn every_first_mistake_in_a_configuration_is_told_with_its_place_and_its_f
     } in MISTAKES
     {
         assert!(SOUND.contains(sound), "{sound}");
-        let told = run(&folder, &check, &SOUND.replacen(sound, wrong, 1)).await;
-        let text = err(&told);
+        let reported = run(&folder, &check, &SOUND.replacen(sound, wrong, 1)).await;
+        let text = err(&reported);
         assert!(
-            told.status.code() == Some(2) && text.contains(place) && text.contains(fix),
+            reported.status.code() == Some(2) && text.contains(place) && text.contains(fix),
             "{wrong}\n{place}\n{fix}\n{text}"
         );
         for rust in [
@@ -397,16 +397,16 @@ async fn only_a_strict_check_fails_for_a_warning_such_as_a_wanted_tool_of_nobody
     let alone = SOUND
         .replacen("agentId = \"worker\"", "agentId = \"other\"", 1)
         .replacen("component = \"files-agent\"", only, 1);
-    let told = run(&folder, &["config", "check"], &alone).await;
+    let reported = run(&folder, &["config", "check"], &alone).await;
     let warning = "warning: agents[0].component: its component wants the tool `delegate`, which \
                    nothing offers";
     assert!(
-        told.status.success() && err(&told).contains(warning),
+        reported.status.success() && err(&reported).contains(warning),
         "{}",
-        err(&told)
+        err(&reported)
     );
-    let told = run(&folder, &["config", "check", "--strict"], &alone).await;
-    assert_eq!(told.status.code(), Some(2), "{}", err(&told));
+    let reported = run(&folder, &["config", "check", "--strict"], &alone).await;
+    assert_eq!(reported.status.code(), Some(2), "{}", err(&reported));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -415,19 +415,19 @@ async fn a_port_in_use_and_an_address_that_is_none_are_told_with_the_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let config = SOUND.replacen("127.0.0.1:7777", &address, 1);
-    let told = run(&folder, &["serve"], &config).await;
-    let text = err(&told);
+    let reported = run(&folder, &["serve"], &config).await;
+    let text = err(&reported);
     assert!(
-        told.status.code() == Some(1)
+        reported.status.code() == Some(1)
             && text.contains(&format!("cannot listen at {address} (`server.listen`)"))
             && text.contains("another program listens there")
             && text.contains("serve --listen 127.0.0.1:0"),
         "{text}"
     );
-    let told = run(&folder, &["serve", "--listen", "localhost:80"], SOUND).await;
+    let reported = run(&folder, &["serve", "--listen", "localhost:80"], SOUND).await;
     assert!(
-        told.status.code() == Some(2) && err(&told).contains("write `127.0.0.1:80`"),
+        reported.status.code() == Some(2) && err(&reported).contains("write `127.0.0.1:80`"),
         "{}",
-        err(&told)
+        err(&reported)
     );
 }

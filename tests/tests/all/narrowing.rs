@@ -213,7 +213,7 @@ async fn turns(world: &World) -> Vec<bool> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     let world = World::new(Setup::default()).await;
-    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let inspection = json!({ "start": [{ "key": "t", "tool": "look" }] });
     let remember = |note: &str| {
         json!({
             "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }],
@@ -228,7 +228,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     );
 
     // A tool's result → the worker's reply → the caller's result → its note.
-    let inner = json!({ "steps": [look] }).to_string();
+    let inner = json!({ "steps": [inspection] }).to_string();
     world
         .play(json!([
             { "start": [{ "key": "o", "agent": "other", "text": inner }] }, remember("derivednote"),
@@ -243,19 +243,20 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
 
     // → what a later session recalls → its note.
     let recall = |word: &str| json!({ "start": [{ "key": "r", "recall": word }] });
-    let told = world
+    let reported = world
         .play(json!([recall("derivednote"), remember("again")]))
         .await;
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line.starts_with("r value") && line.contains(r#""untrusted":true"#)),
-        "{told:?}"
+        "{reported:?}"
     );
     assert_eq!(notes(&world).await[2..], [("again".to_owned(), true)]);
-    let told = world
+    let reported = world
         .play(json!([recall("plainnote"), remember("still")]))
         .await;
-    let hit = told
+    let hit = reported
         .iter()
         .find(|line| line.starts_with("r value"))
         .unwrap();
@@ -268,7 +269,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
     let hands_over = json!({
         "effects": [{ "schedule": 20 }], "start": [{ "key": "o", "agent": "other", "text": inner }],
     });
-    world.play(json!([look, hands_over])).await;
+    world.play(json!([inspection, hands_over])).await;
     world.quiet().await;
     let mut marks = Vec::new();
     for event in world.events().await {
@@ -333,7 +334,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns() {
     let world = World::new(Setup::default()).await;
-    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let inspection = json!({ "start": [{ "key": "t", "tool": "look" }] });
     let complete = json!({ "complete": { "score": 1 } });
     let remember = |note: &str| {
         json!({
@@ -357,7 +358,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     let steps = json!({ "steps": [asks, remember("during")] });
     world.say("puppet", session, &steps.to_string()).await;
     let (question, _) = world.question("puppet", session).await;
-    lesson(json!([look, complete])).await;
+    lesson(json!([inspection, complete])).await;
     world
         .answer("puppet", question, json!({ "confirmed": true }))
         .await
@@ -374,12 +375,12 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_preference_that_words_from_outside_ask_for_is_not_kept() {
     let world = World::new(Setup::default()).await;
-    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let inspection = json!({ "start": [{ "key": "t", "tool": "look" }] });
     let prefer = json!({
         "effects": [{ "prefer": { "tone": "rude" } }], "start": [{ "key": "z", "timer": 1 }],
     });
     world.play(json!([prefer])).await;
-    world.play(json!([look, prefer])).await;
+    world.play(json!([inspection, prefer])).await;
     let marks: Vec<bool> = world
         .events()
         .await

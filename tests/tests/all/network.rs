@@ -232,11 +232,14 @@ async fn a_granted_request_is_not_sent_for_an_agent_that_is_denied_the_capabilit
         "t denied"
     );
     // A tool that does not say that it sends requests is not bound to any.
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "reach", "args": {} }] }]))
         .await
         .join("\n");
-    assert!(told.ends_with("ErrorCode::HttpRequestDenied"), "{told}");
+    assert!(
+        reported.ends_with("ErrorCode::HttpRequestDenied"),
+        "{reported}"
+    );
     assert_eq!(server.asked().len(), 0);
 }
 

@@ -86,7 +86,7 @@ impl Project {
 
     /// Checks its configuration, serves it and says something; returns the words of the chat.
     async fn answer_to(&self, words: &str) -> String {
-        self.told(&["config", "check"]).await;
+        self.reported(&["config", "check"]).await;
         let host = self.serve().await;
         let mut chat = self.command(program());
         chat.args(["chat", "--quiet", "--config", "agent-host.toml"])
@@ -105,7 +105,7 @@ impl Project {
     }
 
     /// Runs a command of the program with its configuration; returns what it says.
-    async fn told(&self, arguments: &[&str]) -> String {
+    async fn reported(&self, arguments: &[&str]) -> String {
         let mut command = self.command(program());
         command
             .args(arguments)
@@ -115,8 +115,8 @@ impl Project {
     }
 
     /// Runs a command again and again until it says this.
-    async fn until_told(&self, arguments: &[&str], words: &str) {
-        until(async || self.told(arguments).await.contains(words)).await;
+    async fn until_reported(&self, arguments: &[&str], words: &str) {
+        until(async || self.reported(arguments).await.contains(words)).await;
     }
 
     /// Starts the service that a connector's project has, on any free port, and leads the project's
@@ -260,8 +260,8 @@ fn c_compiler(variable: impl Fn(&str) -> Option<OsString>) -> Result<(), String>
     }
     if let Some(sdk) = variable("WASI_SDK_PATH").filter(|sdk| !sdk.is_empty()) {
         let clang = Path::new(&sdk).join("bin/clang");
-        let told = format!("there is no `{}`, as WASI_SDK_PATH says", clang.display());
-        return clang.is_file().then_some(()).ok_or(told);
+        let reported = format!("there is no `{}`, as WASI_SDK_PATH says", clang.display());
+        return clang.is_file().then_some(()).ok_or(reported);
     }
     let libc = variable("WASI_LIBC").unwrap_or_else(|| "/usr".into());
     if !Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file() {
@@ -311,13 +311,13 @@ fn block<'a>(page: &'a str, language: &str) -> &'a str {
 }
 
 /// A tool that keeps the arguments of its last call in a file, and reads it first.
-const KEEPER: &str = r#"
+const SUPERVISOR: &str = r#"
 import { makeTools } from "./tool.js";
 import * as files from "./files.js";
 
 export const tools = makeTools(files);
 "#;
-const KEEPER_TOOL: &str = r#"
+const SUPERVISOR_TOOL: &str = r#"
 import { tools as counter } from "./counter.js";
 
 export const makeTools = (files) => ({
@@ -330,7 +330,7 @@ export const makeTools = (files) => ({
   },
 });
 "#;
-const KEEPER_CASES: &str = r#"
+const SUPERVISOR_CASES: &str = r#"
 [[case]]
 tool = "word_count"
 arguments = { text = "two words" }
@@ -368,11 +368,11 @@ async fn a_javascript_tool_keeps_files() {
         ("wit/mine.wit", block(&readme, "wit")),
         ("files.js", block(&readme, "js")),
         ("counter.js", counter.as_str()),
-        ("tool.js", KEEPER_TOOL),
-        ("plugin.js", KEEPER),
+        ("tool.js", SUPERVISOR_TOOL),
+        ("plugin.js", SUPERVISOR),
         ("plugin.test.js", tests.as_str()),
         ("package.json", package.as_str()),
-        ("cases.toml", KEEPER_CASES),
+        ("cases.toml", SUPERVISOR_CASES),
         ("README.md", commands.as_str()),
     ] {
         std::fs::write(at(path), text).unwrap();
@@ -438,21 +438,21 @@ async fn a_trigger_in_rust_is_made_built_tested_and_fired_outside_the_repository
             && shown.contains("  version  0.1.0"),
         "{shown}"
     );
-    let heard = "an occasion of the kind `clock`: 1 message";
+    let heard = "a trigger event of the kind `clock`: 1 message";
     assert!(shown.contains(heard), "{shown}");
-    let checked = project.told(&["config", "check"]).await;
+    let checked = project.reported(&["config", "check"]).await;
     assert!(checked.contains("questions (schedule)"), "{checked}");
-    let checked = project.told(&["component", "check", "questions"]).await;
+    let checked = project.reported(&["component", "check", "questions"]).await;
     assert!(checked.contains("fires on clock"), "{checked}");
     let host = project.serve().await;
     for said in [
         "Heard: Ask me what I finished.",
         "Heard: Ask me what I learned.",
     ] {
-        project.told(&["trigger", "run", "questions"]).await;
-        project.until_told(&["session", "list"], said).await;
+        project.reported(&["trigger", "run", "questions"]).await;
+        project.until_reported(&["session", "list"], said).await;
     }
-    let history = project.told(&["trigger", "history", "questions"]).await;
+    let history = project.reported(&["trigger", "history", "questions"]).await;
     assert_eq!(history.matches("  done  ").count(), 2, "{history}");
     stop(host).await;
 }
@@ -468,16 +468,16 @@ async fn a_connector_in_rust_is_made_built_tested_and_used_outside_the_repositor
     );
     assert!(shown.contains("poll: retry-later"), "{shown}");
     let mut service = project.service().await;
-    let checked = project.told(&["config", "check"]).await;
+    let checked = project.reported(&["config", "check"]).await;
     assert!(checked.contains("pager (polling)"), "{checked}");
-    let checked = project.told(&["component", "check", "pager"]).await;
+    let checked = project.reported(&["component", "check", "pager"]).await;
     assert!(
         checked.contains("hears by polling") && checked.contains("granted  net.http"),
         "{checked}"
     );
     let host = project.serve().await;
     project
-        .told(&["connector", "bind", "local", "pager:you"])
+        .reported(&["connector", "bind", "local", "pager:you"])
         .await;
     service.say("hello").await;
     assert_eq!(service.line(PATIENCE).await, "to you: You said: hello");
@@ -486,8 +486,16 @@ async fn a_connector_in_rust_is_made_built_tested_and_used_outside_the_repositor
     let host = project.serve().await;
     let answer = service.line(PATIENCE).await;
     assert_eq!(answer, "to you: You said: are you there?");
-    let deliveries = ["connector", "deliveries", "pager", "--state", "delivered"];
-    project.until_told(&deliveries, "attempts 1").await;
+    let outbound_messages = [
+        "connector",
+        "outbound_messages",
+        "pager",
+        "--state",
+        "delivered",
+    ];
+    project
+        .until_reported(&outbound_messages, "attempts 1")
+        .await;
     stop(host).await;
 }
 
@@ -499,9 +507,9 @@ async fn a_kind_that_a_language_has_no_template_of_is_refused_and_nothing_is_mad
         .current_dir(dir.path());
     let refused = new.output().await.unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let told = String::from_utf8_lossy(&refused.stderr);
+    let reported = String::from_utf8_lossy(&refused.stderr);
     let expected = "no template of a connector in `python`; there is one in `rust`";
-    assert!(told.contains(expected), "{told}");
+    assert!(reported.contains(expected), "{reported}");
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
 }
 
@@ -589,9 +597,9 @@ fn a_c_compiler_is_missing_unless_all_of_it_is_where_projects_look() {
             it => packages(it),
         }
     };
-    let lacks = |told: Result<(), String>, what: &str| {
-        let told = told.unwrap_err();
-        assert!(told.contains(what), "{told}");
+    let lacks = |reported: Result<(), String>, what: &str| {
+        let reported = reported.unwrap_err();
+        assert!(reported.contains(what), "{reported}");
     };
     lacks(c_compiler(packages), "`make`");
     place("bin/make");

@@ -23,14 +23,14 @@ async fn started() -> (Folder, Host) {
 
 /// A request, as it can be sent again to another host.
 #[derive(Debug, Clone)]
-struct Asked {
+struct RepeatedRequest {
     method: Method,
     path: String,
     key: String,
     body: Value,
 }
 
-impl Asked {
+impl RepeatedRequest {
     fn new(method: Method, path: &str, key: &str, body: Value) -> Self {
         Self {
             method,
@@ -66,10 +66,10 @@ async fn lesson(host: &Host, agent: &str) -> (Session, Value) {
 
 /// Sends everything that takes a key and changes something, one after the other: each request with
 /// its answer.
-async fn everything(host: &Host) -> Vec<(Asked, Answer)> {
-    let mut done: Vec<(Asked, Answer)> = Vec::new();
+async fn everything(host: &Host) -> Vec<(RepeatedRequest, Answer)> {
+    let mut done: Vec<(RepeatedRequest, Answer)> = Vec::new();
     let mut ask = async |method: Method, path: String, body: Value| {
-        let asked = Asked::new(method, &path, &format!("key-{}", done.len()), body);
+        let asked = RepeatedRequest::new(method, &path, &format!("key-{}", done.len()), body);
         let answer = asked.send(host).await;
         assert!((200..300).contains(&answer.status), "{asked:?} {answer:?}");
         done.push((asked, answer.clone()));
@@ -211,7 +211,7 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
             (first.status, &first.body),
             "{asked:?}"
         );
-        let other = Asked::new(
+        let other = RepeatedRequest::new(
             Method::POST,
             "/api/agents",
             &asked.key,
@@ -250,7 +250,7 @@ async fn work_under_a_key_is_done_once_and_answered_alike_also_after_a_crash() {
         .gives(201)
         .await;
     for wrong in ["", &"k".repeat(256)] {
-        let refused = Asked::new(
+        let refused = RepeatedRequest::new(
             Method::POST,
             "/api/agents",
             wrong,
@@ -273,19 +273,19 @@ async fn the_same_request_at_the_same_time_is_done_once() {
     );
     let (_, call) = lesson(&host, &agent).await;
     for asked in [
-        Asked::new(
+        RepeatedRequest::new(
             Method::POST,
             &format!("{agent}/assign"),
             "a",
             json!({ "user_id": "bob", "role": "shared" }),
         ),
-        Asked::new(
+        RepeatedRequest::new(
             Method::POST,
             &format!("{agent}/respond"),
             "b",
             json!({ "tool_call_id": call, "response": { "confirmed": true } }),
         ),
-        Asked::new(
+        RepeatedRequest::new(
             Method::POST,
             "/api/agents",
             "c",
@@ -317,7 +317,7 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
     let (session, call) = lesson(&host, &agent).await;
     host.kill().await;
     let mut host = folder.start(Some("broker.settle.after")).await.unwrap();
-    let answer = Asked::new(
+    let answer = RepeatedRequest::new(
         Method::POST,
         &format!("{agent}/respond"),
         "k",
@@ -384,9 +384,9 @@ async fn say_later(host: &Host, chat: &str) -> String {
 }
 
 /// The request to stop the turn in a chat and to take back what waits there.
-fn cancel_with_waiting(chat: &str) -> Asked {
+fn cancel_with_waiting(chat: &str) -> RepeatedRequest {
     let path = format!("{chat}/cancel");
-    Asked::new(Method::POST, &path, "k", json!({ "waiting": true }))
+    RepeatedRequest::new(Method::POST, &path, "k", json!({ "waiting": true }))
 }
 
 /// The words, the end of the turn and the answer are one commit: after a death there are all of
@@ -432,7 +432,7 @@ async fn a_cancel_without_a_turn_takes_back_what_waits_and_stops_no_later_turn()
     let chat = chat(&host).await;
     begin_turn(&host, &chat).await;
     let input = say_later(&host, &chat).await;
-    let stop = Asked::new(Method::POST, &format!("{chat}/cancel"), "s", json!({}));
+    let stop = RepeatedRequest::new(Method::POST, &format!("{chat}/cancel"), "s", json!({}));
     assert_eq!(stop.send(&host).await.body["cancelled"], true);
     host.until(&chat, |seen| seen["run_id"].is_null()).await;
     let cancel = cancel_with_waiting(&chat);
@@ -451,7 +451,7 @@ async fn a_cancel_without_a_turn_takes_back_what_waits_and_stops_no_later_turn()
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_key_is_issued_once_under_a_key_and_its_secret_is_not_kept_for_that() {
     let (folder, host) = started().await;
-    let asked = Asked::new(
+    let asked = RepeatedRequest::new(
         Method::POST,
         "/api/keys",
         "k",
@@ -513,7 +513,11 @@ async fn keys_that_are_asked_for_at_the_same_time_do_not_pass_their_users_limit(
     for _ in 0..98 {
         host.post("/api/keys", &wanted).gives(201).await;
     }
-    let came = futures::future::join_all((0..16).map(|_| host.post("/api/keys", &wanted))).await;
-    let issued = came.into_iter().filter(|came| came.status == 201).count();
+    let received =
+        futures::future::join_all((0..16).map(|_| host.post("/api/keys", &wanted))).await;
+    let issued = received
+        .into_iter()
+        .filter(|received| received.status == 201)
+        .count();
     assert_eq!(issued, 2, "100 count at most");
 }

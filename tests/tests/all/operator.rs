@@ -45,12 +45,12 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     folder.warm(&["puppet", "files"]).await;
     let key = "agents[1].toolDenylist[0]";
     let message = "`read_fiel` matches no tool; the nearest is `read_file`";
-    let told = format!("warning: {key}: {message}\n");
+    let reported = format!("warning: {key}: {message}\n");
     let confirms = "warning: components.files.confirm[1]: `read_fiel` matches no tool of this \
                     component; the nearest is `read_file`\n";
     let checked = folder.run(&["config", "check", "--json"]).await;
     assert!(
-        err(&checked).contains(&told) && err(&checked).contains(confirms),
+        err(&checked).contains(&reported) && err(&checked).contains(confirms),
         "{checked:?}"
     );
     let findings = document(&checked)["findings"].clone();
@@ -63,8 +63,13 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     );
     let host = folder.serve().await;
     assert!(host.stop().await.success(), "{}", folder.log());
-    for told in [told.as_str(), confirms] {
-        assert_eq!(folder.log().matches(told).count(), 1, "{}", folder.log());
+    for reported in [reported.as_str(), confirms] {
+        assert_eq!(
+            folder.log().matches(reported).count(),
+            1,
+            "{}",
+            folder.log()
+        );
     }
 }
 
@@ -234,14 +239,14 @@ async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it(
         "{failed:?}"
     );
     let ended = piped(&mut chat(), b"").await;
-    let told = err(&ended)
+    let reported = err(&ended)
         .lines()
         .find_map(|line| line.strip_prefix("go on with: ").map(str::to_owned))
         .expect("how to go on");
-    let goes_on = piped(Command::new("sh").args(["-c", &told]), b"").await;
+    let goes_on = piped(Command::new("sh").args(["-c", &reported]), b"").await;
     assert!(
-        goes_on.status.success() && err(&goes_on).contains(&told),
-        "{told}: {goes_on:?}"
+        goes_on.status.success() && err(&goes_on).contains(&reported),
+        "{reported}: {goes_on:?}"
     );
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -348,17 +353,20 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
         1
     );
     assert!(intact().await.status.success());
-    let told = out(&folder.run(&["rebuild"]).await);
-    assert!(told.ends_with("everything was as they say\n"), "{told}");
+    let reported = out(&folder.run(&["rebuild"]).await);
+    assert!(
+        reported.ends_with("everything was as they say\n"),
+        "{reported}"
+    );
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(host.stop().await.success(), "{}", folder.log());
 
     forget();
-    let told = out(&folder.run(&["rebuild"]).await);
+    let reported = out(&folder.run(&["rebuild"]).await);
     assert!(
-        told.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"),
-        "{told}"
+        reported.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"),
+        "{reported}"
     );
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
@@ -402,13 +410,17 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     let checked = folder.run(&["component", "check", "lists"]).await;
     let line = r#""keyValue": [{"bucket":"lists","scope":"user","access":"read-write"}]"#;
     assert_eq!(checked.status.code(), Some(3), "{checked:?}");
-    for told in [
+    for reported in [
         "  refused  lists.read",
         "  refused  lists.write",
         "  add to `components`:\n    \"lists\": {\n",
         line,
     ] {
-        assert!(out(&checked).contains(told), "{told}: {}", out(&checked));
+        assert!(
+            out(&checked).contains(reported),
+            "{reported}: {}",
+            out(&checked)
+        );
     }
     assert_eq!(
         out(&checked).matches("keyValue").count(),
@@ -438,14 +450,14 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     let inspected = folder.succeeds(&["component", "inspect", "files"]).await;
     let digest = domain::digest::Digest::of(&wasm("files"));
     let pin = format!("\"sha256\": \"{digest}\"");
-    for told in [
+    for reported in [
         format!("  pin      {pin}\n"),
         "/files at /notes (read-write".to_owned(),
         "  limit    cpuMsMax = 2000".to_owned(),
     ] {
         assert!(
-            out(&inspected).contains(&told),
-            "{told}: {}",
+            out(&inspected).contains(&reported),
+            "{reported}: {}",
             out(&inspected)
         );
     }
@@ -521,12 +533,12 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     for command in [&["config", "check"][..], &["serve"]] {
         let swapped = folder.run(command).await;
         assert_eq!(swapped.status.code(), Some(1), "{swapped:?}");
-        let told = err(&swapped);
+        let reported = err(&swapped);
         assert!(
-            told.contains("components.files")
-                && told.contains(&digest.hex())
-                && told.contains(&other.hex()),
-            "{told}"
+            reported.contains("components.files")
+                && reported.contains(&digest.hex())
+                && reported.contains(&other.hex()),
+            "{reported}"
         );
     }
 }
@@ -544,7 +556,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     config["components"]["web"] = json!({});
     let (folder, host) = Folder::serving(config, &["puppet", "files", "web"]).await;
 
-    for (agent, tool, told) in [
+    for (agent, tool, reported) in [
         (
             "a",
             "bash",
@@ -588,8 +600,8 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     ] {
         let explained = folder.run(&["grants", "explain", agent, tool]).await;
         assert!(
-            explained.status.success() && out(&explained).contains(told),
-            "{agent} {tool}: {told}: {explained:?}"
+            explained.status.success() && out(&explained).contains(reported),
+            "{agent} {tool}: {reported}: {explained:?}"
         );
     }
     let unknown = folder.run(&["grants", "explain", "a", "fetch"]).await;
@@ -634,7 +646,7 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         &json!({ "content": steps.to_string() }),
     )
     .await;
-    let told = async {
+    let reported = async {
         loop {
             let audited = folder
                 .succeeds(&["audit", "--json", "--verdict", "refused", "--agent", "a"])
@@ -644,10 +656,10 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
             }
         }
     };
-    let told = tokio::time::timeout(PATIENCE, told)
+    let reported = tokio::time::timeout(PATIENCE, reported)
         .await
         .expect("a refusal on record in time");
-    let line: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let line: Value = serde_json::from_str(reported.lines().next().unwrap()).unwrap();
     assert_eq!(
         (&line["verdict"], &line["rule"]),
         (&json!("refused"), &json!("toolDenylist")),
@@ -751,7 +763,8 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
         json!([])
     );
 
-    // What a line names can be looked at, and each look is on record when the answer is there.
+    // What a line names can be looked at, and each inspection is on record when the answer is
+    // there.
     let mut expected = Vec::new();
     for (request, what) in [
         (path.clone(), "/api/agents/{id}".to_owned()),
@@ -843,12 +856,12 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
 }
 
 /// A session of a user's in which something was said and answered.
-struct Talk {
+struct ChatSession {
     session: Session,
     turn: String,
 }
 
-impl Talk {
+impl ChatSession {
     /// The session with those below it, as an event stream from the first event on.
     fn stream(&self) -> String {
         let id = self.session.id();
@@ -858,11 +871,11 @@ impl Talk {
 }
 
 /// Begins a session and says something in it.
-async fn talk(user: &Line, definition: &str, steps: &Value) -> Talk {
+async fn exchange(user: &Line, definition: &str, steps: &Value) -> ChatSession {
     let session = user.open(definition).await;
     say(user, &session, steps).await;
     let turn = user.get(&session).await.text("turn_id");
-    Talk { session, turn }
+    ChatSession { session, turn }
 }
 
 /// Says something and waits for the answer.
@@ -880,9 +893,9 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
     .await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
-    let first = talk(&alice, "a", &json!([{ "reply": "said by a" }])).await;
-    let second = talk(&alice, "b", &json!([{ "reply": "said by b" }])).await;
-    let others = talk(&bob, "b", &json!([{ "reply": "not hers" }])).await;
+    let first = exchange(&alice, "a", &json!([{ "reply": "said by a" }])).await;
+    let second = exchange(&alice, "b", &json!([{ "reply": "said by b" }])).await;
+    let others = exchange(&bob, "b", &json!([{ "reply": "not hers" }])).await;
     let diff = |with: &str| format!("{}/diff?with={with}", first.session);
     alice.get(&diff(second.session.id())).gives(200).await;
     assert_eq!(
@@ -904,7 +917,7 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
         );
         expected.push((json!("local"), json!(second.session.id()), json!(detail)));
         let lines = reading_lines(&host, second.session.agent_id()).await;
-        let told: Vec<_> = lines
+        let reported: Vec<_> = lines
             .iter()
             .map(|line| {
                 (
@@ -914,7 +927,7 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
                 )
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
     assert_eq!(
         readings(&host, first.session.agent_id()).await,
@@ -939,8 +952,8 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
     let alice = host.user("alice", &["read", "write"]).await;
     let work = json!({ "steps": [{ "reply": "done below" }] }).to_string();
     let steps = json!([{ "start": [{ "key": "d", "agent": "b", "text": work }] }]);
-    let talk = talk(&alice, "a", &steps).await;
-    let mut frames = host.follow(&talk.stream(), None).await;
+    let exchange = exchange(&alice, "a", &steps).await;
+    let mut frames = host.follow(&exchange.stream(), None).await;
     let mut seen = Vec::new();
     // What was there before the operator came, and what came to be while they follow.
     for _ in 0..2 {
@@ -961,7 +974,7 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
             [("local".to_owned(), "GET /api/agents/{id}/stream".to_owned())]
         );
         seen.push(below);
-        say(&alice, &talk.session, &steps).await;
+        say(&alice, &exchange.session, &steps).await;
     }
     for below in &seen {
         assert_eq!(readings(&host, below).await.len(), 1, "once for a stream");

@@ -76,7 +76,7 @@ fn keeps(text: &str) -> Value {
     ])
 }
 
-fn looks() -> Value {
+fn inspections() -> Value {
     json!([
         { "op": "list", "on": "/mine" },
         { "op": "hammer", "on": "/mine", "path": "diary", "times": 1 },
@@ -101,12 +101,12 @@ async fn two_users_of_a_tool_never_see_each_others_files() {
     ]);
     burgle(&bob, &session(&bob).await, plants).await;
     let _ = std::os::unix::fs::symlink("../alice", folder.path().join("files/bob/planted"));
-    let seen = burgle(&bob, &session(&bob).await, looks()).await;
+    let seen = burgle(&bob, &session(&bob).await, inspections()).await;
     assert!(
         seen.contains("of bob") && !seen.contains("of alice"),
         "{seen}"
     );
-    let seen = burgle(&capital, &session(&capital).await, looks()).await;
+    let seen = burgle(&capital, &session(&capital).await, inspections()).await;
     assert!(!seen.contains("of "), "{seen}");
     let kept = |name: &str| {
         let path = folder.path().join("files").join(name).join("diary");
@@ -120,7 +120,7 @@ async fn two_users_of_a_tool_never_see_each_others_files() {
     host.kill().await;
     let host = folder.serve().await;
     let alice = host.user("alice", &scopes).await;
-    let seen = burgle(&alice, &session(&alice).await, looks()).await;
+    let seen = burgle(&alice, &session(&alice).await, inspections()).await;
     assert!(
         seen.contains("of alice") && !seen.contains("of bob"),
         "{seen}"

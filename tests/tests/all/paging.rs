@@ -131,9 +131,9 @@ async fn a_place_in_a_list_is_no_id_and_no_place_in_another_list() {
         ("history", "x"),
     ] {
         let refused = host.get(&format!("{agent}/{list}?after={wrong}")).await;
-        let told = (refused.status, refused.text("code"), refused.text("field"));
+        let reported = (refused.status, refused.text("code"), refused.text("field"));
         assert_eq!(
-            told,
+            reported,
             (400, "INVALID_QUERY".to_owned(), "query:after".to_owned()),
             "{list} {wrong}"
         );

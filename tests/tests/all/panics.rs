@@ -137,13 +137,13 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
     let script = &script;
     stream::iter(cases)
         .for_each_concurrent(SIDE_BY_SIDE, |(panic, reply, sends)| async move {
-            let (came, effects) = play(panic, script).await;
-            let mut told: Vec<&str> = came.lines().collect();
+            let (received, effects) = play(panic, script).await;
+            let mut reported: Vec<&str> = received.lines().collect();
             // Which of the first two is done first is left open.
-            if told.len() > 1 {
-                told[..2].sort_unstable();
+            if reported.len() > 1 {
+                reported[..2].sort_unstable();
             }
-            assert_eq!(told.join("\n"), reply, "{panic}");
+            assert_eq!(reported.join("\n"), reply, "{panic}");
             assert_eq!(count(&effects, "send begin"), sends, "{panic}: {effects:?}");
             assert!(
                 effects
@@ -243,9 +243,9 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
         .for_each_concurrent(
             SIDE_BY_SIDE,
             |(panic, operation, reply, begun)| async move {
-                let (came, effects) =
+                let (received, effects) =
                     play(panic, &json!({ "steps": [{ "start": [operation] }] })).await;
-                assert_eq!(came, reply, "{panic}, {operation}");
+                assert_eq!(received, reply, "{panic}, {operation}");
                 assert_eq!(
                     effects
                         .iter()
@@ -354,7 +354,7 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
     config["agents"][0]["maxConcurrentMessages"] = json!(200);
     config["components"]["effects"]["limits"] = json!({ "concurrencyMax": 200 });
     let (folder, host) = host(config, None).await;
-    let looks: Vec<Value> = (0..8)
+    let inspections: Vec<Value> = (0..8)
         .map(
             |place| json!({ "key": place.to_string(), "tool": "look", "args": { "sleep": 4_000 } }),
         )
@@ -364,7 +364,7 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
         let session = host.open("puppet").await;
         host.play(
             &session,
-            &json!([{ "until": "all", "start": looks }, { "reply": "done" }]),
+            &json!([{ "until": "all", "start": inspections }, { "reply": "done" }]),
         )
         .await;
         crowd.push(session);

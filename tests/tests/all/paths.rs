@@ -42,7 +42,7 @@ fn at(path: &str) -> String {
 }
 
 /// A session of an agent's, and what it answers in it.
-async fn talk(line: &Line, path: &str, words: &str) -> String {
+async fn exchange(line: &Line, path: &str, words: &str) -> String {
     let opened = line
         .post(
             &format!("{}/sessions", at(path)),
@@ -50,7 +50,11 @@ async fn talk(line: &Line, path: &str, words: &str) -> String {
         )
         .gives(201)
         .await;
-    let messages = format!("{}/sessions/{}/messages", at(path), opened.text("session_id"));
+    let messages = format!(
+        "{}/sessions/{}/messages",
+        at(path),
+        opened.text("session_id")
+    );
     let said = line
         .post(
             &format!("{messages}?wait_s=30"),
@@ -134,7 +138,7 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
             "{path}"
         );
         assert!(!found.text("label").is_empty(), "{path}");
-        talk(&line, &path, kind).await;
+        exchange(&line, &path, kind).await;
     }
 }
 
@@ -142,7 +146,7 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
 async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the_fix() {
     let (_folder, host) = started(&json!({})).await;
     let alice = host.user("alice", &["read", "write"]).await;
-    for (path, told) in [
+    for (path, reported) in [
         ("/alice/agent", "segment 3"),
         ("/alice/agent/sub", "segment 3"),
         ("/alice/Telegram", "segment 2"),
@@ -167,7 +171,10 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
             (422, "INVALID", "/path"),
             "{path}"
         );
-        assert!(refused.text("detail").contains(told), "{path} {refused:?}");
+        assert!(
+            refused.text("detail").contains(reported),
+            "{path} {refused:?}"
+        );
     }
     alice
         .post(
@@ -349,7 +356,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
         )
     );
     // Both ways refuse the same, with what says it instead.
-    for (field, value, told) in [
+    for (field, value, reported) in [
         ("username", "a b", "write letters"),
         ("workspace_dir", "work", "`directories`"),
         ("app_id", "shop", "`/<user>/app/<name>`"),
@@ -367,7 +374,7 @@ async fn what_is_kept_about_an_agent_is_merged_field_by_field_and_shown_whole() 
                 (wrong.status, wrong.text("field")),
                 (422, format!("/config/{field}"))
             );
-            assert!(wrong.text("detail").contains(told), "{wrong:?}");
+            assert!(wrong.text("detail").contains(reported), "{wrong:?}");
         }
     }
     let two = json!({ "name": "Ada", "config": { "name": "Bea" } });
@@ -387,7 +394,7 @@ async fn a_message_is_awaited_as_long_as_one_likes_and_all_turns_are_stopped_by_
     let (_folder, host) = started(&json!({})).await;
     let line = host.line();
     make(&line, "/local/agent/reader").await;
-    let messages = talk(&line, "/local/agent/reader", "at once").await;
+    let messages = exchange(&line, "/local/agent/reader", "at once").await;
     let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string();
     let waited = line
         .post(&format!("{messages}?wait_s=1"), &json!({ "content": long }))

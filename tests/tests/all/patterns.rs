@@ -158,9 +158,9 @@ async fn workers_spawn_workers_three_deep_and_every_run_and_path_says_how_deep()
     assert_eq!(paths, expected);
     // The third gets the reason why there is no fourth, and goes on without it.
     let deepest = starts.iter().find(|start| start.spawn_depth == 3).unwrap();
-    let told = world.messages(deepest.session).await.last().unwrap().text();
+    let reported = world.messages(deepest.session).await.last().unwrap().text();
     assert_eq!(
-        told,
+        reported,
         "d failed limit-reached: workers may spawn workers 3 deep and no deeper (spawnDepthMax)"
     );
     assert!(
@@ -313,14 +313,14 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
         reply.contains("w parts the result") && reply.contains(r#""response":"the result""#),
         "{reply}"
     );
-    let told: String = own
+    let reported: String = own
         .iter()
         .filter(|message| message.role != Role::User)
         .map(|message| message.text())
         .collect();
     assert!(
-        !told.contains("between ourselves"),
-        "its user sees none of it: {told}"
+        !reported.contains("between ourselves"),
+        "its user sees none of it: {reported}"
     );
     let starts = world.starts().await;
     let others: Vec<SessionId> = starts

@@ -350,8 +350,8 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     ada.delete(&path).gives(200).await;
     let seen = ada.until(&session, |seen| seen["run_id"].is_null()).await;
     assert!(widget(&seen).is_null(), "{seen}");
-    let told = seen["messages"].to_string();
-    assert!(told.contains("is no longer configured"), "{told}");
+    let reported = seen["messages"].to_string();
+    assert!(reported.contains("is no longer configured"), "{reported}");
     let respond = format!("/api/agents/{agent}/respond");
     for (path, body) in [(&respond, &answer), (&messages, &asks)] {
         let refused = ada.post(path, body).await;
@@ -743,6 +743,9 @@ async fn a_path_of_no_pattern_is_refused_in_the_designs_words_over_http() {
     let new = json!({ "definition": "plain", "path": "/local" });
     let refused = host.line().post("/api/agents", &new).await;
     refused.has(422, &json!({ "field": "/path" }));
-    let told = refused.text("detail");
-    assert!(told.starts_with("Unknown path pattern: /local; "), "{told}");
+    let reported = refused.text("detail");
+    assert!(
+        reported.starts_with("Unknown path pattern: /local; "),
+        "{reported}"
+    );
 }

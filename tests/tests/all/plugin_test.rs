@@ -158,8 +158,8 @@ async fn an_import_that_no_tool_declares_is_told_with_its_capability() {
     // The program imports all of WASI, and declares what it uses.
     let declared = wasm("reach");
     let named = "no tool declares `net.http`";
-    let told = test(&declared).await.findings("warning").join("\n");
-    assert!(!told.contains(named), "{told}");
+    let reported = test(&declared).await.findings("warning").join("\n");
+    assert!(!reported.contains(named), "{reported}");
     let tested = test(&declaring(declared, b"env.read")).await;
     tested.has("warning", "imports: it imports wasi:http/outgoing-handler");
     tested.has("warning", named);

@@ -252,7 +252,7 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
     let listed = folder.run(&["dead-letter", "list"]).await;
     let listed = String::from_utf8(listed.stdout).unwrap();
     let run = seen["run_id"].as_str().unwrap();
-    for told in [
+    for reported in [
         input.as_str(),
         id,
         agent,
@@ -261,7 +261,7 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
         "user local",
         reason,
     ] {
-        assert!(listed.contains(told), "{told}: {listed}");
+        assert!(listed.contains(reported), "{reported}: {listed}");
     }
     let refused = folder.run(&["dead-letter", "requeue", &input]).await;
     assert!(!refused.status.success(), "{refused:?}");
@@ -406,11 +406,11 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
 }
 
 /// Starts a host that dies at a crash point: before it is ready, or after it was told something.
-async fn dies(folder: &Folder, point: &str, told: Option<(&str, &str)>) {
+async fn dies(folder: &Folder, point: &str, reported: Option<(&str, &str)>) {
     let Ok(mut host) = folder.start(Some(point)).await else {
         return;
     };
-    if let Some((session, words)) = told {
+    if let Some((session, words)) = reported {
         let _ = host
             .post(&format!("{session}/messages"), &json!({ "content": words }))
             .await;
@@ -601,12 +601,12 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
                   AND run = (SELECT number FROM streams WHERE stream_kind = 'run' AND stream_id = (SELECT open_run \
                   FROM sessions WHERE open_run IS NOT NULL))";
     let database = Connection::open(folder.data().join("store.db")).unwrap();
-    let look = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let inspection = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let kept: (i64, Vec<u8>, Vec<u8>) = database
         .query_row(
             &format!("SELECT position, payload, salt FROM events WHERE {of_run}"),
             [],
-            look,
+            inspection,
         )
         .unwrap();
     database.close().unwrap();

@@ -196,7 +196,7 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     assert!(
         MARKS
             .iter()
-            .all(|mark| before.iter().any(|(_, held)| held == mark)),
+            .all(|mark| before.iter().any(|(_, leased)| leased == mark)),
         "{before:?}"
     );
     delete(&host, &agent, &session).await;
@@ -233,12 +233,12 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     host.post("/api/backups", &json!({})).gives(201).await;
     assert_eq!(holders(&data), []);
     let events = host.events(&format!("&session={session}")).await;
-    let told: Vec<&str> = events
+    let reported: Vec<&str> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap())
         .collect();
     assert_eq!(
-        told[told.len() - 3..],
+        reported[reported.len() - 3..],
         ["session.deleted.v1", "purge.begun.v1", "purge.done.v1"]
     );
     let opened = events

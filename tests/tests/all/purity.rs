@@ -65,11 +65,11 @@ fn texts(message: &Value) -> String {
 fn answer(prompt: &Value) -> Value {
     let messages = prompt["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
-    let is_told = last["role"] == "tool";
+    let is_reported = last["role"] == "tool";
     if !is_assistants(prompt) {
         let asked = texts(last);
         return match asked.split_once(' ') {
-            _ if is_told => said(FOUND),
+            _ if is_reported => said(FOUND),
             Some(("call", name)) => calling(&[(name, json!({}))]),
             _ => calling(&[
                 ("read_file", json!({ "path": "notes.txt" })),
@@ -77,7 +77,7 @@ fn answer(prompt: &Value) -> Value {
             ]),
         };
     }
-    if is_told {
+    if is_reported {
         return said("That is what came of it.");
     }
     let asked = texts(last);
@@ -204,11 +204,11 @@ async fn the_assistants_model_never_sees_what_the_worker_did_to_get_there() {
                 assert!(["delegate", "read_file"].contains(&name), "{message}");
             }
             if role == "tool" {
-                let told = texts(message);
+                let reported = texts(message);
                 assert!(
-                    told == found
-                        || told.starts_with("Error (INVALID_OPERATION)")
-                        || told.starts_with("Error (INVALID_PARAMETERS)"),
+                    reported == found
+                        || reported.starts_with("Error (INVALID_OPERATION)")
+                        || reported.starts_with("Error (INVALID_PARAMETERS)"),
                     "{message}"
                 );
             }
@@ -253,10 +253,13 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
     let operations = ["read_file", "list_files", "write_file"];
     for name in operations {
         say(&host, &session, &format!("call {name}")).await;
-        let told = last_result(&received);
-        assert!(told.starts_with("Error (INVALID_PARAMETERS)"), "{told}");
+        let reported = last_result(&received);
+        assert!(
+            reported.starts_with("Error (INVALID_PARAMETERS)"),
+            "{reported}"
+        );
         let call = format!("This would do: {name} {{\"path\":\"<path>\"");
-        assert!(told.contains(&call), "{told}");
+        assert!(reported.contains(&call), "{reported}");
     }
     let others = [
         // Tools of the host.
@@ -277,12 +280,15 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
         .filter(|name| !operations.contains(name));
     for name in of_worker.chain(others) {
         say(&host, &session, &format!("call {name}")).await;
-        let told = last_result(&received);
+        let reported = last_result(&received);
         assert!(
-            told.contains(&format!("TOOL_NOT_AVAILABLE): there is no tool `{name}`")),
-            "{name}: {told}"
+            reported.contains(&format!("TOOL_NOT_AVAILABLE): there is no tool `{name}`")),
+            "{name}: {reported}"
         );
-        assert!(told.ends_with("available are: delegate"), "{name}: {told}");
+        assert!(
+            reported.ends_with("available are: delegate"),
+            "{name}: {reported}"
+        );
     }
 }
 
@@ -290,7 +296,7 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
 async fn a_tool_outside_an_agents_list_is_told_to_its_model_as_one_that_is_not_there() {
     let (_folder, host, received) = started().await;
     let session = host.open("worker").await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     // A tool of a component that is there, one of the host's own, and none at all.
     for name in ["write_file", "delegate", "no_such_tool"] {
         say(&host, &session, &format!("call {name}")).await;
@@ -303,9 +309,9 @@ async fn a_tool_outside_an_agents_list_is_told_to_its_model_as_one_that_is_not_t
         for known in WORKERS {
             assert!(result.contains(known), "{name}: {result}");
         }
-        told.push(result.replace(name, "it"));
+        reported.push(result.replace(name, "it"));
     }
-    assert_eq!(told[0], told[2]);
+    assert_eq!(reported[0], reported[2]);
     // The rule is on record all the same.
     let audit = host.get("/api/audit?limit=1000").await.body;
     let rule_of = |name: &str| {

@@ -268,8 +268,8 @@ async fn what_was_dropped_is_told_by_the_next_turn_when_the_one_that_was_to_tell
         .await
         .unwrap();
     let row = world.idle(session).await;
-    let told = "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first";
-    assert_eq!(heard(&world, session).await, [told, "and now?"]);
+    let reported = "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first";
+    assert_eq!(heard(&world, session).await, [reported, "and now?"]);
     assert_eq!(row.overflow.dropped(), 0);
     assert_eq!(world.store().verify().await.unwrap().fault, None);
 }

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 /// More than a driver's mailbox holds, which is 256.
 const SIGNALS: usize = 600;
 /// Time for which the store is held up while signals gather.
-const HELD_UP: Duration = Duration::from_millis(500);
+const STALLED: Duration = Duration::from_millis(500);
 
 async fn account(world: &World) -> Account {
     let events = world.recorded().await;
@@ -225,11 +225,11 @@ async fn more_words_than_a_mailbox_holds_are_all_heard() {
 }
 
 /// Runs something while the store takes no commits for a while.
-async fn held_up<T>(world: &World, work: impl Future<Output = T>) -> T {
+async fn stalled<T>(world: &World, work: impl Future<Output = T>) -> T {
     let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let release = async {
-        sleep(HELD_UP).await;
+        sleep(STALLED).await;
         outsider.execute_batch("ROLLBACK").unwrap();
     };
     let (result, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(work, release) })
@@ -258,7 +258,7 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
         idempotency_key: None,
     };
     let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
-    let answered = held_up(&world, join_all(answers)).await;
+    let answered = stalled(&world, join_all(answers)).await;
     let taken: Vec<usize> = answered
         .iter()
         .enumerate()
@@ -324,10 +324,10 @@ async fn overtaken<T>(
         Event::RunSettled(RunSettled { run, settled }),
     );
     let second = async {
-        sleep(HELD_UP / 4).await;
+        sleep(STALLED / 4).await;
         second.await
     };
-    let ((), second) = Box::pin(held_up(world, async { tokio::join!(first, second) })).await;
+    let ((), second) = Box::pin(stalled(world, async { tokio::join!(first, second) })).await;
     second
 }
 
@@ -387,7 +387,7 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     let target = target("puppet");
     let me = UserId::local();
     let cancels = (0..SIGNALS).map(|_| world.broker.cancel(By::from(&me), &target, session, None));
-    let cancelled = held_up(&world, join_all(cancels)).await;
+    let cancelled = stalled(&world, join_all(cancels)).await;
     let done: Vec<bool> = cancelled.into_iter().map(Result::unwrap).collect();
     assert_eq!(done.iter().filter(|done| **done).count(), 1);
     world.idle(session).await;
@@ -454,11 +454,11 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     let words = Box::pin(world.broker.post_routed(words));
     // Both see the turn through the session, whose deletion is stored before they are.
     let begin = Box::pin(async {
-        sleep(HELD_UP / 4).await;
+        sleep(STALLED / 4).await;
         tokio::join!(fork, words)
     });
     let both = Box::pin(async { tokio::join!(delete, begin) });
-    let (deleted, (forked, routed)) = Box::pin(held_up(&world, both)).await;
+    let (deleted, (forked, routed)) = Box::pin(stalled(&world, both)).await;
     deleted.unwrap();
     let code = |refused: Option<broker::Error>| match refused {
         Some(broker::Error::Refused(refusal)) => refusal.code.as_str(),

@@ -117,8 +117,8 @@ async fn read(host: &Host, key: &str, path: &str) -> (u16, String) {
     let mut response = request.send().await.unwrap();
     let mut body = Vec::new();
     let silence = Duration::from_millis(SILENCE_MS);
-    while let Ok(Ok(Some(piece))) = timeout(silence, response.chunk()).await {
-        body.extend_from_slice(&piece);
+    while let Ok(Ok(Some(part))) = timeout(silence, response.chunk()).await {
+        body.extend_from_slice(&part);
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     (response.status().as_u16(), text)
@@ -131,7 +131,7 @@ async fn ask(line: &Line, method: Method, path: &str, body: Value) -> Answer {
 }
 
 /// Has ada talk in a session of her agent, which hands work over. Returns what there is of it.
-async fn talk(ada: &Line, id: &str, number: u8) -> Things {
+async fn exchange(ada: &Line, id: &str, number: u8) -> Things {
     let agent = format!("/api/agents/{id}");
     let chat = json!({ "session_type": "chat", "name": format!("{WORD} {number}") });
     let opened = ask(ada, Method::POST, &format!("{agent}/sessions"), chat).await;
@@ -187,7 +187,7 @@ async fn talk(ada: &Line, id: &str, number: u8) -> Things {
 }
 
 /// Has ada's agent say, name and hand over her word. Returns her things.
-async fn told(host: &Host) -> Vec<Things> {
+async fn reported(host: &Host) -> Vec<Things> {
     let ada = host.user("ada", &["read", "write"]).await;
     let new = json!({ "definition": "puppet", "path": "/ada/agent/diary" });
     let id = ask(&ada, Method::POST, "/api/agents", new).await.text("id");
@@ -201,7 +201,7 @@ async fn told(host: &Host) -> Vec<Things> {
         let assigned = json!({ "user_id": user, "role": role });
         ask(&ada, Method::POST, &format!("{agent}/assign"), assigned).await;
     }
-    let mut sessions = vec![talk(&ada, &id, 0).await, talk(&ada, &id, 1).await];
+    let mut sessions = vec![exchange(&ada, &id, 0).await, exchange(&ada, &id, 1).await];
     let thing = |things: &Things, name: &str| {
         let found = things.iter().find(|thing| thing.0 == name);
         found.map(|thing| thing.1.clone()).unwrap_or_default()
@@ -287,7 +287,7 @@ async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() 
     let mut unlisted = routes(&host).await;
     unlisted.retain(|route| !ASKED.iter().any(|(known, ..)| known == route));
     assert!(unlisted.is_empty(), "say how these are asked: {unlisted:?}");
-    let things = told(&host).await;
+    let things = reported(&host).await;
 
     // Whoever may see it does, so that what others do not find is there to be found.
     for user in ["ada", "reader", "observer"] {

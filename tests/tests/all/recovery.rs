@@ -242,10 +242,10 @@ async fn a_session_whose_state_is_gone_fails_its_turn_and_does_not_begin_from_no
         .await
         .unwrap();
     world.until(session, |row| row.open_run.is_none()).await;
-    let told = world.last_reply(session).await;
+    let reported = world.last_reply(session).await;
     assert!(
-        told.starts_with("The turn failed: the session's state is missing"),
-        "{told}"
+        reported.starts_with("The turn failed: the session's state is missing"),
+        "{reported}"
     );
 }
 

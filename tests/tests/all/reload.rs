@@ -104,16 +104,16 @@ async fn a_turn_ends_with_the_code_it_began_with_and_the_next_has_the_new() {
             serve(setup, "effects", shouting_effects());
         })
         .await;
-    let told = report(&world, session).await;
+    let reported = report(&world, session).await;
     assert!(
-        told.contains("look done") && !told.contains("DONE"),
-        "the turn that runs: {told}"
+        reported.contains("look done") && !reported.contains("DONE"),
+        "the turn that runs: {reported}"
     );
     world.say("puppet", session, &script).await;
-    let told = report(&world, session).await;
+    let reported = report(&world, session).await;
     assert!(
-        told.contains("look DONE") && !told.contains("done"),
-        "the next turn: {told}"
+        reported.contains("look DONE") && !reported.contains("done"),
+        "the next turn: {reported}"
     );
     let one = |code: &[u8]| BTreeSet::from([Digest::of(code)]);
     assert_eq!(
@@ -135,8 +135,8 @@ async fn a_tool_that_new_code_has_no_more_is_there_for_turns_from_before() {
     world
         .reload(|setup| serve(setup, "effects", wasm("echo")))
         .await;
-    let told = report(&world, session).await;
-    assert_eq!(told.matches("look done").count(), 2, "{told}");
+    let reported = report(&world, session).await;
+    assert_eq!(reported.matches("look done").count(), 2, "{reported}");
     let played = world
         .play(json!([{ "start": [{ "key": "t", "tool": "look" }] }]))
         .await;
@@ -164,8 +164,8 @@ async fn a_grant_that_is_taken_away_refuses_the_next_call_of_a_turn_under_way() 
             };
         })
         .await;
-    let told = report(&world, session).await;
-    assert_eq!(told.matches("look done").count(), 1, "{told}");
+    let reported = report(&world, session).await;
+    assert_eq!(reported.matches("look done").count(), 1, "{reported}");
     assert_eq!(world.effects().len(), 2, "the second call reached no file");
     // What is granted again counts for the next turn, and for this one within its ceiling.
     world.reload(|setup| setup.change_grant = |_, _| {}).await;
@@ -189,10 +189,10 @@ async fn no_other_code_than_the_pinned_one_ends_a_turn_after_a_reload() {
             setup.is_pinned = true;
         })
         .await;
-    let told = report(&world, session).await;
+    let reported = report(&world, session).await;
     assert!(
-        told.contains("look done") && told.contains("look DONE"),
-        "{told}"
+        reported.contains("look done") && reported.contains("look DONE"),
+        "{reported}"
     );
     let (steps, calls) = codes(&world).await.remove(0);
     let both = |a: &[u8], b: &[u8]| BTreeSet::from([Digest::of(a), Digest::of(b)]);

@@ -245,15 +245,15 @@ fn with_script(config: Value, script: &str) -> Folder {
 }
 
 /// Checks the report on the tides, as it stands in the JSON of what was said.
-fn check_report(told: &str) {
-    let cited = told
+fn check_report(reported: &str) {
+    let cited = reported
         .split("The Moon does it. [")
         .nth(1)
         .and_then(|rest| rest.split(']').next())
-        .unwrap_or_else(|| panic!("no claim has a number: {told}"));
+        .unwrap_or_else(|| panic!("no claim has a number: {reported}"));
     assert!(
-        told.contains(&format!("[{cited}] The Moon – http://127.0.0.1:")),
-        "{told}"
+        reported.contains(&format!("[{cited}] The Moon – http://127.0.0.1:")),
+        "{reported}"
     );
     for part in [
         "The Sun helps. [no source]",
@@ -262,9 +262,9 @@ fn check_report(told: &str) {
         "Could not be read",
         "/gone: ",
     ] {
-        assert!(told.contains(part), "`{part}` is not in {told}");
+        assert!(reported.contains(part), "`{part}` is not in {reported}");
     }
-    assert!(!told.contains("OWNED"), "{told}");
+    assert!(!reported.contains("OWNED"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,14 +357,14 @@ async fn a_text_a_page_and_a_local_file_are_brought_together_in_one_report() {
         .post(&format!("{session}/messages?wait_s=60"), &words)
         .gives(200)
         .await;
-    let told = said.body.to_string();
+    let reported = said.body.to_string();
     for part in [
         "They agree. [1][2][3]",
         "[1] the given text 1",
         "Coasts – http://127.0.0.1:",
         "] /notes/neap.md",
     ] {
-        assert!(told.contains(part), "`{part}` is not in {told}");
+        assert!(reported.contains(part), "`{part}` is not in {reported}");
     }
     assert_eq!(site.asked(), ["/coast"]);
     assert!(host.stop().await.success(), "{}", folder.log());
@@ -390,8 +390,8 @@ async fn a_file_that_the_caller_has_uploaded_is_read_by_its_digest() {
         .post(&format!("{session}/messages?wait_s=60"), &words)
         .gives(200)
         .await;
-    let told = said.body.to_string();
-    assert!(told.contains("They agree. [1]"), "{told}");
-    assert!(told.contains(&format!("[1] {digest}")), "{told}");
+    let reported = said.body.to_string();
+    assert!(reported.contains("They agree. [1]"), "{reported}");
+    assert!(reported.contains(&format!("[1] {digest}")), "{reported}");
     assert!(host.stop().await.success(), "{}", folder.log());
 }

@@ -64,20 +64,20 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .await;
     world.answer("puppet", call, json!("go on")).await.unwrap();
     world.idle(session).await;
-    let mut told: Vec<String> = world
+    let mut reported: Vec<String> = world
         .last_reply(session)
         .await
         .lines()
         .map(str::to_owned)
         .collect();
-    told.sort_unstable();
+    reported.sort_unstable();
     let expected = [
         "a denied",
         "b parts put done",
         "m message I have look and put",
     ];
-    assert_eq!(told[..3], expected);
-    assert_eq!(told[3], r#"q value "go on""#);
+    assert_eq!(reported[..3], expected);
+    assert_eq!(reported[3], r#"q value "go on""#);
     assert!(
         world.effects().iter().all(|line| line.starts_with("put ")),
         "{:?}",
@@ -129,10 +129,10 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     }
 
     // The next turn begins with what is configured by now.
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
         .await;
-    assert_eq!(told, ["m message I have put"]);
+    assert_eq!(reported, ["m message I have put"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,8 +197,8 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
             .await;
         world.answer("puppet", call, json!(true)).await.unwrap();
         world.idle(session).await;
-        let told = world.last_reply(session).await;
-        assert!(told.starts_with(expected), "{is_pinned}: {told}");
+        let reported = world.last_reply(session).await;
+        assert!(reported.starts_with(expected), "{is_pinned}: {reported}");
     }
 }
 

@@ -106,14 +106,18 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
     restore(&folder).await;
     let refused = folder.start(None).await.expect_err("it serves");
     assert_eq!(refused.status.code(), Some(3), "{}", refused.said);
-    for told in [
+    for reported in [
         "1 turns",
         "1 calls",
         "1 inputs",
         "serve --resume-effects",
         "serve --settle-unknown",
     ] {
-        assert!(refused.said.contains(told), "{told}: {}", refused.said);
+        assert!(
+            refused.said.contains(reported),
+            "{reported}: {}",
+            refused.said
+        );
     }
     assert_eq!(begun(&folder), Vec::<String>::new());
     // Asked again it says the same: nothing has changed.
@@ -139,10 +143,10 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         ["put", "send"],
         "the call that was begun is not made again, the one of the input that waited is"
     );
-    let told = said(&host, &session).await;
+    let reported = said(&host, &session).await;
     assert!(
-        told.contains("put done") && told.contains("send unknown"),
-        "{told}"
+        reported.contains("put done") && reported.contains("send unknown"),
+        "{reported}"
     );
     chose(
         "resumed",
@@ -162,10 +166,10 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         .unwrap();
     host.rest(&session).await;
     assert_eq!(begun(&folder), Vec::<String>::new());
-    let told = said(&host, &session).await;
+    let reported = said(&host, &session).await;
     assert!(
-        told.contains("put unknown") && told.contains("send unknown"),
-        "{told}"
+        reported.contains("put unknown") && reported.contains("send unknown"),
+        "{reported}"
     );
     let dead = host.get("/api/dead-letters").await.body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len(), 1, "{dead}");
@@ -298,13 +302,13 @@ async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
         .await
         .unwrap();
     host.rest(&session).await;
-    let told = said(&host, &session).await;
+    let reported = said(&host, &session).await;
     for expected in [
         r#"\"code\":\"TASK_UNKNOWN\""#,
         r#"\"taskState\":\"FAILED\""#,
         r#"\"success\":true"#,
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(reported.contains(expected), "{expected}: {reported}");
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -342,8 +346,11 @@ async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
     };
     let failed = back_up("16").await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    let told = String::from_utf8_lossy(&failed.stderr);
-    assert!(told.contains("the backup cannot be written to"), "{told}");
+    let reported = String::from_utf8_lossy(&failed.stderr);
+    assert!(
+        reported.contains("the backup cannot be written to"),
+        "{reported}"
+    );
     assert_eq!(left(), (0, 0));
     let made = back_up("unlimited").await;
     assert!(made.status.success(), "{made:?}");

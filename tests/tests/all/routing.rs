@@ -556,7 +556,7 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
         (again.text("input_id"), &again.body["replayed"]),
         (first.text("input_id"), &json!(true))
     );
-    let told = |answer: &Answer| {
+    let reported = |answer: &Answer| {
         [
             "session_id",
             "agent_id",
@@ -568,8 +568,8 @@ async fn the_same_words_under_a_key_go_once_and_to_where_they_went() {
         .map(|name| answer.body[name].clone())
     };
     assert_eq!(
-        (told(&again), &again.body["is_new"]),
-        (told(&first), &json!(true)),
+        (reported(&again), &again.body["is_new"]),
+        (reported(&first), &json!(true)),
         "as it was answered first"
     );
     let other = send(&json!({ "to": { "agent": "smith" }, "content": "x" })).await;
@@ -605,7 +605,7 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
             "start": [{ "key": "a", "tool": "look" }, { "key": "b", "tool": "put" }],
         }],
     });
-    for (persona, told, rule) in [
+    for (persona, reported, rule) in [
         ("free", "b parts put done", None),
         ("strict", "b denied", Some("callersDenylist")),
         ("narrow", "b denied", Some("permissions")),
@@ -626,7 +626,10 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
         };
         world.idle(accepted.session).await;
         let reply = world.last_reply(accepted.session).await;
-        assert!(reply.lines().any(|line| line == told), "{persona}: {reply}");
+        assert!(
+            reply.lines().any(|line| line == reported),
+            "{persona}: {reply}"
+        );
         let ledger = world.ledger().await;
         let refused = ledger
             .iter()

@@ -71,22 +71,22 @@ async fn everything_that_asks_too_much_fails(host: &Host) {
             json!({ "key": "it", "client": "question", "schema": schema }),
             json!({ "key": "it", "model": "", "schema": schema }),
         ] {
-            let told = messages_after(host, &start).await;
+            let reported = messages_after(host, &start).await;
             assert!(
-                told.contains("it failed") && told.contains("can be used: "),
-                "{told}"
+                reported.contains("it failed") && reported.contains("can be used: "),
+                "{reported}"
             );
         }
     }
     // A schema that doubles with every level of its document is compared with shallow ones.
     let nested = |levels: usize| (0..levels).fold(json!(1), |within, _| json!([within]));
     for (levels, expected) in [(3, "parts"), (50, "more than 1000000 comparisons")] {
-        let told = messages_after(
+        let reported = messages_after(
             host,
             &json!({ "key": "it", "tool": "promise", "args": { "result": nested(levels) } }),
         )
         .await;
-        assert!(told.contains(expected), "{levels}: {told}");
+        assert!(reported.contains(expected), "{levels}: {reported}");
     }
 }
 

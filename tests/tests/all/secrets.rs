@@ -272,7 +272,7 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
         "/unauthorized",
     ] {
         for end in ["well", "fail", "trap"] {
-            let told = send(
+            let reported = send(
                 &world,
                 json!({ "url": server.url(path), "headers": headers, "end": end }),
             )
@@ -283,12 +283,12 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
                 "{path} {heard}"
             );
             assert!(
-                told.contains("****") && !leaks(told.as_bytes()),
-                "{path} {end}: {told}"
+                reported.contains("****") && !leaks(reported.as_bytes()),
+                "{path} {end}: {reported}"
             );
         }
     }
-    let told = send(
+    let reported = send(
         &world,
         json!({
             "url": server.url("/raw?a=b&key=%7B%7Bsecret.github%7D%7D"),
@@ -303,12 +303,12 @@ async fn a_secret_goes_to_its_slot_and_no_echo_of_it_comes_back() {
     );
     // A body is only text.
     assert!(
-        heard.ends_with("says {{secret.github}}") && told.ends_with("says {{secret.github}}"),
-        "{heard} {told}"
+        heard.ends_with("says {{secret.github}}") && reported.ends_with("says {{secret.github}}"),
+        "{heard} {reported}"
     );
     assert!(
-        told.contains("key=*********************") && !leaks(told.as_bytes()),
-        "{told}"
+        reported.contains("key=*********************") && !leaks(reported.as_bytes()),
+        "{reported}"
     );
 
     let uses = uses(&world).await;
@@ -328,14 +328,15 @@ async fn a_secret_that_a_call_was_never_granted_is_taken_out_of_its_answer_and_r
     // A tool without secrets, a secret that nobody is granted, and a server that knows it from
     // elsewhere.
     let url = server.url("/raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER");
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "fetch", "args": { "url": url } }] }]))
         .await
         .join("\n");
     assert!(server.heard()[0].starts_with("GET /raw/SK-CANARY-OTHER?twice=SK-CANARY%252DOTHER "));
     assert!(
-        told.contains("/raw/***************?twice=*******************") && !leaks(told.as_bytes()),
-        "{told}"
+        reported.contains("/raw/***************?twice=*******************")
+            && !leaks(reported.as_bytes()),
+        "{reported}"
     );
     let ledger = serde_json::to_string(&world.ledger().await).unwrap();
     assert!(
@@ -440,23 +441,23 @@ async fn a_secret_does_not_go_along_to_another_origin_by_whatever_redirect() {
     let thief = Echo::new();
     let server = Echo::leading(thief.url("/raw"));
     let world = World::new(setup(vec![server.grant(), thief.grant()])).await;
-    let told = send(
+    let reported = send(
         &world,
         json!({ "url": server.url("/away"), "headers": [["authorization", PLACEHOLDER]] }),
     )
     .await;
-    assert!(told.starts_with("t parts 200 "), "{told}");
+    assert!(reported.starts_with("t parts 200 "), "{reported}");
     let heard = thief.heard();
     assert!(
         heard.len() == 1 && !heard[0].contains("authorization") && !leaks(heard[0].as_bytes()),
         "{heard:?}"
     );
-    let told = send(
+    let reported = send(
         &world,
         json!({ "url": server.url("/carry"), "headers": [["authorization", PLACEHOLDER]] }),
     )
     .await;
-    assert_eq!((told.as_str(), thief.heard().len()), (REFUSED, 0));
+    assert_eq!((reported.as_str(), thief.heard().len()), (REFUSED, 0));
     assert_eq!(server.heard().len(), 2);
     assert_eq!(leaky_files(world.dir.path()), Vec::<String>::new());
 }
@@ -467,12 +468,12 @@ async fn an_agent_that_may_not_use_secrets_has_no_tool_that_does() {
     let mut setup = setup(vec![server.grant()]);
     setup.definitions[0]["capabilityDenylist"] = json!(["secrets.*"]);
     let world = World::new(setup).await;
-    let told = send(
+    let reported = send(
         &world,
         json!({ "url": server.url("/raw"), "headers": [["authorization", PLACEHOLDER]] }),
     )
     .await;
-    assert_eq!((told.as_str(), server.heard().len()), ("t denied", 0));
+    assert_eq!((reported.as_str(), server.heard().len()), ("t denied", 0));
 }
 
 fn config(server: &Echo) -> Value {

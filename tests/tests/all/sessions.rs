@@ -314,7 +314,7 @@ fn id_of(session: &Value) -> &str {
 
 /// The messages of the thread that a stream begins with, and what it tells to the end of a turn of
 /// messages that are accepted.
-async fn told(frames: &mut Frames) -> (Vec<Value>, Vec<Value>) {
+async fn reported(frames: &mut Frames) -> (Vec<Value>, Vec<Value>) {
     let frames = frames.until("stream_complete").await;
     let messages = |name: &str| {
         let named = frames.iter().filter(|frame| frame.event == name);
@@ -337,7 +337,7 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     let follow = async |from: &str| ada.follow(&format!("{stream}&{from}"), None).await.unwrap();
     let words = |message: &Value| message["text"].as_str().unwrap().to_owned();
 
-    let (thread, accepted) = told(&mut follow("after=0").await).await;
+    let (thread, accepted) = reported(&mut follow("after=0").await).await;
     assert_eq!(json!(thread), inherited);
     assert_eq!(accepted.len(), 1, "{accepted:?}");
     assert!(words(&accepted[0]).contains("two"), "{accepted:?}");
@@ -345,12 +345,13 @@ async fn a_stream_begins_with_the_thread_also_of_a_fork_and_tells_what_users_say
     let mut frames = follow("from=thread").await;
     let seen = ada.get(&stage.path(&fork)).await.body;
     stage.say(ada, &fork, "three").await;
-    let (thread, accepted) = told(&mut frames).await;
+    let (thread, accepted) = reported(&mut frames).await;
     assert_eq!(json!(thread), seen["messages"]);
     assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
 
     // What was read says where to go on.
-    let (thread, accepted) = told(&mut follow(&format!("after={}", seen["position"])).await).await;
+    let (thread, accepted) =
+        reported(&mut follow(&format!("after={}", seen["position"])).await).await;
     assert_eq!((thread.len(), accepted.len()), (0, 1), "{accepted:?}");
     assert!(words(&accepted[0]).contains("three"), "{accepted:?}");
 
@@ -740,8 +741,8 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
         .get("/api/search?q=zebra&agent=00000000-0000-4000-8000-00000000dead")
         .refused(404, "AGENT_NOT_FOUND")
         .await;
-    let stranger = stage.host.user("carol", &["read"]).await;
-    assert!(stage.found(&stranger, "zebra").await.is_empty());
+    let unknown_sender = stage.host.user("carol", &["read"]).await;
+    assert!(stage.found(&unknown_sender, "zebra").await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,7 +51,7 @@ impl Team {
     }
 
     /// Begins a session of a user's, in which a message is sent and answered.
-    async fn talk(&self, line: &Line, words: &str) -> String {
+    async fn exchange(&self, line: &Line, words: &str) -> String {
         let session = line.open_as(&self.agent, "chat").await.id().to_owned();
         self.say(line, &session, words).await;
         session
@@ -111,8 +111,8 @@ async fn a_team_shares_a_coach_and_sees_all_of_its_sessions() {
         team.agent
     );
     assert_eq!(found.body["agents"][0]["role"], "shared");
-    let hers = team.talk(&team.alice, "alices goal").await;
-    let his = team.talk(&team.bob, "bobs goal").await;
+    let hers = team.exchange(&team.alice, "alices goal").await;
+    let his = team.exchange(&team.bob, "bobs goal").await;
     for member in [&team.alice, &team.bob, &team.carol] {
         assert_eq!(
             team.sessions(member).await,
@@ -165,9 +165,9 @@ async fn a_mentor_reviews_what_mentees_do_and_mentees_see_their_own() {
     let team = team().await;
     team.assign("bob", "mentee").await;
     team.assign("carol", "mentee").await;
-    let hers = team.talk(&team.alice, "the mentors secret").await;
-    let bobs = team.talk(&team.bob, "bobs first step").await;
-    let carols = team.talk(&team.carol, "carols first step").await;
+    let hers = team.exchange(&team.alice, "the mentors secret").await;
+    let bobs = team.exchange(&team.bob, "bobs first step").await;
+    let carols = team.exchange(&team.carol, "carols first step").await;
     assert_eq!(
         team.sessions(&team.alice).await,
         sorted(vec![hers.clone(), bobs.clone(), carols.clone()])
@@ -234,12 +234,12 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
     let team = team().await;
     team.assign("bob", "mentee").await;
     team.assign("carol", "shared").await;
-    team.talk(&team.alice, "the zebra of alice").await;
-    team.talk(&team.bob, "the zebra of bob").await;
+    team.exchange(&team.alice, "the zebra of alice").await;
+    team.exchange(&team.bob, "the zebra of bob").await;
     let script =
         json!({ "steps": [{ "start": [{ "key": "found", "recall": "zebra" }] }] }).to_string();
     for (line, others) in [(&team.bob, false), (&team.carol, true), (&team.alice, true)] {
-        let session = team.talk(line, "hello").await;
+        let session = team.exchange(line, "hello").await;
         let path = format!("{}/sessions/{session}", team.agent);
         line.post(&format!("{path}/messages"), &json!({ "content": script }))
             .await;
@@ -327,8 +327,8 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
     team.assign("bob", "mentee").await;
     let path = format!("{}/stream?view=log", team.agent);
     let mut live = team.bob.follow(&path, None).await.unwrap();
-    team.talk(&team.alice, "the mentors secret").await;
-    let bobs = team.talk(&team.bob, "bobs first step").await;
+    team.exchange(&team.alice, "the mentors secret").await;
+    let bobs = team.exchange(&team.bob, "bobs first step").await;
     let seen = live.until("session.turn.committed.v1").await;
     let mut after = team
         .bob
@@ -346,13 +346,13 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
         }
         assert!(!format!("{frames:?}").contains("secret"));
     }
-    // Other users' arrival is not theirs to know either; their own removal ends the stream.
+    // Whether other users come is not theirs to know either; their own removal ends the stream.
     team.assign("carol", "shared").await;
     team.alice
         .delete(&format!("{}/assignments/bob", team.agent))
         .gives(200)
         .await;
-    team.talk(&team.alice, "after he left").await;
+    team.exchange(&team.alice, "after he left").await;
     let rest = async {
         let mut rest = Vec::new();
         while let Some(frame) = live.receive().await {
@@ -374,7 +374,7 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
 async fn an_instructor_observes_and_does_not_interact() {
     let team = team().await;
     team.assign("dana", "observer").await;
-    let session = team.talk(&team.alice, "a students work").await;
+    let session = team.exchange(&team.alice, "a students work").await;
     assert_eq!(team.sessions(&team.dana).await, [session.as_str()]);
     let seen = team
         .dana
@@ -415,7 +415,7 @@ async fn an_instructor_observes_and_does_not_interact() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_handed_over_with_all_that_it_knows() {
     let team = team().await;
-    let session = team.talk(&team.alice, "company context").await;
+    let session = team.exchange(&team.alice, "company context").await;
     team.alice
         .delete(&format!("{}/assignments/alice", team.agent))
         .refused(409, "LAST_PRIMARY")
@@ -493,7 +493,7 @@ async fn an_agent_is_handed_over_with_all_that_it_knows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_finds_nothing_and_nonsense_changes_nothing() {
     let team = team().await;
-    let session = team.talk(&team.alice, "hello").await;
+    let session = team.exchange(&team.alice, "hello").await;
     let before = team.alice.get(&team.agent).await.body;
     let nobody = "00000000-0000-4000-8000-00000000dead";
     for path in [
@@ -660,7 +660,7 @@ async fn a_session_is_taken_away_by_whom_it_is_for_or_by_a_primary() {
     let team = team().await;
     team.assign("bob", "shared").await;
     team.assign("carol", "shared").await;
-    let session = team.talk(&team.bob, "the plan of bob").await;
+    let session = team.exchange(&team.bob, "the plan of bob").await;
     let path = format!("{}/sessions/{session}", team.agent);
     let clear = format!("{path}/clear");
     let nothing = json!({});

@@ -55,13 +55,13 @@ fn calls(events: &[Event]) -> Vec<(OperationId, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_by_a_command_is_on_record_before_and_after_it_like_any_other() {
     let world = World::new(skilled("skills")).await;
-    let told = world
+    let reported = world
         .play(line(
             "effects-cli look && effects-cli send --sleep 1 | head -n 1; cat /etc/passwd",
         ))
         .await;
     assert_eq!(
-        told,
+        reported,
         [
             "b parts look done",
             "send done",
@@ -132,25 +132,28 @@ reply = { text = "neither" }
 "#
         .to_owned();
         let world = World::new(setup).await;
-        let told = world
+        let reported = world
             .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
             .await;
-        assert_eq!(told, [format!("m message {expected}")], "{exposure}");
+        assert_eq!(reported, [format!("m message {expected}")], "{exposure}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_reads_skills_and_is_told_that_scripts_cannot_run() {
     let world = World::new(skilled("mixed")).await;
-    let told = world
+    let reported = world
         .play(line(
             "ls /skills; tail -n 3 guide/SKILL.md; grep -c look effects/SKILL.md; guide/scripts/x.sh",
         ))
         .await
         .join("\n");
-    assert!(told.starts_with("b parts effects/\nguide/\n"), "{told}");
-    assert!(told.contains("cannot be run"), "{told}");
-    assert!(told.ends_with("[exit code 127]"), "{told}");
+    assert!(
+        reported.starts_with("b parts effects/\nguide/\n"),
+        "{reported}"
+    );
+    assert!(reported.contains("cannot be run"), "{reported}");
+    assert!(reported.ends_with("[exit code 127]"), "{reported}");
     assert!(world.effects().is_empty());
 }
 
@@ -160,34 +163,34 @@ async fn lists_and_limits_hold_for_commands_as_for_calls() {
     setup.definitions[0]["toolDenylist"] = json!(["send"]);
     setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2 });
     let world = World::new(setup).await;
-    let told = world
+    let reported = world
         .play(line(
             "effects-cli send; effects-cli look; effects-cli look || echo stopped",
         ))
         .await
         .join("\n");
-    assert!(told.contains("there is no tool send"), "{told}");
-    assert!(told.contains("look done\nstopped"), "{told}");
-    assert!(told.contains("limit-reached"), "{told}");
+    assert!(reported.contains("there is no tool send"), "{reported}");
+    assert!(reported.contains("look done\nstopped"), "{reported}");
+    assert!(reported.contains("limit-reached"), "{reported}");
     assert_eq!(world.effects().len(), 2);
 
     let mut setup = skilled("skills");
     setup.definitions[0]["toolDenylist"] = json!(["bash"]);
     let world = World::new(setup).await;
-    let told = world.play(line("effects-cli look")).await;
-    assert!(!told.join("\n").contains("done"), "{told:?}");
+    let reported = world.play(line("effects-cli look")).await;
+    assert!(!reported.join("\n").contains("done"), "{reported:?}");
     // Without command lines they are not offered as tools either: a denial adds nothing.
     let tool = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
-    let told = world.play(tool).await;
-    assert!(told[0].contains("TOOL_NOT_AVAILABLE"), "{told:?}");
+    let reported = world.play(tool).await;
+    assert!(reported[0].contains("TOOL_NOT_AVAILABLE"), "{reported:?}");
     assert!(world.effects().is_empty());
 
     // What is offered as a skill is no tool.
     let world = World::new(skilled("skills")).await;
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "look" }] }]))
         .await;
-    assert!(told[0].contains("TOOL_NOT_AVAILABLE"), "{told:?}");
+    assert!(reported[0].contains("TOOL_NOT_AVAILABLE"), "{reported:?}");
     assert!(world.effects().is_empty());
 }
 
@@ -246,10 +249,10 @@ async fn a_turn_reads_the_skills_that_it_began_with_whatever_is_in_them_by_now()
     world.idle(session).await;
     assert_eq!(
         world.last_reply(session).await,
-        "b parts Look first.\nput done\nLook first.\n"
+        "b parts Look first.\nput done\nInspection first.\n"
     );
-    let told = world.play(line("grep Look guide/SKILL.md")).await;
-    assert_eq!(told, ["b parts Look thrice."]);
+    let reported = world.play(line("grep Look guide/SKILL.md")).await;
+    assert_eq!(reported, ["b parts Look thrice."]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,17 +267,23 @@ async fn a_skill_that_is_taken_from_an_agent_is_gone_from_its_turn_under_way() {
         .await;
     world.answer("puppet", question, agrees).await.unwrap();
     world.idle(session).await;
-    let told = world.last_reply(session).await;
-    assert!(told.contains("put done") && told.contains("gone"), "{told}");
-    assert!(!told.contains("Look first."), "{told}");
-    assert!(told.contains("look done"), "the others stay: {told}");
+    let reported = world.last_reply(session).await;
+    assert!(
+        reported.contains("put done") && reported.contains("gone"),
+        "{reported}"
+    );
+    assert!(!reported.contains("Look first."), "{reported}");
+    assert!(
+        reported.contains("look done"),
+        "the others stay: {reported}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_is_cancelled_together_with_the_call_that_it_waits_for() {
     let world = World::new(skilled("skills")).await;
     let command = "effects-cli patient --later 3600000; effects-cli look";
-    let told = world
+    let reported = world
         .play(json!([
             { "start": [
                 { "key": "b", "tool": "bash", "args": { "command": command } },
@@ -283,6 +292,6 @@ async fn a_line_is_cancelled_together_with_the_call_that_it_waits_for() {
             { "cancel": ["b"] },
         ]))
         .await;
-    assert_eq!(told, ["t elapsed", "b cancelled"]);
+    assert_eq!(reported, ["t elapsed", "b cancelled"]);
     assert!(!world.effects().iter().any(|line| line.starts_with("look")));
 }

@@ -47,17 +47,17 @@ async fn a_long_answer_comes_to_the_agent_as_edges_and_a_blob_that_it_can_read()
     let answer = json!({ "essay": format!("begin{}end", "x".repeat(1_000_000)) });
     world.answer("puppet", call, answer.clone()).await.unwrap();
     world.idle(session).await;
-    let told = world.last_reply(session).await;
+    let reported = world.last_reply(session).await;
     let whole = answer.to_string();
     assert!(
-        told.starts_with(r#"q parts {"essay":"begin"#),
+        reported.starts_with(r#"q parts {"essay":"begin"#),
         "{}",
-        &told[..100]
+        &reported[..100]
     );
     assert!(
-        told.len() < 10_000 && told.ends_with(&format!("end\"}} ({} bytes)", whole.len())),
+        reported.len() < 10_000 && reported.ends_with(&format!("end\"}} ({} bytes)", whole.len())),
         "{}",
-        told.len()
+        reported.len()
     );
     let run = world.runs().await[0];
     assert!(longest(&world, run).await < EVENT_BYTES_MAX);
@@ -92,16 +92,16 @@ async fn a_long_reply_of_another_agent_comes_as_edges_and_a_blob() {
     let world = World::new(Setup::default()).await;
     let other =
         json!({ "steps": [{ "reply": format!("begin{}end", "x".repeat(35_000)) }] }).to_string();
-    let told = world
+    let reported = world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": other }] }]))
         .await
         .join("\n");
     assert!(
-        told.starts_with("d parts begin")
-            && told.ends_with("end (35008 bytes)")
-            && told.len() < 10_000,
+        reported.starts_with("d parts begin")
+            && reported.ends_with("end (35008 bytes)")
+            && reported.len() < 10_000,
         "{}",
-        told.len()
+        reported.len()
     );
     // Nobody waits for it: it comes as a message of its own, in the same turn if that goes on for
     // long enough, or in the next one.

@@ -103,8 +103,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         "Here is a question."
     );
     // What is half filled in is there again after a crash, with everything else.
-    let ui =
-        json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let ui = json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
     let saved = host.put(&format!("{session}/ui-state"), &ui).await;
     assert_eq!(
         (
@@ -468,7 +467,7 @@ async fn an_archived_agent_leaves_no_run_open() {
 async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else() {
     let (_folder, host) = started(json!({})).await;
     let show = |seen: &Value| seen["messages"].to_string().contains("history");
-    let told = |seen: &Value| -> Value {
+    let reported = |seen: &Value| -> Value {
         let last = seen["messages"]
             .as_array()
             .unwrap()
@@ -497,7 +496,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
         &json!({ "content": script.to_string() }),
     )
     .await;
-    let first = told(&host.until(&session, show).await);
+    let first = reported(&host.until(&session, show).await);
     assert_eq!(
         (&first["user"], &first["preferences"], &first["history"]),
         (&json!("local"), &json!({}), &json!([]))
@@ -538,7 +537,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             &json!({ "content": script }),
         )
         .await;
-        let seen = told(&host.until(&session, show).await);
+        let seen = reported(&host.until(&session, show).await);
         assert_eq!(
             (&seen["user"], &seen["preferences"]["tone"]),
             (&json!(user), &json!("warm"))
@@ -654,8 +653,8 @@ async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
         let mut frames = host
             .follow(&format!("{agent}/stream?session={id}&after={after}"), None)
             .await;
-        let told = frames.until("stream_complete").await;
-        let stored = told
+        let reported = frames.until("stream_complete").await;
+        let stored = reported
             .into_iter()
             .filter(|frame| !matches!(frame.event.as_str(), "connected" | "content_chunk"));
         stored.collect::<Vec<_>>()
@@ -766,9 +765,9 @@ async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprec
             "{refused:?}"
         );
     }
-    let stranger = host.bare(Method::GET, &session).send().await.unwrap();
+    let unknown_sender = host.bare(Method::GET, &session).send().await.unwrap();
     assert!(
-        stranger.status() == 401 && stranger.headers().contains_key("deprecation"),
+        unknown_sender.status() == 401 && unknown_sender.headers().contains_key("deprecation"),
         "also to whoever is not let in"
     );
     host.post("/api/session/", &json!({ "session_type": "dancing" }))
@@ -813,7 +812,7 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
         .gives(200)
         .await;
     let items = host.get(&format!("{session}/items")).await.body["items"].clone();
-    let told: Vec<(&Value, &Value)> = items
+    let reported: Vec<(&Value, &Value)> = items
         .as_array()
         .unwrap()
         .iter()
@@ -825,7 +824,7 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [(&json!(1), &json!(1.0)), (&json!(2), &json!(0.0))],
         "{items}"
     );
@@ -986,12 +985,12 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
             .await;
         (refused.status, refused.text("code"), refused.text("detail"))
     };
-    let told = |code: &str, words: &str| (409, code.to_owned(), words.to_owned());
+    let reported = |code: &str, words: &str| (409, code.to_owned(), words.to_owned());
     let session = host.open_as("sleeps", "lesson").await;
     let sleeping = session.agent();
     host.until(&session, |seen| seen["run_status"] == "running")
         .await;
-    let none_pending = told(
+    let none_pending = reported(
         "NOT_SUSPENDED",
         "Cannot receive response: no pending action",
     );
@@ -1005,14 +1004,14 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     );
     assert_eq!(
         refused(agent, &json!(wrong)).await,
-        told("INVALID_TOOL_CALL_ID", &other)
+        reported("INVALID_TOOL_CALL_ID", &other)
     );
     host.respond(agent, &call, &json!({ "confirmed": true }))
         .gives(202)
         .await;
     host.until(&session, |seen| seen["status"] == "completed")
         .await;
-    let no_session = told(
+    let no_session = reported(
         "NOT_SUSPENDED",
         "Cannot receive response: no active session",
     );
@@ -1024,6 +1023,6 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
     host.assign(agent, "bob", "mentee").await;
     let bob = host.user("bob", &["read", "write"]).await;
     let body = json!({ "tool_call_id": wrong, "response": {} });
-    let told = bob.post(&format!("{agent}/respond"), &body).await;
-    assert_eq!(told.text("detail"), no_session.2, "{told:?}");
+    let reported = bob.post(&format!("{agent}/respond"), &body).await;
+    assert_eq!(reported.text("detail"), no_session.2, "{reported:?}");
 }

@@ -112,9 +112,9 @@ async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
         seen["messages"][1]["text"], "You said: plan horseshoes",
         "{seen}"
     );
-    let came_from = &seen["attributes"]["switched_from"];
+    let switch_origin = &seen["attributes"]["switched_from"];
     assert!(
-        first.ends_with(came_from["session_id"].as_str().unwrap()),
+        first.ends_with(switch_origin["session_id"].as_str().unwrap()),
         "{seen}"
     );
     host.say(&second, "and nails").await;
@@ -183,10 +183,10 @@ async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run
     idle(&host, &second, 2).await;
     ask(&host, &format!("{second}/return"), &json!({}), "d").await;
     let seen = idle(&host, &first, 1).await;
-    let told = seen["messages"].to_string();
+    let reported = seen["messages"].to_string();
     assert!(
-        told.contains("horseshoes") && !told.contains("anvils"),
-        "{told}"
+        reported.contains("horseshoes") && !reported.contains("anvils"),
+        "{reported}"
     );
     host.stop().await;
 }
@@ -224,8 +224,11 @@ async fn what_was_under_way_when_the_user_came_is_none_of_the_summary() {
         let back = host.post(&format!("{second}/return"), &json!({})).await;
         assert_eq!(Session::of(&back), first, "{back:?}");
         let seen = idle(&host, &first, 1).await;
-        let told = seen["messages"].to_string();
-        assert!(told.contains("They planned horseshoes."), "{mode}: {told}");
+        let reported = seen["messages"].to_string();
+        assert!(
+            reported.contains("They planned horseshoes."),
+            "{mode}: {reported}"
+        );
     }
     host.stop().await;
 }
@@ -460,9 +463,9 @@ async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request()
             .expect("an end in time")
             .unwrap();
         assert!(!output.status.success(), "{output:?}");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.contains("`nope`"), "{told}");
-        assert!(!told.contains("(at "), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(reported.contains("`nope`"), "{reported}");
+        assert!(!reported.contains("(at "), "{reported}");
     }
     host.stop().await;
 }
@@ -515,8 +518,8 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     // What is no command is told, and not sent.
     let output = chat(other, "/halp\n").await;
     assert!(!output.status.success(), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("`/halp` is no command"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(reported.contains("`/halp` is no command"), "{reported}");
     host.stop().await;
 }
 

@@ -60,7 +60,7 @@ async fn host() -> (Folder, Host) {
 }
 
 /// Bytes of anonymous memory of a host that gets no requests; none where the system does not tell.
-async fn held(host: &Host) -> Option<u64> {
+async fn resident(host: &Host) -> Option<u64> {
     sleep(REST).await;
     let process = host.process().as_raw_nonzero();
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -80,11 +80,11 @@ async fn open(host: &Host, number: usize) -> String {
     format!("{sessions}/{}", opened.text("session_id"))
 }
 
-/// Checks what each of those takes that were opened between two looks at the memory.
-fn check_each(looks: [Option<u64>; 2], bytes_max: u64, what: &str) {
+/// Checks what each of those takes that were opened between two polls at the memory.
+fn check_each(inspections: [Option<u64>; 2], bytes_max: u64, what: &str) {
     // Only Linux tells it.
-    let [Some(before), Some(after)] = looks else {
-        assert_ne!(std::env::consts::OS, "linux", "{looks:?}");
+    let [Some(before), Some(after)] = inspections else {
+        assert_ne!(std::env::consts::OS, "linux", "{inspections:?}");
         return;
     };
     let each = after.saturating_sub(before) / OPEN as u64;
@@ -94,7 +94,7 @@ fn check_each(looks: [Option<u64>; 2], bytes_max: u64, what: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() {
     let (folder, host) = host().await;
-    let before = held(&host).await;
+    let before = resident(&host).await;
     let mut chats = Vec::new();
     for number in 0..2 * OPEN {
         let chat = open(&host, number).await;
@@ -103,7 +103,7 @@ async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() 
             .await;
         chats.push(chat);
     }
-    let idle = held(&host).await;
+    let idle = resident(&host).await;
     // There are twice as many.
     check_each([before, idle], 2 * SESSION_BYTES_MAX, "two sessions");
 
@@ -112,7 +112,7 @@ async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() 
         host.say(chat, "wait").await;
         host.until(chat, |seen| seen["run_id"].is_string()).await;
     }
-    let busy = held(&host).await;
+    let busy = resident(&host).await;
     check_each([idle, busy], MESSAGE_BYTES_MAX, "message in progress");
 
     for chat in delegating {
@@ -122,7 +122,7 @@ async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() 
         seen["tasks"].as_array().map(Vec::len) == Some(OPEN)
     })
     .await;
-    let delegated = held(&host).await;
+    let delegated = resident(&host).await;
     check_each([busy, delegated], MESSAGE_BYTES_MAX, "open delegation");
     host.kill().await;
     drop(folder);

@@ -167,8 +167,8 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
         (vec!["task", "stats"], "worker list_files  tasks 1"),
     ] {
         let output = folder.run(&arguments).await;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(told.contains(expected), "{arguments:?}: {output:?}");
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(reported.contains(expected), "{arguments:?}: {output:?}");
     }
 
     host.delete(&at).gives(200).await;
@@ -199,12 +199,12 @@ async fn the_command_line_lists_tasks_a_page_after_the_other() {
             arguments.extend(["--after", after.as_str()]);
         }
         let output = folder.run(&arguments).await;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            told.starts_with(task["task_id"].as_str().unwrap()),
+            reported.starts_with(task["task_id"].as_str().unwrap()),
             "{output:?}"
         );
-        assert_eq!(told.lines().count(), 1, "{output:?}");
+        assert_eq!(reported.lines().count(), 1, "{output:?}");
         let notice = String::from_utf8_lossy(&output.stderr).into_owned();
         after = notice
             .split_once("--after ")
@@ -240,11 +240,11 @@ async fn a_model_whose_delegation_is_cancelled_is_told_so_as_a_result() {
     idle(&host, &at).await;
     let path = format!("/api/sessions/{session}?from=1&to=100");
     let said = host.get(&path).await.body["messages"].to_string();
-    for told in [
+    for reported in [
         r#"\"code\":\"TASK_FAILED\""#,
         r#"\"taskState\":\"CANCELLED\""#,
     ] {
-        assert!(said.contains(told), "{told}: {said}");
+        assert!(said.contains(reported), "{reported}: {said}");
     }
 }
 
@@ -256,8 +256,8 @@ async fn a_task_whose_turn_waits_for_a_person_is_paused() {
     let task = task_in(&host, "PAUSED").await;
     let id = task["task_id"].as_str().unwrap();
     let output = folder.run(&["task", "cancel", id]).await;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("is CANCELLED"), "{output:?}");
+    let reported = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(reported.contains("is CANCELLED"), "{output:?}");
     task_in(&host, "CANCELLED").await;
 }
 

@@ -90,7 +90,7 @@ async fn until(frames: &mut Frames, kind: &str, session: &str) -> Vec<Frame> {
     }
 }
 
-/// The types of the frames about a session, each run of pieces of a reply once.
+/// The types of the frames about a session, each run of chunks of a reply once.
 fn course(frames: &[Frame], session: &str) -> Vec<String> {
     let mut kinds: Vec<String> = frames
         .iter()
@@ -307,10 +307,10 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
     );
     assert_eq!(failed["data"]["model"], "m", "{failed}");
     assert_eq!(failed["data"]["provider"], "scripted", "{failed}");
-    let told = opened(&host, "assistant").await;
-    send(&host, &told, "hello").await;
-    let seen = until(&mut frames, "message.failed", &told.1).await;
-    let failed = of(&seen, "message.failed", &told.1);
+    let reported = opened(&host, "assistant").await;
+    send(&host, &reported, "hello").await;
+    let seen = until(&mut frames, "message.failed", &reported.1).await;
+    let failed = of(&seen, "message.failed", &reported.1);
     assert_eq!(
         failed["error"],
         json!({ "code": "model-refused", "category": "LLM_REQUEST_FAILED", "retryable": false })
@@ -319,8 +319,8 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
     host.post(&archive, &json!({})).gives(200).await;
     let seen = frames.until("agent.shutdown").await;
     let gone = ["agent.unregistered", "agent.shutdown"];
-    let told = seen.iter().rev().take(gone.len()).rev();
-    for (frame, kind) in told.zip(gone) {
+    let reported = seen.iter().rev().take(gone.len()).rev();
+    for (frame, kind) in reported.zip(gone) {
         assert_eq!(frame.event, kind, "{seen:?}");
         assert_eq!(frame.data["data"]["agent_id"], json!(session.0), "{seen:?}");
     }
@@ -340,20 +340,20 @@ async fn a_client_that_never_reads_telemetry_slows_no_turn() {
     let mut unread = host.follow(PATH, None).await;
     let mut watched = host.follow(PATH, None).await;
     let session = opened(&host, "assistant").await;
-    let mut told = 0;
+    let mut reported = 0;
     for _ in 0..TURNS {
         let message = send(&host, &session, "hello").await;
         let seen = until(&mut watched, "message.processed", &session.1).await;
         let processed = of(&seen, "message.processed", &session.1);
         assert_eq!(processed["data"]["input_id"], json!(message));
         assert!(seen.iter().all(|frame| frame.event != "lag"), "it reads");
-        told += seen.len();
+        reported += seen.len();
     }
-    assert!(told > TURNS * WORDS, "{told}");
+    assert!(reported > TURNS * WORDS, "{reported}");
     // All turns have ended, and the client that never read has lost events by then.
     let seen = unread.until("lag").await;
     let lost = seen.last().unwrap().data["dropped"].as_u64().unwrap();
-    assert!(lost > 0 && seen.len() < told, "{lost} of {told}");
+    assert!(lost > 0 && seen.len() < reported, "{lost} of {reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -372,7 +372,7 @@ async fn the_command_prints_a_line_for_each_event_that_is_asked_for() {
         out.read_to_string(&mut text).await.unwrap();
         text
     };
-    let talk = async {
+    let exchange = async {
         // It begins to watch at a time of its own.
         loop {
             send(&host, &session, "hello").await;
@@ -381,7 +381,7 @@ async fn the_command_prints_a_line_for_each_event_that_is_asked_for() {
     };
     let text = tokio::select! {
         text = timeout(PATIENCE, read) => text.expect("an end in time"),
-        () = talk => unreachable!(),
+        () = exchange => unreachable!(),
     };
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
@@ -392,6 +392,6 @@ async fn the_command_prints_a_line_for_each_event_that_is_asked_for() {
     }
     let refused = folder.run(&["telemetry", "--type", "nothing.*"]).await;
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("message.processed"), "{told}");
+    let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(reported.contains("message.processed"), "{reported}");
 }

@@ -35,7 +35,7 @@ struct FailedTurn {
     /// The ends of both turns.
     ended: Vec<Value>,
     /// Everything that the session's events say.
-    told: String,
+    reported: String,
 }
 
 impl FailedTurn {
@@ -65,7 +65,7 @@ impl FailedTurn {
             seen["messages"].to_string().contains("it goes on"),
             "{variable}: {seen}"
         );
-        let (ended, told) = ends(&host, &session).await;
+        let (ended, reported) = ends(&host, &session).await;
         let [failed, replied] = &ended[..] else {
             panic!("{variable}: {ended:?}")
         };
@@ -78,7 +78,7 @@ impl FailedTurn {
             session,
             tried,
             ended,
-            told,
+            reported,
         }
     }
 
@@ -102,7 +102,7 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
     let turn = FailedTurn::begin(&folder, UNSTORABLE, WORDS).await;
     turn.assert_reason("can never be stored");
     // The call of the model is on record with what it cost, once, and without what it said.
-    assert!(!turn.told.contains(WORDS), "{}", turn.told);
+    assert!(!turn.reported.contains(WORDS), "{}", turn.reported);
     assert_eq!(
         folder
             .log()
@@ -129,7 +129,11 @@ async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session
         let turn = FailedTurn::begin(&folder, variable, WORDS).await;
         assert_eq!(turn.tried, 5, "{variable}: {}", folder.log());
         turn.assert_reason(cause);
-        assert!(!turn.told.contains(WORDS), "{variable}: {}", turn.told);
+        assert!(
+            !turn.reported.contains(WORDS),
+            "{variable}: {}",
+            turn.reported
+        );
         turn.stop(&folder).await;
     }
     folder.verified().await;
@@ -140,15 +144,15 @@ async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_g
     let folder = folder().await;
     let breaks_off = "[[rule]]\nreply = { text = \"half of\", fail = \"cut-short\" }\n";
     std::fs::write(folder.path().join("script.toml"), breaks_off).unwrap();
-    for (variable, looks) in [(UNSTORABLE, 1), (CONTRADICTS_ON, 5), (MISREADS_ON, 5)] {
+    for (variable, inspections) in [(UNSTORABLE, 1), (CONTRADICTS_ON, 5), (MISREADS_ON, 5)] {
         // Only a further attempt says what its operation draws from then on.
         let turn = FailedTurn::begin(&folder, variable, "\"drawn\":").await;
-        assert_eq!(turn.tried, looks, "{variable}: {}", folder.log());
+        assert_eq!(turn.tried, inspections, "{variable}: {}", folder.log());
         turn.assert_reason("can never be stored");
         assert!(
-            !turn.told.contains("operation.attempted.v1"),
+            !turn.reported.contains("operation.attempted.v1"),
             "{variable}: {}",
-            turn.told
+            turn.reported
         );
         turn.stop(&folder).await;
     }

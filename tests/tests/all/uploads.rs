@@ -283,13 +283,13 @@ async fn files_are_seen_by_who_sees_the_session_and_uploaded_by_who_may_talk_in_
         ("dave", 200, 403),
     ] {
         let line = host.user(user, &["read", "write"]).await;
-        let looks = [
+        let inspections = [
             with(&line, Method::GET, &files).await,
             with(&line, Method::GET, &format!("{files}/{digest}")).await,
         ];
         assert_eq!(
             (
-                looks,
+                inspections,
                 with(&line, Method::POST, &format!("{files}?name={user}.txt")).await
             ),
             ([sees; 2], hands_over),

@@ -180,7 +180,10 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
     // Words may go into quarantine with their session, which wakes nobody.
     assert!(after.wakes >= before.wakes + 50, "{before:?} {after:?}");
     // 50 ms, twice that, and so on.
-    assert!(after.looks - before.looks < 30, "{before:?} {after:?}");
+    assert!(
+        after.inspections - before.inspections < 30,
+        "{before:?} {after:?}"
+    );
 }
 
 /// Sends a message to a puppet as this user.
@@ -322,7 +325,7 @@ async fn a_step_that_waits_for_its_component_sees_what_came_while_it_waited() {
         json!({ "steps": [{ "start": [{ "key": "t", "timer": 500 }], "hear": true }] }).to_string();
     world.say("puppet", session, &waits).await;
     world.until(session, |row| row.open_run.is_some()).await;
-    let held = hold_puppets(&world).await;
+    let leased = hold_puppets(&world).await;
     // The timer has gone off: the step has its place, and waits.
     sleep(Duration::from_millis(1_000)).await;
     for number in 0..20 {
@@ -332,7 +335,7 @@ async fn a_step_that_waits_for_its_component_sees_what_came_while_it_waited() {
     }
     sleep(Duration::from_millis(200)).await;
     assert_eq!(steps(&world).await.len(), 1, "the slot is still taken");
-    drop(held);
+    drop(leased);
     world.idle(session).await;
     assert_eq!(steps(&world).await[1], (session, 20, 1));
 }
@@ -341,7 +344,7 @@ async fn a_step_that_waits_for_its_component_sees_what_came_while_it_waited() {
 async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then() {
     let world = of_one_step_at_a_time().await;
     let session = world.open("puppet").await;
-    let held = hold_puppets(&world).await;
+    let leased = hold_puppets(&world).await;
     world.play_in(session, &json!([{ "show": true }])).await;
     until("a driver of its session", async || {
         world.broker.stats().drivers == 1
@@ -360,7 +363,7 @@ async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then()
         .await
         .unwrap();
     sleep(Duration::from_millis(200)).await;
-    drop(held);
+    drop(leased);
     world.idle(session).await;
     let reply = world.last_reply(session).await;
     assert!(
@@ -378,7 +381,7 @@ async fn of_two_users_of_one_component_each_has_a_turn_whatever_the_other_has_un
         anns.push(world.open_for(&ann, "puppet").await);
     }
     let bobs = world.open_for(&bob, "puppet").await;
-    let held = hold_puppets(&world).await;
+    let leased = hold_puppets(&world).await;
     let reply = json!({ "steps": [{ "reply": "done" }] }).to_string();
     for session in &anns {
         say(&world, &ann, *session, &reply).await;
@@ -395,7 +398,7 @@ async fn of_two_users_of_one_component_each_has_a_turn_whatever_the_other_has_un
     .await;
     sleep(Duration::from_millis(300)).await;
     assert_eq!(steps(&world).await, [], "the slot is still taken");
-    drop(held);
+    drop(leased);
     for session in anns.iter().chain([&bobs]) {
         world.idle(*session).await;
     }
@@ -440,7 +443,7 @@ async fn at_start_a_run_that_waits_for_people_or_times_gets_no_driver() {
     .await;
     let stats = world.broker.stats();
     assert_eq!(
-        (stats.drivers, stats.wakes, stats.looks),
+        (stats.drivers, stats.wakes, stats.inspections),
         (0, 0, 0),
         "{stats:?}"
     );
@@ -533,14 +536,14 @@ async fn at_start_clients_keep_all_places_for_their_reads_while_sessions_are_loo
         .await
         .into_iter()
         .sum();
-    // Each look reads twice, and where both have something to read they take turns.
+    // Each inspection reads twice, and where both have something to read they take turns.
     assert!(
         reads >= left / 2,
         "{reads} reads of clients for {left} sessions"
     );
     let stats = world.broker.stats();
     assert_eq!(
-        (stats.drivers, stats.wakes, stats.looks),
+        (stats.drivers, stats.wakes, stats.inspections),
         (0, 0, 0),
         "a look that was refused wakes its session: {stats:?}"
     );

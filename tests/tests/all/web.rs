@@ -59,10 +59,11 @@ async fn a_page_comes_as_markdown_through_the_grant() {
         page,
     )));
     let world = world(vec![server.grant()], GuestLimits::default()).await;
-    let told = fetch(&world, json!({ "url": server.url("/open/a#part") })).await;
-    let told: Value = serde_json::from_str(
-        told.strip_prefix("t parts ")
-            .unwrap_or_else(|| panic!("{told}")),
+    let reported = fetch(&world, json!({ "url": server.url("/open/a#part") })).await;
+    let reported: Value = serde_json::from_str(
+        reported
+            .strip_prefix("t parts ")
+            .unwrap_or_else(|| panic!("{reported}")),
     )
     .unwrap();
     let text = format!("# Hello\n\ncafé & [more]({})", server.url("/b"));
@@ -70,7 +71,7 @@ async fn a_page_comes_as_markdown_through_the_grant() {
         "url": server.url("/open/a"), "status": 200, "contentType": "text/html", "title": "T",
         "text": text,
     });
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(
         fetch(&world, json!({ "url": server.url("/closed") })).await,
         "t denied"
@@ -127,15 +128,15 @@ fn ordinary(bytes: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_megabyte_is_read_within_the_limits_of_every_component() {
     let begun = Instant::now();
-    let told = fetched(
+    let reported = fetched(
         answer("200 OK\r\ncontent-type: text/html", &ordinary(1 << 20)),
         GuestLimits::default(),
     )
     .await;
     assert!(
-        told.contains("## Part 1\\n\\nSome words & [a link](")
-            && told.contains("these are the first 20000 characters of"),
-        "{told}"
+        reported.contains("## Part 1\\n\\nSome words & [a link](")
+            && reported.contains("these are the first 20000 characters of"),
+        "{reported}"
     );
     assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
 }
@@ -153,7 +154,7 @@ async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_com
         cpu_ms_max: 5_000,
         ..GuestLimits::default()
     };
-    let full = |piece: &str| piece.repeat(READ_BYTES_MAX / piece.len());
+    let full = |chunk: &str| chunk.repeat(READ_BYTES_MAX / chunk.len());
     let numbered = (0..READ_BYTES_MAX / 16).fold(String::new(), |mut all, n| {
         let _ = write!(all, "<p><b c={n:05}>x");
         all
@@ -192,8 +193,8 @@ async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_com
             format!("{}{}", "<div>".repeat(250), full("<p>x")),
         ),
     ] {
-        let told = fetched(answer("200 OK\r\ncontent-type: text/html", &page), patient).await;
-        assert!(told.starts_with("t parts {"), "{name}: {told}");
+        let reported = fetched(answer("200 OK\r\ncontent-type: text/html", &page), patient).await;
+        assert!(reported.starts_with("t parts {"), "{name}: {reported}");
     }
 }
 
@@ -226,10 +227,10 @@ async fn a_request_that_may_change_something_needs_its_method_in_the_grant() {
         ..server.grant()
     };
     let posting = world(vec![grant], GuestLimits::default()).await;
-    let told = posting.play(posts(&url)).await.join("\n");
+    let reported = posting.play(posts(&url)).await.join("\n");
     assert!(
-        told.contains(r#""status":201"#) && told.contains(r#""text":"made""#),
-        "{told}"
+        reported.contains(r#""status":201"#) && reported.contains(r#""text":"made""#),
+        "{reported}"
     );
     assert_eq!(server.asked(), ["POST /open/a HTTP/1.1"]);
     assert_eq!(fetch(&posting, json!({ "url": url })).await, "t denied");

@@ -20,7 +20,7 @@ const KEY: &str = "BRAVE-KEY-6b1f0c2d";
 
 /// One request as a server on loopback got it.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct SearchRequest {
     /// Method and path with its query.
     pub(super) line: String,
     /// The whole head, with names of headers in lower case.
@@ -33,14 +33,14 @@ pub(super) struct Asked {
 /// test's process.
 pub(super) struct Site {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<SearchRequest>>>,
 }
 
 impl Site {
     pub(super) fn new() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<SearchRequest>>> = Arc::default();
         let heard = Arc::clone(&asked);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -62,7 +62,7 @@ impl Site {
     }
 
     /// Takes the requests that it got, one by one.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<SearchRequest> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
@@ -79,7 +79,7 @@ impl Site {
     }
 }
 
-fn request(stream: &mut TcpStream) -> Asked {
+fn request(stream: &mut TcpStream) -> SearchRequest {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
@@ -93,7 +93,7 @@ fn request(stream: &mut TcpStream) -> Asked {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
     let line = head.lines().next().unwrap_or_default();
-    Asked {
+    SearchRequest {
         line: line.trim_end_matches(" http/1.1").to_owned(),
         body: String::from_utf8_lossy(&body).into_owned(),
         head,
@@ -175,9 +175,9 @@ fn flood(stream: &mut TcpStream) -> std::io::Result<()> {
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\
           {\"results\": [",
     )?;
-    let piece = [b' '; 64 << 10];
-    for _ in 0..FLOOD_BYTES / piece.len() {
-        stream.write_all(&piece)?;
+    let chunk = [b' '; 64 << 10];
+    for _ in 0..FLOOD_BYTES / chunk.len() {
+        stream.write_all(&chunk)?;
     }
     Ok(())
 }
@@ -223,15 +223,16 @@ async fn searched_at(site: &Site, path: &str, arguments: Value) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_at_searxng_comes_as_plain_text_through_the_grant() {
     let site = Site::new();
-    let told = searched_at(
+    let reported = searched_at(
         &site,
         "/",
         json!({ "query": "tides & winds", "maxResults": 2 }),
     )
     .await;
-    let told: Value = serde_json::from_str(
-        told.strip_prefix("t parts ")
-            .unwrap_or_else(|| panic!("{told}")),
+    let reported: Value = serde_json::from_str(
+        reported
+            .strip_prefix("t parts ")
+            .unwrap_or_else(|| panic!("{reported}")),
     )
     .unwrap();
     let hit = |number: usize| {
@@ -240,15 +241,18 @@ async fn a_search_at_searxng_comes_as_plain_text_through_the_grant() {
             "snippet": "High water & low",
         })
     };
-    assert_eq!(told, json!([hit(1), hit(2)]));
+    assert_eq!(reported, json!([hit(1), hit(2)]));
     let asked = site.asked();
     assert_eq!(asked.len(), 1);
     assert_eq!(
         asked[0].line,
         "get /search?q=tides+%26+winds&format=json&pageno=1"
     );
-    let told = searched_at(&site, "/closed", json!({ "query": "tides" })).await;
-    assert!(told.contains("adds `json` to `search.formats`"), "{told}");
+    let reported = searched_at(&site, "/closed", json!({ "query": "tides" })).await;
+    assert!(
+        reported.contains("adds `json` to `search.formats`"),
+        "{reported}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,10 +275,10 @@ async fn brave_gets_its_key_from_the_host_and_nobody_else_does() {
         ..grant.clone()
     };
     let world_with = world(grant).await;
-    let told = search(&world_with, json!({ "query": "tides" })).await;
+    let reported = search(&world_with, json!({ "query": "tides" })).await;
     assert!(
-        told.contains(r#""url":"https://found.example/","snippet":"by its key""#),
-        "{told}"
+        reported.contains(r#""url":"https://found.example/","snippet":"by its key""#),
+        "{reported}"
     );
     let asked = site.asked();
     assert_eq!(
@@ -300,23 +304,26 @@ async fn brave_gets_its_key_from_the_host_and_nobody_else_does() {
             "headers": { "x-subscription-token": "{{secret.brave}}" },
         });
         let call = json!({ "key": "t", "tool": tool, "args": arguments });
-        let told = world_with
+        let reported = world_with
             .play(json!([{ "start": [call] }]))
             .await
             .join("\n");
-        assert!(told.contains("asks for a secret"), "{told}");
+        assert!(reported.contains("asks for a secret"), "{reported}");
     }
-    let told = search(&world(without).await, json!({ "query": "tides" })).await;
-    assert!(told.contains("and its key with `secrets`"), "{told}");
+    let reported = search(&world(without).await, json!({ "query": "tides" })).await;
+    assert!(
+        reported.contains("and its key with `secrets`"),
+        "{reported}"
+    );
     assert!(site.asked().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_without_a_service_says_what_the_operator_sets() {
-    let told = search(&world(Grant::default()).await, json!({ "query": "tides" })).await;
+    let reported = search(&world(Grant::default()).await, json!({ "query": "tides" })).await;
     assert!(
-        told.contains("no search service is chosen: `WEB_SEARCH_BACKEND`"),
-        "{told}"
+        reported.contains("no search service is chosen: `WEB_SEARCH_BACKEND`"),
+        "{reported}"
     );
 }
 
@@ -324,19 +331,19 @@ async fn a_search_without_a_service_says_what_the_operator_sets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_a_hundred_megabytes_or_ten_thousand_results_is_not_too_much() {
     let site = Site::new();
-    let told = searched_at(&site, "/flood", json!({ "query": "tides" })).await;
+    let reported = searched_at(&site, "/flood", json!({ "query": "tides" })).await;
     assert!(
-        told.contains("answers with more than 2097152 bytes"),
-        "{told}"
+        reported.contains("answers with more than 2097152 bytes"),
+        "{reported}"
     );
-    let told = searched_at(
+    let reported = searched_at(
         &site,
         "/many",
         json!({ "query": "tides", "maxResults": 20 }),
     )
     .await;
-    let told: Value = serde_json::from_str(told.strip_prefix("t parts ").unwrap()).unwrap();
-    let results = told.as_array().unwrap();
+    let reported: Value = serde_json::from_str(reported.strip_prefix("t parts ").unwrap()).unwrap();
+    let results = reported.as_array().unwrap();
     assert_eq!(results.len(), 20);
     assert_eq!(
         results[19],

@@ -14,3 +14,16 @@ pub const CIRCLES_OF_METHODS: &[(&str, usize)] = &[
     ("host/broker/src/driver/calls.rs: SessionContext", 5),
     ("host/store/src/purge.rs: Store", 6),
 ];
+
+/// Words that lean on a sentence before them, each with how often it may stand in comments and
+/// documents.
+pub const HABITS: &[(&str, usize)] = &[
+    ("came", 350),
+    ("comes", 550),
+    ("goes", 700),
+    ("hears", 150),
+    ("looks", 200),
+    ("stands", 400),
+    ("told", 600),
+    ("wants", 100),
+];

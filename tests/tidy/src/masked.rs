@@ -25,8 +25,8 @@ pub struct Function<'a> {
     pub lines: usize,
 }
 
-/// A piece of source.
-enum Piece {
+/// A chunk of source.
+enum SourceChunk {
     Code,
     Comment,
     Literal,
@@ -42,16 +42,16 @@ impl Masked {
         };
         let mut at = 0;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let (kind, length) = piece(rest);
+            let (kind, length) = chunk(rest);
             let end = at + length.clamp(1, rest.len());
             let part = text.get(at..end).unwrap_or(rest);
             match kind {
-                Piece::Code => masked.code.push_str(part),
-                Piece::Comment => {
+                SourceChunk::Code => masked.code.push_str(part),
+                SourceChunk::Comment => {
                     masked.comments.push(at..at + part.len());
                     masked.code.push_str(&blank(part));
                 }
-                Piece::Literal => {
+                SourceChunk::Literal => {
                     masked.code.push('"');
                     masked
                         .code
@@ -87,30 +87,33 @@ impl Masked {
     }
 }
 
-/// Returns the kind and the length of the piece with which a text begins.
-fn piece(rest: &str) -> (Piece, usize) {
+/// Returns the kind and the length of the chunk with which a text begins.
+fn chunk(rest: &str) -> (SourceChunk, usize) {
     if rest.starts_with("//") {
-        return (Piece::Comment, rest.find('\n').unwrap_or(rest.len()));
+        return (SourceChunk::Comment, rest.find('\n').unwrap_or(rest.len()));
     }
     if rest.starts_with("/*") {
-        return (Piece::Comment, block_comment(rest));
+        return (SourceChunk::Comment, block_comment(rest));
     }
     if let Some(behind) = rest.strip_prefix('"') {
-        return (Piece::Literal, 1 + quoted(behind));
+        return (SourceChunk::Literal, 1 + quoted(behind));
     }
     if let Some(behind) = rest.strip_prefix('\'') {
         return match character(behind) {
-            Some(length) => (Piece::Literal, 1 + length),
-            None => (Piece::Code, 1),
+            Some(length) => (SourceChunk::Literal, 1 + length),
+            None => (SourceChunk::Code, 1),
         };
     }
     let word = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
     if word == 0 {
-        return (Piece::Code, rest.chars().next().map_or(1, char::len_utf8));
+        return (
+            SourceChunk::Code,
+            rest.chars().next().map_or(1, char::len_utf8),
+        );
     }
     match raw(rest, word) {
-        Some(length) => (Piece::Literal, length),
-        None => (Piece::Code, word),
+        Some(length) => (SourceChunk::Literal, length),
+        None => (SourceChunk::Code, word),
     }
 }
 

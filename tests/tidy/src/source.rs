@@ -42,7 +42,7 @@ fn opening(text: &str) -> Option<String> {
     }
 }
 
-/// Text forbidden in source, with the remedy for each. It is assembled from pieces so that this
+/// Text forbidden in source, with the remedy for each. It is assembled from chunks so that this
 /// file can be checked too.
 fn unwanted() -> [(String, &'static str); 6] {
     let instead = "finish it, or leave it out";
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn unfinished_work_and_bare_exceptions_are_found() {
-        for piece in ["allow(dead_code)", "allow(dead_code)]"] {
-            assert_eq!(findings("host/a.rs", &format!("//! A.\n#[{piece}")), 1);
-            assert_eq!(findings("host/a.rs", &format!("//! A.\n#![{piece}")), 1);
+        for chunk in ["allow(dead_code)", "allow(dead_code)]"] {
+            assert_eq!(findings("host/a.rs", &format!("//! A.\n#[{chunk}")), 1);
+            assert_eq!(findings("host/a.rs", &format!("//! A.\n#![{chunk}")), 1);
         }
         assert_eq!(findings("host/a.rs", &format!("//! A.\n{}!()", "todo")), 1);
         assert_eq!(findings("host/a/mod.rs", "//! A.\n"), 1);

@@ -77,6 +77,44 @@ fn no_name_that_was_given_up_is_used() {
 }
 
 #[test]
+fn no_word_that_the_glossary_gives_up_is_used() {
+    let glossary = read("docs/glossary.md");
+    let words = banned::given_up(&glossary);
+    assert!(words.len() > 10, "the glossary has lost its table");
+    let names = rust();
+    let names = names
+        .iter()
+        .filter(|file| !file.path.starts_with("tests/tidy/"));
+    none(
+        &names
+            .flat_map(|file| banned::check_words(file, &words))
+            .collect::<Vec<_>>(),
+    );
+    let files = files().expect("the repository can be read");
+    let documents = files
+        .iter()
+        .filter(|file| file.is("md") && file.path != "docs/glossary.md");
+    none(
+        &documents
+            .flat_map(|file| banned::check_text(file, &words))
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn words_of_habit_do_not_become_more() {
+    let files = files().expect("the repository can be read");
+    let counts = banned::habits(&files, lists::HABITS);
+    let grown = lists::HABITS
+        .iter()
+        .zip(counts)
+        .filter(|((_, most), count)| count > most);
+    let grown =
+        grown.map(|((word, most), count)| format!("`{word}` stands {count} times, {most} at most"));
+    none(&grown.collect::<Vec<_>>());
+}
+
+#[test]
 fn no_comment_refers_to_an_id_of_a_requirement() {
     none(
         &production()
@@ -428,12 +466,12 @@ fn the_interface_is_the_frozen_one_of_its_version() {
 
 #[test]
 fn every_crate_that_a_release_ships_brings_its_licence() {
-    let told = Command::new(env!("CARGO_BIN_EXE_notices"))
+    let reported = Command::new(env!("CARGO_BIN_EXE_notices"))
         .output()
         .expect("it can be run");
-    let faults = String::from_utf8_lossy(&told.stderr);
-    assert!(told.status.success(), "\n{faults}");
-    let notices = String::from_utf8_lossy(&told.stdout);
+    let faults = String::from_utf8_lossy(&reported.stderr);
+    assert!(reported.status.success(), "\n{faults}");
+    let notices = String::from_utf8_lossy(&reported.stdout);
     for name in ["\nwasmtime ", "\naxum ", "\nhtml5ever "] {
         assert!(notices.contains(name), "{name} is missing");
     }

@@ -1,6 +1,6 @@
 //! The files of an analysis, read part by part, as far as the limits go.
 
-use super::{Analysis, HIT_BYTES_MAX, PATH_BYTES_MAX, Piece, STEPS_MIN, plain};
+use super::{Analysis, FilePart, HIT_BYTES_MAX, PATH_BYTES_MAX, STEPS_MIN, plain};
 use crate::listing::{self, Part};
 use crate::symbols::{Symbol, symbol_of};
 use crate::task::text_from;
@@ -31,21 +31,21 @@ impl Analysis {
     ) -> Result<(), String> {
         let mut reading = std::mem::take(&mut self.reading);
         for settlement in settled {
-            let Some(piece) = reading.remove(&settlement.key) else {
+            let Some(file_part) = reading.remove(&settlement.key) else {
                 continue;
             };
             match text_from(turn, settlement) {
-                Ok(text) => self.take_part(piece, &text),
+                Ok(text) => self.take_part(file_part, &text),
                 // What was asked for is neither a folder nor a file.
                 Err(reason) if !self.is_folder => return Err(self.untold(settlement, reason)),
                 Err(reason) => {
                     let reason = shortened(&plain(&reason), HIT_BYTES_MAX);
-                    let verb = if piece.part == 0 {
+                    let verb = if file_part.part == 0 {
                         "was not read"
                     } else {
                         "was not read to its end"
                     };
-                    self.note_cut(piece.file, &format!("{verb}: {reason}"));
+                    self.note_cut(file_part.file, &format!("{verb}: {reason}"));
                 }
             }
         }
@@ -61,8 +61,8 @@ impl Analysis {
         format!("`analyze_code` of `{path}`: {reason}")
     }
 
-    fn take_part(&mut self, piece: Piece, text: &str) {
-        let Some(file) = self.files.get_mut(piece.file) else {
+    fn take_part(&mut self, file_part: FilePart, text: &str) {
+        let Some(file) = self.files.get_mut(file_part.file) else {
             return;
         };
         let Part { text, next } = match listing::part(text) {
@@ -70,14 +70,14 @@ impl Analysis {
             Err(bytes) => {
                 file.bytes = bytes;
                 self.note_cut(
-                    piece.file,
+                    file_part.file,
                     &format!("was not read: it is not text; it has {bytes} bytes"),
                 );
                 return;
             }
         };
-        let mut open = piece.open;
-        let mut number = piece.offset;
+        let mut open = file_part.open;
+        let mut number = file_part.offset;
         for line in text.lines() {
             number += 1;
             let Some(symbol) = symbol_of(file.language, line, &mut open) else {
@@ -96,23 +96,23 @@ impl Analysis {
         file.lines = file.lines.max(Some(number));
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.read_bytes = self.read_bytes.saturating_add(bytes);
-        if file.bytes == 0 && next.is_none() && piece.part == 0 {
+        if file.bytes == 0 && next.is_none() && file_part.part == 0 {
             file.bytes = bytes;
         }
         match next {
-            Some(offset) if piece.part + 1 < PARTS_MAX && offset > piece.offset => {
-                self.waiting.push(Piece {
+            Some(offset) if file_part.part + 1 < PARTS_MAX && offset > file_part.offset => {
+                self.waiting.push(FilePart {
                     offset,
-                    part: piece.part + 1,
+                    part: file_part.part + 1,
                     open,
-                    ..piece
+                    ..file_part
                 });
             }
             Some(_) => {
                 let why = format!(
                     "was read up to line {number}: {PARTS_MAX} parts of a file are the most"
                 );
-                self.note_cut(piece.file, &why);
+                self.note_cut(file_part.file, &why);
             }
             None => {}
         }
@@ -143,16 +143,16 @@ impl Analysis {
         let calls = usize::try_from(turn.left().tool_calls).unwrap_or(usize::MAX);
         let mut reads = Vec::new();
         for _ in 0..calls.min(READS_AT_ONCE) {
-            let Some(piece) = self.waiting.pop() else {
+            let Some(file_part) = self.waiting.pop() else {
                 break;
             };
-            let Some(file) = self.files.get(piece.file) else {
+            let Some(file) = self.files.get(file_part.file) else {
                 continue;
             };
-            let key = format!("read-{}-{}", piece.file, piece.part);
-            let read = json!({ "path": file.path, "offset": piece.offset });
+            let key = format!("read-{}-{}", file_part.file, file_part.part);
+            let read = json!({ "path": file.path, "offset": file_part.offset });
             reads.push(Operation::tool(key.clone(), "read_file", read));
-            self.reading.insert(key, piece);
+            self.reading.insert(key, file_part);
         }
         reads
     }
@@ -174,10 +174,13 @@ impl Analysis {
     /// Gives up what waits to be read, and says so with the limit that was met.
     fn leave_out(&mut self, limit: &str) {
         let waiting = std::mem::take(&mut self.waiting);
-        let unread = waiting.iter().filter(|piece| piece.part == 0).count();
+        let unread = waiting
+            .iter()
+            .filter(|file_part| file_part.part == 0)
+            .count();
         let partly = waiting.len() - unread;
-        for piece in waiting {
-            if let Some(file) = self.files.get_mut(piece.file) {
+        for file_part in waiting {
+            if let Some(file) = self.files.get_mut(file_part.file) {
                 file.cut = true;
             }
         }

@@ -16,7 +16,7 @@ fn a_language_with_a_tool_of_its_own_is_run_by_that_tool() {
         (Some("code"), "code"),
         (None, "code"),
     ] {
-        let mut talk = Conversation::new(Coder)
+        let mut conversation = Conversation::new(Coder)
             .tool("execute_code", |_| Ok(r#"{"value":"code"}"#.to_owned()))
             .tool("execute_python", |arguments: Value| {
                 assert_eq!(arguments["code"], "1+1");
@@ -24,14 +24,14 @@ fn a_language_with_a_tool_of_its_own_is_run_by_that_tool() {
                 Ok(r#"{"value":"python"}"#.to_owned())
             });
         let parameters = json!({ "code": "1+1", "language": language, "timeout": 500 });
-        let told = talk.say(&task("execute_code", &parameters));
-        assert_eq!(result(&told)["value"], by, "{language:?}");
+        let reported = conversation.say(&task("execute_code", &parameters));
+        assert_eq!(result(&reported)["value"], by, "{language:?}");
     }
 }
 
 #[test]
 fn a_refused_language_is_told_with_those_that_have_a_tool_of_their_own() {
-    let mut talk = Conversation::new(Coder)
+    let mut conversation = Conversation::new(Coder)
         .tool::<String>("execute_code", |_| {
             Err(ToolError::invalid(
                 "language",
@@ -39,7 +39,7 @@ fn a_refused_language_is_told_with_those_that_have_a_tool_of_their_own() {
             ))
         })
         .tool("execute_python", |_| Ok("{}".to_owned()));
-    let reason = failure(talk.say(&task(
+    let reason = failure(conversation.say(&task(
         "execute_code",
         &json!({ "code": "1", "language": "cobol" }),
     )));

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_folder_whose_only_file_cannot_be_read_is_analyzed_all_the_same() {
-    let mut talk = Conversation::new(Coder)
+    let mut conversation = Conversation::new(Coder)
         .tool("list_files", |_| Ok("gone.rs (9 bytes)".to_owned()))
         .tool::<String>("read_file", |_| {
             Err(ToolError::NotFound("there is no such file".to_owned()))
         })
         .model_says("Nothing.");
-    let told = result(&talk.say(&task("analyze_code", &json!({ "path": "/w" }))));
-    assert_eq!(told["files"][0]["cut"], true, "{told}");
+    let reported = result(&conversation.say(&task("analyze_code", &json!({ "path": "/w" }))));
+    assert_eq!(reported["files"][0]["cut"], true, "{reported}");
     assert_eq!(
-        told["notes"],
+        reported["notes"],
         json!(["`/w/gone.rs` was not read: there is no such file (not-found)"])
     );
 }
@@ -25,7 +25,7 @@ fn a_folder_whose_only_file_cannot_be_read_is_analyzed_all_the_same() {
 /// Analyzes 58 Python files of two lines with this many calls of tools and steps.
 fn analyzed_within(tool_calls: u32, steps: u32) -> Value {
     let files: String = (0..58).map(|at| format!("{at}.py (24 bytes)\n")).collect();
-    let mut talk = Conversation::new(Coder)
+    let mut conversation = Conversation::new(Coder)
         .tool("list_files", move |_| Ok(files.clone()))
         .tool(
             "read_file",
@@ -37,12 +37,12 @@ fn analyzed_within(tool_calls: u32, steps: u32) -> Value {
             tool_calls,
             tokens: 100_000,
         });
-    result(&talk.say(&task("analyze_code", &json!({ "path": "/w" }))))
+    result(&conversation.say(&task("analyze_code", &json!({ "path": "/w" }))))
 }
 
 #[test]
 fn files_beyond_a_budget_are_no_part_of_the_sums_and_the_limit_is_named() {
-    let python = |told: &Value| told["languages"]["python"].clone();
+    let python = |reported: &Value| reported["languages"]["python"].clone();
     let whole = analyzed_within(100, 50);
     assert_eq!(
         python(&whole),
@@ -90,12 +90,12 @@ fn a_file_that_is_not_text_is_told_and_not_counted() {
     };
     for path in ["/w", "/w/a.py"] {
         let asked = task("analyze_code", &json!({ "path": path }));
-        let told = result(&with_picture().say(&asked));
-        assert_eq!(told["languages"], json!({}), "{told}");
-        let file = &told["files"][0];
+        let reported = result(&with_picture().say(&asked));
+        assert_eq!(reported["languages"], json!({}), "{reported}");
+        let file = &reported["files"][0];
         assert_eq!((&file["bytes"], &file["lines"]), (&json!(6), &Value::Null));
         assert_eq!(
-            told["notes"],
+            reported["notes"],
             json!(["`/w/a.py` was not read: it is not text; it has 6 bytes"])
         );
     }
@@ -107,7 +107,7 @@ fn an_analysis_with_more_than_there_is_room_for_is_cut_and_says_so() {
     let files: String = (0..60)
         .map(|at| format!("{at}{}.rs (9000 bytes)\n", "d/".repeat(400)))
         .collect();
-    let mut talk = Conversation::new(Coder)
+    let mut conversation = Conversation::new(Coder)
         .tool("list_files", move |_| Ok(files.clone()))
         .tool("search_files", |_| {
             let hit = format!("{}a.rs:7: {}\n", "\"\"/".repeat(80), "\u{1}\"\\".repeat(60));
@@ -123,24 +123,20 @@ fn an_analysis_with_more_than_there_is_room_for_is_cut_and_says_so() {
         "analyze_code",
         &json!({ "path": "/w", "patterns": patterns }),
     );
-    let standing = talk.say(&asked);
+    let status = conversation.say(&asked);
+    assert!(status.words().len() <= 28 << 10, "{}", status.words().len());
+    let reported = result(&status);
+    assert_eq!(reported["languages"]["rust"]["files"], 60);
+    assert_eq!(reported["summary"], "Much.");
     assert!(
-        standing.words().len() <= 28 << 10,
-        "{}",
-        standing.words().len()
-    );
-    let told = result(&standing);
-    assert_eq!(told["languages"]["rust"]["files"], 60);
-    assert_eq!(told["summary"], "Much.");
-    assert!(
-        told["notes"]
+        reported["notes"]
             .to_string()
             .contains("there was no room for more"),
         "{}",
-        told["notes"]
+        reported["notes"]
     );
-    assert!(!standing.words().contains("\\u0001"));
-    let states = talk.steps().iter().flat_map(|step| &step.effects);
+    assert!(!status.words().contains("\\u0001"));
+    let states = conversation.steps().iter().flat_map(|step| &step.effects);
     let sizes = states.filter_map(|effect| match effect {
         Effect::SessionState(state) => Some(state.to_string().len()),
         _ => None,
@@ -159,15 +155,15 @@ fn findings_beyond_the_room_of_a_reply_are_left_out_with_a_note() {
         })
         .collect();
     let reply = json!({ "findings": findings, "summary": "Many." });
-    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
+    let mut conversation = Conversation::new(Coder).model_says(&reply.to_string());
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n x\n+y\n z\n";
-    let standing = talk.say(&task("review_code", &json!({ "diff": diff })));
-    assert!(standing.words().len() <= 28 << 10);
-    let told = result(&standing);
-    let count = told["findings"].as_array().unwrap().len();
+    let status = conversation.say(&task("review_code", &json!({ "diff": diff })));
+    assert!(status.words().len() <= 28 << 10);
+    let reported = result(&status);
+    let count = reported["findings"].as_array().unwrap().len();
     assert!((10..=13).contains(&count), "{count}");
     assert_eq!(
-        told["notes"],
+        reported["notes"],
         json!(["not all findings are here: there was no room for more"])
     );
 }
@@ -175,21 +171,21 @@ fn findings_beyond_the_room_of_a_reply_are_left_out_with_a_note() {
 #[test]
 fn long_output_of_a_program_leaves_its_beginning_and_its_end() {
     let output = format!("begin{}end", "\u{1}".repeat(50_000));
-    let mut talk = Conversation::new(Coder).tool("execute_code", move |_| {
+    let mut conversation = Conversation::new(Coder).tool("execute_code", move |_| {
         let result = json!({
             "status": "failed", "stdout": output, "stderr": output, "value": [output],
             "error": { "name": "Error", "message": output },
         });
         Ok(result.to_string())
     });
-    let standing = talk.say(&task("execute_code", &json!({ "code": "1" })));
-    assert!(
-        standing.words().len() <= 28 << 10,
-        "{}",
-        standing.words().len()
-    );
-    let told = result(&standing);
-    for text in [&told["stdout"], &told["stderr"], &told["error"]["message"]] {
+    let status = conversation.say(&task("execute_code", &json!({ "code": "1" })));
+    assert!(status.words().len() <= 28 << 10, "{}", status.words().len());
+    let reported = result(&status);
+    for text in [
+        &reported["stdout"],
+        &reported["stderr"],
+        &reported["error"]["message"],
+    ] {
         let text = text.as_str().unwrap();
         assert!(text.starts_with("begin") && text.ends_with("end"), "{text}");
         assert!(text.contains("50008 bytes in all"), "{text}");
@@ -207,17 +203,17 @@ fn a_program_has_its_time_before_its_call_is_given_up() {
         (None, Some(120_000), Value::Null),
         (None, None, Value::Null),
     ] {
-        let mut talk = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
+        let mut conversation = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
             Ok(json!({ "value": arguments["timeout"] }).to_string())
         });
         let parameters = json!({ "code": "1", "timeout": timeout });
         let asked = json!({
             "operation": "execute_code", "parameters": parameters, "timeoutMs": limit,
         });
-        let told = result(&talk.say(&asked.to_string()));
-        assert_eq!(told["value"], expected, "{timeout:?} of {limit:?}");
-        let given_up = timers(&talk).first().copied();
-        let stopped = told["value"].as_u64();
+        let reported = result(&conversation.say(&asked.to_string()));
+        assert_eq!(reported["value"], expected, "{timeout:?} of {limit:?}");
+        let given_up = timers(&conversation).first().copied();
+        let stopped = reported["value"].as_u64();
         assert!(given_up.is_none() || given_up > stopped, "{given_up:?}");
     }
 }

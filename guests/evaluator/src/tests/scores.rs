@@ -232,20 +232,23 @@ fn open_answers_are_judged_out_of_sight_while_the_next_item_is_answered() {
         (Audience::Hidden, &Toolset::None)
     );
     assert!(judge.reply_schema.is_some());
-    let told = text_of(&judge.also);
+    let reported = text_of(&judge.also);
     assert!(
-        told.contains("The criterion:\n```\nExplains why.\n```"),
-        "{told}"
+        reported.contains("The criterion:\n```\nExplains why.\n```"),
+        "{reported}"
     );
     assert!(
-        told.contains("0.00: nothing\n0.50: half\n1.00: all"),
-        "{told}"
+        reported.contains("0.00: nothing\n0.50: half\n1.00: all"),
+        "{reported}"
     );
     assert!(
-        told.contains("What a good answer says:\n```\nTo use without owning.\n```"),
-        "{told}"
+        reported.contains("What a good answer says:\n```\nTo use without owning.\n```"),
+        "{reported}"
     );
-    assert!(told.ends_with("```\nSo that it stays mine.\n```"), "{told}");
+    assert!(
+        reported.ends_with("```\nSo that it stays mine.\n```"),
+        "{reported}"
+    );
 }
 
 /// An answer's demands change nothing that is compared and reach the judge as data.

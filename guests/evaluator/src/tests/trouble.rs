@@ -3,7 +3,7 @@
 use super::{closed, evaluation, evaluator, exam, judged, prompt, summary};
 use crate::Evaluator;
 use agent_host_sdk::LimitsLeft;
-use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Reply};
 use serde_json::{Value, json};
 
 fn down() -> Reply {
@@ -117,7 +117,7 @@ fn words_during_the_exam_wait_for_its_end() {
     session.open();
     assert!(matches!(
         session.say("Can you help me?"),
-        Standing::Asking(_)
+        ConversationStatus::Asking(_)
     ));
     summary(session.answer(json!({ "index": 0 })));
     assert_eq!(
@@ -134,7 +134,7 @@ fn words_during_the_exam_wait_for_its_end() {
 #[test]
 fn without_an_exam_it_says_what_to_supply() {
     let mut session = Conversation::new(Evaluator).session_type("validation");
-    let Standing::Failed(reason) = session.open() else {
+    let ConversationStatus::Failed(reason) = session.open() else {
         panic!("it did not fail")
     };
     assert!(
@@ -158,7 +158,7 @@ fn the_operators_exam_is_taken_when_the_user_has_none() {
 fn whoever_brings_an_exam_where_there_is_one_is_told() {
     let settings = json!({ "exam": exam(&closed(1)) });
     let mut session = evaluator(&exam(&closed(2))).settings(settings);
-    let Standing::Failed(reason) = session.open() else {
+    let ConversationStatus::Failed(reason) = session.open() else {
         panic!("it did not fail")
     };
     assert_eq!(
@@ -247,7 +247,7 @@ fn an_exam_that_makes_no_sense_fails_with_the_field_at_fault() {
             "session_config.exam.items[0].weight: unknown field `weight`",
         ),
     ] {
-        let Standing::Failed(reason) = evaluator(&written).open() else {
+        let ConversationStatus::Failed(reason) = evaluator(&written).open() else {
             panic!("it did not fail: {fault}")
         };
         assert!(reason.starts_with(fault), "{reason}");
@@ -261,7 +261,7 @@ fn an_exam_that_takes_more_steps_than_a_turn_has_does_not_begin() {
         tool_calls: 0,
         tokens: 1_000_000,
     };
-    let Standing::Failed(reason) = evaluator(&exam(&closed(9))).limits(few).open() else {
+    let ConversationStatus::Failed(reason) = evaluator(&exam(&closed(9))).limits(few).open() else {
         panic!("it did not fail")
     };
     assert!(
@@ -296,11 +296,11 @@ fn the_largest_exam_stays_within_the_limits_of_a_step_a_turn_and_the_state() {
                 .text(&json!({ "score": 0.333, "feedback": "ä".repeat(1_000) }).to_string()),
         );
     }
-    let mut standing = session.open();
-    while matches!(standing, Standing::Asking(_)) {
-        standing = session.answer(json!({ "text": "\u{1}".repeat(16_000) }));
+    let mut status = session.open();
+    while matches!(status, ConversationStatus::Asking(_)) {
+        status = session.answer(json!({ "text": "\u{1}".repeat(16_000) }));
     }
-    let end = summary(standing);
+    let end = summary(status);
     assert_eq!(end["items"].as_array().unwrap().len(), 40);
     assert!(
         end.to_string().len() <= 8 << 10,
@@ -318,11 +318,11 @@ fn a_model_that_fails_all_along_leaves_every_answer_for_a_person() {
     for _ in 0..80 {
         session = session.model_replies(down());
     }
-    let mut standing = session.open();
-    while matches!(standing, Standing::Asking(_)) {
-        standing = session.answer(json!({ "text": "x" }));
+    let mut status = session.open();
+    while matches!(status, ConversationStatus::Asking(_)) {
+        status = session.answer(json!({ "text": "x" }));
     }
-    let end = summary(standing);
+    let end = summary(status);
     assert_eq!(
         (
             end["needs_review"].as_array().unwrap().len(),

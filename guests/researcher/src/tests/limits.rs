@@ -21,27 +21,27 @@ fn the_last_steps_are_for_the_report() {
     let written = report(&[("The Moon.", &[1])]);
     // One round takes six steps, and a second one would take four or five more.
     for steps in 6..=9 {
-        let mut talk = with_site()
+        let mut conversation = with_site()
             .limits(left(steps))
             .model_says(&plan(&["tides"]))
             .model_says(&note(1, "the Moon"))
             .model_says(&note(2, "twice a day"))
             .model_says(&written);
-        let standing = talk.say(&deep(5));
-        has(standing.words(), "The Moon. [1]");
+        let status = conversation.say(&deep(5));
+        has(status.words(), "The Moon. [1]");
         has(
-            standing.words(),
+            status.words(),
             "ended early: the steps of the turn were nearly used up.",
         );
-        assert_eq!(talk.steps().len(), 6);
+        assert_eq!(conversation.steps().len(), 6);
     }
     // Without a plan, the query itself is searched for.
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .limits(left(5))
         .model_says(&note(1, "the Moon"))
         .model_says(&note(2, "twice a day"))
         .model_says(&written);
-    has(talk.say(&deep(1)).words(), "The Moon. [1]");
+    has(conversation.say(&deep(1)).words(), "The Moon. [1]");
     // With less than a round, there is nothing to report on.
     let reason = failure(with_site().limits(left(4)).say(&deep(1)));
     has(
@@ -65,47 +65,47 @@ fn a_limit_for_which_nothing_could_be_read_is_told_once() {
 fn tokens_for_the_report_are_kept_and_what_they_do_not_cover_is_told() {
     let mut limits = left(50);
     limits.tokens = 26_000;
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .limits(limits)
         .model_says(&note(1, "the Moon"))
         .model_says(&note(2, "twice a day"))
         .model_says(&report(&[("The Moon.", &[1])]));
-    let standing = talk.say(&deep_in(&[
+    let status = conversation.say(&deep_in(&[
         "http://site.test/moon",
         "http://site.test/coast",
         "http://site.test/evil",
     ]));
     has(
-        standing.words(),
+        status.words(),
         "ended early: the tokens of the turn were nearly used up.",
     );
     has(
-        standing.words(),
+        status.words(),
         "[3] Evil – http://site.test/evil (read, not cited)",
     );
     limits.tokens = 1_000;
-    let mut talk = with_site().limits(limits);
-    let standing = talk.say(&deep_in(&["http://site.test/moon"]));
-    has(standing.words(), "# Nothing was found");
-    assert!(talk.requests().is_empty());
+    let mut conversation = with_site().limits(limits);
+    let status = conversation.say(&deep_in(&["http://site.test/moon"]));
+    has(status.words(), "# Nothing was found");
+    assert!(conversation.requests().is_empty());
 }
 
 #[test]
 fn pages_beyond_the_last_tool_call_are_not_asked_for() {
     let mut limits = left(50);
     limits.tool_calls = 3;
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .limits(limits)
         .model_says(&plan(&["tides"]))
         .model_says(&note(1, "the Moon"))
         .model_says(&report(&[("The Moon.", &[1])]));
-    let standing = talk.say(&deep(1));
-    has(standing.words(), "The Moon. [1]");
+    let status = conversation.say(&deep(1));
+    has(status.words(), "The Moon. [1]");
     has(
-        standing.words(),
+        status.words(),
         "http://site.test/coast: the tool calls of the turn were used up",
     );
-    assert_eq!(talk.calls().len(), 3);
+    assert_eq!(conversation.calls().len(), 3);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
     }
     // The page comes after twenty seconds, of ten.
     let has_waited = Cell::new(false);
-    let mut talk = Conversation::new(Researcher)
+    let mut conversation = Conversation::new(Researcher)
         .settings(json!({ "timeSeconds": 10 }))
         .tool("web_search", |_| Ok("[]".to_owned()))
         .tool("web_fetch", move |_| {
@@ -138,10 +138,10 @@ fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
         .model_says(&plan(&["tides"]))
         .model_says(&note(1, "the Moon"))
         .model_says(&report(&[("The Moon.", &[1])]));
-    let standing = talk.say(&deep_in(&["web", "http://site.test/slow"]));
-    has(standing.words(), "The Moon. [1]");
+    let status = conversation.say(&deep_in(&["web", "http://site.test/slow"]));
+    has(status.words(), "The Moon. [1]");
     has(
-        standing.words(),
+        status.words(),
         "The research ended early: its time was over.",
     );
 }
@@ -149,7 +149,7 @@ fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
 #[test]
 fn a_task_with_a_limit_of_its_own_reads_nothing_too_late_for_it() {
     let has_waited = Cell::new(false);
-    let mut talk = Conversation::new(Researcher)
+    let mut conversation = Conversation::new(Researcher)
         .tool("web_search", |_| Ok("[]".to_owned()))
         .tool("web_fetch", move |_| {
             Ok(if has_waited.replace(true) {
@@ -167,10 +167,10 @@ fn a_task_with_a_limit_of_its_own_reads_nothing_too_late_for_it() {
     let mut task: Value =
         serde_json::from_str(&deep_in(&["web", "http://site.test/slow"])).unwrap();
     task["timeoutMs"] = json!(30_000);
-    let standing = talk.say(&task.to_string());
-    has(standing.words(), "The Moon. [1]");
+    let status = conversation.say(&task.to_string());
+    has(status.words(), "The Moon. [1]");
     has(
-        standing.words(),
+        status.words(),
         "The research ended early: its time was over.",
     );
 }
@@ -182,14 +182,14 @@ fn notes_on_a_text_that_could_not_be_kept_are_left_out_and_it_is_told() {
         .map(|number| format!("{number} ebb {}", "\u{1}".repeat(12_000)))
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut talk = Conversation::new(Researcher).limits(left(50));
+    let mut conversation = Conversation::new(Researcher).limits(left(50));
     for number in 1..=8 {
-        talk = talk.model_says(&note(number, "words of nobody"));
+        conversation = conversation.model_says(&note(number, "words of nobody"));
     }
-    let standing = talk.say(&synthesis(&texts, "markdown"));
-    has(standing.words(), "# Nothing was found");
-    has(standing.words(), "was too long to be checked");
-    assert!(!standing.words().contains("words of nobody"));
+    let status = conversation.say(&synthesis(&texts, "markdown"));
+    has(status.words(), "# Nothing was found");
+    has(status.words(), "was too long to be checked");
+    assert!(!status.words().contains("words of nobody"));
 }
 
 #[test]
@@ -199,11 +199,11 @@ fn a_task_that_fails_leaves_those_that_wait_their_turn() {
     let scene = Scene::new().said(bad).said(&good);
     let step = Researcher.step(scene.turn(), &[News::Said(vec![1, 2])]);
     assert!(matches!(step.decision, Decision::Wait(_)), "{step:?}");
-    let told = step.effects.iter().find_map(|effect| match effect {
+    let reported = step.effects.iter().find_map(|effect| match effect {
         Effect::Say(parts) => Some(text_of(parts)),
         _ => None,
     });
-    has(&told.unwrap(), "A task failed: this is not a task");
+    has(&reported.unwrap(), "A task failed: this is not a task");
     let scene = Scene::new().said(&good).said(bad);
     let step = Researcher.step(scene.turn(), &[News::Said(vec![2])]);
     assert!(matches!(step.decision, Decision::Fail(_)), "{step:?}");

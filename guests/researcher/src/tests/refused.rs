@@ -94,14 +94,15 @@ fn sources_of_which_none_can_be_read_fail_the_task_with_each_reason() {
 #[test]
 fn searches_that_find_nothing_are_the_reason_also_when_more_goes_wrong_later() {
     for depth in [1, 2] {
-        let mut talk = Conversation::new(Researcher)
+        let mut conversation = Conversation::new(Researcher)
             .tool("web_search", |_| Ok("[]".to_owned()))
             .tool("web_fetch", |_| Ok(String::new()))
             .model_says(&plan(&["tides"]));
         if depth > 1 {
-            talk = talk.model_replies(Reply::failure("invalid-reply", "the reply is not JSON"));
+            conversation = conversation
+                .model_replies(Reply::failure("invalid-reply", "the reply is not JSON"));
         }
-        let reason = failure(talk.say(&deep(depth)));
+        let reason = failure(conversation.say(&deep(depth)));
         let first = "no source could be read: no search found anything";
         assert!(reason.starts_with(first), "{reason}");
         let has_more = reason.contains("Questions could not be planned: the reply is not JSON");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_query_is_planned_searched_read_noted_and_reported_with_numbered_sources() {
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .settings(json!({ "model": "best" }))
         .model_says(&plan(&["tides cause"]))
         .model_says(&note(1, "the Moon that makes the tides"))
@@ -17,29 +17,33 @@ fn a_query_is_planned_searched_read_noted_and_reported_with_numbered_sources() {
             ("The Moon makes the tides.", &[1]),
             ("High tide comes twice a day.", &[2, 1]),
         ]));
-    let standing = talk.say(&deep(1));
-    let told = standing.words();
+    let status = conversation.say(&deep(1));
+    let reported = status.words();
     has(
-        told,
+        reported,
         "# Tides\n\n## What is known\n\nThe Moon makes the tides. [1] High tide comes",
     );
-    has(told, "twice a day. [1][2]");
-    has(told, "## Open\n\n- Why twice?");
+    has(reported, "twice a day. [1][2]");
+    has(reported, "## Open\n\n- Why twice?");
     has(
-        told,
+        reported,
         "[1] The Moon – http://site.test/moon  \n[2] Coasts – http://site.test/coast",
     );
     has(
-        told,
+        reported,
         "## Could not be read\n\n- http://site.test/gone: there is no such page (not-found)",
     );
-    assert!(!told.contains("[no source]"), "{told}");
-    let names: Vec<&str> = talk.calls().iter().map(|(name, _)| name.as_str()).collect();
+    assert!(!reported.contains("[no source]"), "{reported}");
+    let names: Vec<&str> = conversation
+        .calls()
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
     let fetches = ["web_fetch"; 3];
     assert_eq!(names, [&["web_search"; 2][..], &fetches].concat());
-    assert_eq!(talk.calls()[0].1["query"], "tides cause");
-    assert_eq!(talk.calls()[1].1["query"], "What makes the tides?");
-    for request in talk.requests() {
+    assert_eq!(conversation.calls()[0].1["query"], "tides cause");
+    assert_eq!(conversation.calls()[1].1["query"], "What makes the tides?");
+    for request in conversation.requests() {
         assert_eq!(request.audience, Audience::Hidden);
         assert_eq!(request.tools, Toolset::None);
         assert_eq!(request.model.as_deref(), Some("best"));
@@ -47,13 +51,13 @@ fn a_query_is_planned_searched_read_noted_and_reported_with_numbered_sources() {
         // No request sees the thread: the task stands in it as it came.
         assert!(matches!(request.context, Context::Since(from) if from >= 2));
     }
-    let told = talk.transcript();
+    let reported = conversation.transcript();
     assert_eq!(
-        told[1],
+        reported[1],
         "assistant: Round 1: searching for tides cause; What makes the tides?."
     );
     assert_eq!(
-        told[2],
+        reported[2],
         "assistant: Writing the report, from 2 notes on 2 sources."
     );
 }
@@ -68,69 +72,75 @@ fn it_goes_deeper_while_something_is_open_and_no_deeper_than_it_may() {
     };
     let written = report(&[("The Moon.", &[1])]);
     // Nothing is open after the first round.
-    let mut talk = pages().model_says(&plan(&[])).model_says(&written);
-    has(talk.say(&deep(5)).words(), "The Moon. [1]");
-    assert_eq!(talk.requests().len(), 5);
+    let mut conversation = pages().model_says(&plan(&[])).model_says(&written);
+    has(conversation.say(&deep(5)).words(), "The Moon. [1]");
+    assert_eq!(conversation.requests().len(), 5);
     // Something is, and after the second round nobody is asked: two were allowed.
-    let mut talk = pages().model_says(&plan(&["twice"])).model_says(&written);
-    has(talk.say(&deep(2)).words(), "The Moon. [1]");
-    let searches = talk.calls().iter().filter(|(name, _)| name == "web_search");
+    let mut conversation = pages().model_says(&plan(&["twice"])).model_says(&written);
+    has(conversation.say(&deep(2)).words(), "The Moon. [1]");
+    let searches = conversation
+        .calls()
+        .iter()
+        .filter(|(name, _)| name == "web_search");
     let asked: Vec<&Value> = searches.map(|(_, arguments)| &arguments["query"]).collect();
     assert_eq!(asked, ["tides", "What makes the tides?", "twice"]);
     // What was read or could not be read is not asked for again.
-    assert_eq!(talk.calls().len(), 6);
-    let gaps = &talk.requests()[3];
+    assert_eq!(conversation.calls().len(), 6);
+    let gaps = &conversation.requests()[3];
     has(&super::also(gaps), "[1] It says: the Moon (\"the Moon\")");
 }
 
 #[test]
 fn no_words_are_searched_for_again_and_without_new_ones_the_report_is_written() {
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .model_says(&plan(&["tides"]))
         .model_says(&note(1, "the Moon"))
         .model_says(&note(2, "twice a day"))
         .model_says(&plan(&[" Tides ", "high  tide", "High tide"]))
         .model_says(&plan(&["high tide", "tides"]))
         .model_says(&report(&[("The Moon.", &[1])]));
-    has(talk.say(&deep(5)).words(), "The Moon. [1]");
-    let searches = talk.calls().iter().filter(|(name, _)| name == "web_search");
+    has(conversation.say(&deep(5)).words(), "The Moon. [1]");
+    let searches = conversation
+        .calls()
+        .iter()
+        .filter(|(name, _)| name == "web_search");
     let asked: Vec<&Value> = searches.map(|(_, arguments)| &arguments["query"]).collect();
     assert_eq!(asked, ["tides", "What makes the tides?", "high  tide"]);
     // Whoever is asked what is open sees the words of all rounds.
-    let gaps = super::also(&talk.requests()[4]);
+    let gaps = super::also(&conversation.requests()[4]);
     has(
         &gaps,
         "Searched for so far:\n```\ntides\nWhat makes the tides?\nhigh  tide\n```",
     );
-    assert_eq!(talk.requests().len(), 6);
+    assert_eq!(conversation.requests().len(), 6);
 }
 
 #[test]
 fn given_sources_alone_are_read_unless_the_web_is_among_them() {
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .model_says(&note(1, "the Moon"))
         .model_says(&report(&[("The Moon.", &[1])]));
-    let told = talk.say(&deep_in(&["http://site.test/old"]));
+    let reported = conversation.say(&deep_in(&["http://site.test/old"]));
     // It is elsewhere, and is named by where it was read.
-    has(told.words(), "[1] The Moon – http://site.test/moon");
-    assert_eq!(talk.calls().len(), 2);
-    let mut talk = with_site()
+    has(reported.words(), "[1] The Moon – http://site.test/moon");
+    assert_eq!(conversation.calls().len(), 2);
+    let mut conversation = with_site()
         .model_says(&plan(&["tides"]))
         .model_says(&note(1, "twice a day"))
         .model_says(&note(2, "the Moon"))
         .model_says(&plan(&[]))
         .model_says(&report(&[("The Moon.", &[2])]));
-    let told = talk.say(&deep_in(&["web", "http://site.test/coast"]));
+    let reported = conversation.say(&deep_in(&["web", "http://site.test/coast"]));
     has(
-        told.words(),
+        reported.words(),
         "[1] Coasts – http://site.test/coast (read, not cited)",
     );
-    has(told.words(), "The Moon. [2]");
+    has(reported.words(), "The Moon. [2]");
 }
 
 #[test]
 fn a_granted_folder_is_searched_and_its_files_are_read() {
-    let mut talk = Conversation::new(Researcher)
+    let mut conversation = Conversation::new(Researcher)
         .tool("search_files", |arguments: Value| {
             assert_eq!(arguments["pattern"], "(?i)tides|cause");
             Ok("sea/moon.md:3: the tides: 12:30\n/x/b.md:1: cause\n[there may be more]".to_owned())
@@ -145,9 +155,9 @@ fn a_granted_folder_is_searched_and_its_files_are_read() {
         .model_says(&note(1, "The Moon makes the tides"))
         .model_says(&plan(&[]))
         .model_says(&report(&[("The Moon.", &[1])]));
-    let standing = talk.say(&deep_in(&["/notes/"]));
-    has(standing.words(), "[1] /notes/sea/moon.md");
-    has(standing.words(), "- /x/b.md: ");
+    let status = conversation.say(&deep_in(&["/notes/"]));
+    has(status.words(), "[1] /notes/sea/moon.md");
+    has(status.words(), "- /x/b.md: ");
 }
 
 #[test]
@@ -160,16 +170,17 @@ fn a_page_that_came_as_a_blob_is_read_from_it() {
         media_type: "text/plain".to_owned(),
         size: whole.len() as u64,
     };
-    let mut talk = Conversation::in_scene(Researcher, Scene::new().blob(&handle, whole.as_bytes()))
-        .tool("web_fetch", move |_| {
-            let head = Part::Text("{\"title\": … (40000 bytes)".to_owned());
-            Ok(vec![head, Part::Blob(blob.clone())])
-        })
-        .model_says(&note(1, "The Moon."))
-        .model_says(&report(&[("The Moon.", &[1])]));
-    let standing = talk.say(&deep_in(&["http://site.test/long"]));
+    let mut conversation =
+        Conversation::in_scene(Researcher, Scene::new().blob(&handle, whole.as_bytes()))
+            .tool("web_fetch", move |_| {
+                let head = Part::Text("{\"title\": … (40000 bytes)".to_owned());
+                Ok(vec![head, Part::Blob(blob.clone())])
+            })
+            .model_says(&note(1, "The Moon."))
+            .model_says(&report(&[("The Moon.", &[1])]));
+    let status = conversation.say(&deep_in(&["http://site.test/long"]));
     has(
-        standing.words(),
+        status.words(),
         "[1] Long – http://site.test/long (its beginning was read)",
     );
 }
@@ -178,55 +189,61 @@ fn a_page_that_came_as_a_blob_is_read_from_it() {
 fn notes_too_large_for_the_memo_are_the_sessions_state_until_the_report() {
     let sources: Vec<String> = (0..8).map(|n| format!("http://site.test/{n}")).collect();
     let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-    let mut talk = Conversation::new(Researcher).tool("web_fetch", |_| {
+    let mut conversation = Conversation::new(Researcher).tool("web_fetch", |_| {
         Ok(format!("The Moon. {}", "\"x\" ".repeat(3_900)))
     });
     for number in 1..=8 {
-        talk = talk.model_says(&note(number, "The Moon."));
+        conversation = conversation.model_says(&note(number, "The Moon."));
     }
-    let mut talk = talk.model_says(&report(&[("The Moon.", &[8])]));
-    has(talk.say(&deep_in(&sources)).words(), "The Moon. [8]");
-    let kept = talk.steps().iter().flat_map(|step| &step.effects);
+    let mut conversation = conversation.model_says(&report(&[("The Moon.", &[8])]));
+    has(
+        conversation.say(&deep_in(&sources)).words(),
+        "The Moon. [8]",
+    );
+    let kept = conversation.steps().iter().flat_map(|step| &step.effects);
     let kept = kept.filter(|effect| matches!(effect, agent_host_sdk::Effect::SessionState(_)));
     assert_eq!(kept.count(), 2);
-    assert_eq!(talk.state(), &json!({}));
+    assert_eq!(conversation.state(), &json!({}));
 }
 
 #[test]
 fn models_that_fail_or_reply_something_else_leave_the_notes_and_say_so() {
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .model_replies(Reply::failure("model-unavailable", "nobody is there"))
         .model_says(&note(1, "the Moon"))
         .model_says("this is not JSON")
         .model_says("nor is this");
-    let standing = talk.say(&deep(1));
-    let told = standing.words();
-    assert_eq!(talk.calls()[0].1["query"], "What makes the tides?");
+    let status = conversation.say(&deep(1));
+    let reported = status.words();
+    assert_eq!(conversation.calls()[0].1["query"], "What makes the tides?");
     has(
-        told,
+        reported,
         "Questions could not be planned: nobody is there (model-unavailable).",
     );
     has(
-        told,
+        reported,
         "Source 2 could not be noted: the reply cannot be read",
     );
-    has(told, "No report could be drafted: the reply cannot be read");
-    has(told, "There is no written report; these are the notes.");
-    has(told, "## The Moon\n\nIt says: the Moon [1]");
+    has(
+        reported,
+        "No report could be drafted: the reply cannot be read",
+    );
+    has(reported, "There is no written report; these are the notes.");
+    has(reported, "## The Moon\n\nIt says: the Moon [1]");
 }
 
 #[test]
 fn sources_that_say_nothing_on_the_query_are_told_as_such() {
-    let mut talk = on_site(Scene::new())
+    let mut conversation = on_site(Scene::new())
         .model_says(&no_notes())
         .model_says(&no_notes());
-    let standing = talk.say(&deep_in(&[
+    let status = conversation.say(&deep_in(&[
         "http://site.test/moon",
         "http://site.test/coast",
     ]));
-    has(standing.words(), "# Nothing was found");
+    has(status.words(), "# Nothing was found");
     has(
-        standing.words(),
+        status.words(),
         "[2] Coasts – http://site.test/coast (read, not cited)",
     );
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 #[test]
 fn texts_addresses_digests_and_files_are_read_and_numbered_in_one_report() {
     let handle = format!("sha256:{}", "b".repeat(64));
-    let mut talk = on_site(Scene::new().blob(&handle, b"The blob says neap."))
+    let mut conversation = on_site(Scene::new().blob(&handle, b"The blob says neap."))
         .tool("read_file", |_| Ok("The file says spring.".to_owned()))
         .model_says(&note(1, "the text says ebb"))
         .model_says(&note(2, "The blob says neap"))
@@ -24,19 +24,24 @@ fn texts_addresses_digests_and_files_are_read_and_numbered_in_one_report() {
         ],
         "markdown",
     );
-    let standing = talk.say(&task);
-    let told = standing.words();
-    has(told, "Ebb and neap. [1][2] Spring. [4]");
-    has(told, "[1] the given text 1  \n");
-    has(told, &format!("[2] {handle}"));
+    let status = conversation.say(&task);
+    let reported = status.words();
+    has(reported, "Ebb and neap. [1][2] Spring. [4]");
+    has(reported, "[1] the given text 1  \n");
+    has(reported, &format!("[2] {handle}"));
     has(
-        told,
+        reported,
         "[3] The Moon – http://site.test/moon (read, not cited)",
     );
-    has(told, "[4] /notes/a b.md");
-    assert!(talk.calls().iter().all(|(name, _)| name != "web_search"));
+    has(reported, "[4] /notes/a b.md");
+    assert!(
+        conversation
+            .calls()
+            .iter()
+            .all(|(name, _)| name != "web_search")
+    );
     has(
-        &also(&talk.requests()[0]),
+        &also(&conversation.requests()[0]),
         "where do they agree, and where not?",
     );
 }
@@ -44,26 +49,26 @@ fn texts_addresses_digests_and_files_are_read_and_numbered_in_one_report() {
 #[test]
 fn a_digest_that_the_session_does_not_show_is_told_and_the_rest_goes_on() {
     let handle = format!("sha256:{}", "c".repeat(64));
-    let mut talk = with_site()
+    let mut conversation = with_site()
         .model_says(&note(1, "Now: ebb"))
         .model_says(&report(&[("Ebb.", &[1])]));
-    let standing = talk.say(&synthesis(&["Now: ebb", &handle], "bullets"));
-    has(standing.words(), "\n\n- Ebb. [1]\n\n");
+    let status = conversation.say(&synthesis(&["Now: ebb", &handle], "bullets"));
+    has(status.words(), "\n\n- Ebb. [1]\n\n");
     has(
-        standing.words(),
+        status.words(),
         "this session shows no text with this digest",
     );
 }
 
 #[test]
 fn a_report_as_data_says_which_claims_have_a_source() {
-    let mut talk = Conversation::new(Researcher)
+    let mut conversation = Conversation::new(Researcher)
         .tool("web_fetch", |arguments| fetched(&arguments))
         .model_says(&note(1, "Now: ebb"))
         .model_says(&report(&[("Ebb.", &[1]), ("Flood.", &[4])]));
-    let standing = talk.say(&synthesis(&["Now: ebb", "http://site.test/gone"], "json"));
-    let told: Value = serde_json::from_str(standing.words()).unwrap();
-    let claims = &told["sections"][0]["claims"];
+    let status = conversation.say(&synthesis(&["Now: ebb", "http://site.test/gone"], "json"));
+    let reported: Value = serde_json::from_str(status.words()).unwrap();
+    let claims = &reported["sections"][0]["claims"];
     assert_eq!(
         claims,
         &json!([
@@ -71,9 +76,9 @@ fn a_report_as_data_says_which_claims_have_a_source() {
             { "text": "Flood.", "sources": [], "hasSource": false },
         ])
     );
-    assert_eq!(told["sources"][0]["place"], "the given text 1");
+    assert_eq!(reported["sources"][0]["place"], "the given text 1");
     assert_eq!(
-        told["unread"],
+        reported["unread"],
         json!(["http://site.test/gone: there is no such page (not-found)"])
     );
 }
@@ -81,13 +86,13 @@ fn a_report_as_data_says_which_claims_have_a_source() {
 #[test]
 fn a_long_text_is_read_to_a_limit_and_the_report_says_so() {
     let long = format!("Now: ebb. {}", "and so on ".repeat(5_000));
-    let mut talk = Conversation::new(Researcher)
+    let mut conversation = Conversation::new(Researcher)
         .model_says(&note(1, "Now: ebb."))
         .model_says(&report(&[("Ebb.", &[1])]));
-    let standing = talk.say(&synthesis(&[&long], "markdown"));
+    let status = conversation.say(&synthesis(&[&long], "markdown"));
     has(
-        standing.words(),
+        status.words(),
         "[1] the given text 1 (its beginning was read)",
     );
-    assert!(also(&talk.requests()[0]).len() < 18_000);
+    assert!(also(&conversation.requests()[0]).len() < 18_000);
 }

@@ -2,7 +2,7 @@
 
 use super::{last, prompt, summary, sums, tutor};
 use crate::Tutor;
-use agent_host_sdk::harness::{Conversation, Scene, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Scene};
 use serde_json::json;
 
 #[test]
@@ -167,7 +167,7 @@ fn words_wait_for_the_end_of_the_lesson_and_are_answered() {
     session.open();
     assert!(matches!(
         session.say("Is there a break?"),
-        Standing::Asking(_)
+        ConversationStatus::Asking(_)
     ));
     session.answer(json!({ "index": 0 }));
     let end = summary(session.answer(json!({ "index": 1 })));
@@ -200,12 +200,12 @@ fn a_turn_that_begins_in_the_middle_goes_on_with_the_open_question() {
 fn a_lesson_with_more_questions_than_a_turn_has_steps_goes_on_in_another_turn() {
     let question = json!({ "prompt": "?", "options": ["a", "b"], "answer": 0 });
     let mut session = tutor(&json!({ "title": "Long", "questions": vec![question; 60] }));
-    let mut standing = session.open();
+    let mut status = session.open();
     let mut turns = 1;
     let end = loop {
-        standing = match standing {
-            Standing::Asking(_) => session.answer(json!({ "index": 0 })),
-            Standing::Replied(_) => {
+        status = match status {
+            ConversationStatus::Asking(_) => session.answer(json!({ "index": 0 })),
+            ConversationStatus::Replied(_) => {
                 turns += 1;
                 session.remind()
             }

@@ -85,10 +85,10 @@ fn another_lesson_begins_with_the_last_one_and_keeps_level_and_tone() {
             "assistant: Welcome back. Last time it was \"Sums\". Welcome to the lesson"
         )
     );
-    let told = also(&session.requests()[0]);
+    let reported = also(&session.requests()[0]);
     assert!(
-        told.contains("level: advanced\nwishes this tone: playful"),
-        "{told}"
+        reported.contains("level: advanced\nwishes this tone: playful"),
+        "{reported}"
     );
 }
 
@@ -179,12 +179,12 @@ fn what_others_have_learned_helps_to_teach_and_is_not_held_to_be_this_students()
         "{:?}",
         session.transcript()
     );
-    let told = also(&session.requests()[0]);
-    assert!(told.contains(
+    let reported = also(&session.requests()[0]);
+    assert!(reported.contains(
         "do not take it that this student had them:\n```\nTides: 2 times, the last time with 40 %; \
          difficult: causes\nSums: once"
     ));
-    assert!(!told.contains("found difficult before"), "{told}");
+    assert!(!reported.contains("found difficult before"), "{reported}");
 }
 
 #[test]

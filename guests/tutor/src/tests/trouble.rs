@@ -2,7 +2,7 @@
 
 use super::{judged, last, prompt, summary, sums, tides, tutor};
 use crate::Tutor;
-use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::harness::{Conversation, ConversationStatus, Reply};
 use agent_host_sdk::{CutOff, LimitsLeft};
 use serde_json::{Value, json};
 
@@ -175,13 +175,13 @@ fn a_lesson_that_makes_no_sense_fails_with_the_field_at_fault() {
         let mut session = Conversation::new(Tutor)
             .session_type("learning")
             .session_config(json!({ "lesson": lesson }));
-        let Standing::Failed(reason) = session.open() else {
+        let ConversationStatus::Failed(reason) = session.open() else {
             panic!("it did not fail")
         };
         assert!(reason.starts_with(fault), "{reason}");
     }
     let mut session = tutor(&json!({ "title": 3 }));
-    let Standing::Failed(reason) = session.open() else {
+    let ConversationStatus::Failed(reason) = session.open() else {
         panic!("it did not fail")
     };
     assert!(
@@ -203,7 +203,10 @@ fn a_lesson_whose_turn_is_nearly_used_up_answers_and_asks_in_the_next_turn() {
         .model_says("Twice a day.")
         .model_says(&judged(1.0, "Yes."));
     session.open();
-    assert!(matches!(session.say("How often?"), Standing::Replied(_)));
+    assert!(matches!(
+        session.say("How often?"),
+        ConversationStatus::Replied(_)
+    ));
     assert_eq!(prompt(&session.remind()), "What makes the tides?");
     assert_eq!(last(&session), "assistant: Twice a day.");
     assert_eq!(
@@ -230,11 +233,11 @@ fn the_longest_lesson_stays_within_the_limits_of_steps_and_state() {
     for _ in 0..60 {
         session = session.model_says(&judged(0.1, "no"));
     }
-    let mut standing = session.open();
+    let mut status = session.open();
     let end = loop {
-        standing = match standing {
-            Standing::Asking(_) => session.answer(json!({ "text": "𝄞".repeat(16_000) })),
-            Standing::Replied(_) => session.remind(),
+        status = match status {
+            ConversationStatus::Asking(_) => session.answer(json!({ "text": "𝄞".repeat(16_000) })),
+            ConversationStatus::Replied(_) => session.remind(),
             end => break summary(end),
         }
     };

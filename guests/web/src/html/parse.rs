@@ -24,7 +24,7 @@ const DEPTH_MAX: u32 = 256;
 /// Nodes of a page.
 const NODES_MAX: usize = 150_000;
 /// Bytes that are handed to the tokenizer at once.
-const PIECE_BYTES: usize = 256;
+const CHUNK_BYTES: usize = 256;
 /// Words within a tag or a comment after which no more of them are handed over. One attribute is a
 /// word at least.
 const WORDS_MAX: usize = 256;
@@ -129,7 +129,7 @@ pub(super) fn parse(source: String) -> (Tree, bool) {
     (guard.builder.sink.tree.into_inner(), !guard.is_full.get())
 }
 
-/// Hands over all of a page, piece by piece.
+/// Hands over all of a page, chunk by chunk.
 ///
 /// Where a tag begins is the tokenizer's secret, but within one it is silent, as within a comment:
 /// no token comes until the end. So what is silent for too many words loses the rest of them, up to
@@ -141,12 +141,12 @@ fn feed(tokenizer: &Tokenizer<Guard>, source: &str) {
     let mut dashes = 0;
     while !left.is_empty() {
         let is_too_long = silent_words >= WORDS_MAX;
-        let (piece, rest) = left.split_at(end_of_piece(left, is_too_long));
+        let (chunk, rest) = left.split_at(end_of_chunk(left, is_too_long));
         left = rest;
         let handed = if is_too_long {
-            StrTendril::from(ends_in(piece, &mut dashes))
+            StrTendril::from(ends_in(chunk, &mut dashes))
         } else {
-            StrTendril::from_slice(piece)
+            StrTendril::from_slice(chunk)
         };
         tokenizer.sink.is_heard.set(false);
         queue.push_back(handed);
@@ -154,15 +154,15 @@ fn feed(tokenizer: &Tokenizer<Guard>, source: &str) {
         silent_words = if tokenizer.sink.is_heard.get() {
             0
         } else {
-            silent_words + piece.bytes().filter(|byte| ends_a_word(*byte)).count()
+            silent_words + chunk.bytes().filter(|byte| ends_a_word(*byte)).count()
         };
     }
 }
 
-/// Returns the end of the next piece. In a tag or comment that is too long, the piece ends at the
+/// Returns the end of the next chunk. In a tag or comment that is too long, the chunk ends at the
 /// next `>`: it may be the end of all of it, and what comes after must not be lost.
-fn end_of_piece(text: &str, is_too_long: bool) -> usize {
-    let end = text.floor_char_boundary(PIECE_BYTES);
+fn end_of_chunk(text: &str, is_too_long: bool) -> usize {
+    let end = text.floor_char_boundary(CHUNK_BYTES);
     let tag = text.bytes().take(end).position(|byte| byte == b'>');
     tag.filter(|_| is_too_long).map_or(end, |at| at + 1)
 }
@@ -175,11 +175,11 @@ fn ends_a_word(byte: u8) -> bool {
     )
 }
 
-/// Returns the characters of a piece that may end a value, a tag or a comment. No two attributes
+/// Returns the characters of a chunk that may end a value, a tag or a comment. No two attributes
 /// can be made of the result, since nothing stands between the characters.
-fn ends_in(piece: &str, dashes: &mut usize) -> String {
+fn ends_in(chunk: &str, dashes: &mut usize) -> String {
     let mut ends = String::new();
-    for letter in piece.chars() {
+    for letter in chunk.chars() {
         match letter {
             '>' if *dashes >= 2 => ends.push_str("-->"),
             '>' | '"' | '\'' => ends.push(letter),
@@ -197,7 +197,7 @@ struct Guard {
     /// letter.
     text: RefCell<StrTendril>,
     is_full: Cell<bool>,
-    /// True if the piece that was handed over last has led to a token.
+    /// True if the chunk that was handed over last has led to a token.
     is_heard: Cell<bool>,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn text_of(root: Node<'_>) -> String {
             return true;
         };
         match node.value() {
-            Content::Text(piece) => text.push_str(piece),
+            Content::Text(chunk) => text.push_str(chunk),
             Content::Element { name, .. } if &*name.local == "br" => text.push('\n'),
             Content::Element { .. } | Content::Nothing => {}
         }

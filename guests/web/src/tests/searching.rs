@@ -146,11 +146,11 @@ fn brave_is_asked_with_the_placeholder_of_its_key() {
         let asked = Rc::clone(&service.asked);
         let arguments = json!({ "query": "one", "maxResults": 3 });
         assert_eq!(search(service, settings, arguments).unwrap(), expected);
-        let told = format!(
+        let reported = format!(
             "GET {base}/res/v1/web/search?q=one&count=3\naccept: application/json\n\
              x-subscription-token: {{{{secret.{secret}}}}}"
         );
-        assert_eq!(*asked.borrow(), [told]);
+        assert_eq!(*asked.borrow(), [reported]);
     }
     // It has no list when nothing was found.
     let nothing = says(200, json!({ "type": "search", "query": {} }).to_string());

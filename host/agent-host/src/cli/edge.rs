@@ -5,7 +5,7 @@ use clap::Subcommand;
 /// Commands about triggers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trigger {
-    /// List them: kind, state, next due time and last firing
+    /// List them: kind, state, next due time and last trigger run
     #[command(
         after_help = "`config check` tells the same of a configuration that no host serves \
                       yet.\n\nExamples:\n  agent-host trigger list\n  agent-host trigger list \
@@ -43,14 +43,14 @@ pub(crate) enum Trigger {
         /// Its name
         name: String,
     },
-    /// List the occasions of one, the newest first: what happened, and what became of it
+    /// List the trigger events of one, the newest first: what happened, and what became of it
     History {
         /// Its name
         name: String,
         /// Only those after this place in the list: the page before names it
         #[arg(long, value_name = "PLACE")]
         after: Option<u64>,
-        /// Maximum number of occasions, 100 at most
+        /// Maximum number of trigger events, 100 at most
         #[arg(
             long,
             short = 'n',
@@ -89,8 +89,8 @@ pub(crate) enum Connector {
         /// The key, such as telegram:123456
         key: String,
     },
-    /// List the connectors: state, last arrival, and what waits to be sent; with a user, the user's
-    /// keys
+    /// List the connectors: state, last inbound message, and what waits to be sent; with a user,
+    /// the user's keys
     List {
         /// A user, whose keys are listed instead
         user: Option<String>,
@@ -122,9 +122,9 @@ pub(crate) enum Connector {
     #[command(
         after_help = "`unknown` is a message of which a crash left open whether it was sent; it is \
                       not sent again unless you requeue it.\n\nExample:\n  agent-host connector \
-                      deliveries telegram --state dead"
+                      outbound-messages telegram --state dead"
     )]
-    Deliveries {
+    OutboundMessages {
         /// The connector
         connector: String,
         /// Only in this state: queued, started, failed, delivered, unknown or dead
@@ -147,8 +147,8 @@ pub(crate) enum Connector {
     Requeue {
         /// The connector
         connector: String,
-        /// The delivery's id
-        delivery: String,
+        /// The outbound message's id
+        outbound_message: String,
     },
     /// Send a test message through a connector, and wait up to ten seconds for its service to take
     /// it

@@ -88,7 +88,7 @@ pub(crate) enum Plugin {
     #[command(
         after_help = "Takes no host and no configuration. A tool is called with arguments that fit \
                       its schema and with some that do not; an agent is stepped through short \
-                      scripted conversations, each step twice; a trigger hears an occasion of \
+                      scripted conversations, each step twice; a trigger hears a trigger_event of \
                       every kind that it lists, twice; a connector is called while its service \
                       is out of reach. A call gets a temporary folder, \
                       buckets that last as long as it does, and no network: its requests are \

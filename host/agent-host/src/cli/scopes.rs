@@ -108,7 +108,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("connector pairings", Needs::All(&["admin"])),
     ("connector pair", Needs::Any(&["write", "admin"])),
     ("connector unpair", Needs::All(&["admin"])),
-    ("connector deliveries", Needs::All(&["admin"])),
+    ("connector outbound-messages", Needs::All(&["admin"])),
     ("connector requeue", Needs::All(&["admin"])),
     ("connector test", Needs::All(&["admin"])),
     ("trigger list", Needs::Any(&["read", "admin"])),

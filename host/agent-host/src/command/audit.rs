@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use domain::delegate;
-use domain::delivery::{ANSWER, DELIVER};
+use domain::direct_message;
 use domain::error_code::ErrorCode;
 use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
 use domain::memory;
+use domain::outbound_message::{ANSWER, DELIVER};
 use domain::panels;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, PROGRAM_RUN, STEP, TOOL_CALL};
 use domain::skill;
-use domain::talk;
 use domain::trigger;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -189,7 +189,7 @@ impl Known {
             // The host's own calls are on record as well.
             "tool"
                 if name == delegate::NAME
-                    || talk::NAMES.contains(&name)
+                    || direct_message::NAMES.contains(&name)
                     || memory::NAMES.contains(&name)
                     || panels::NAMES.contains(&name)
                     || trigger::OWN_TOOLS.contains(&name)

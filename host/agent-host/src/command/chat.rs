@@ -109,12 +109,12 @@ pub(super) async fn chat(
     }
     match conversation.failed {
         None => Ok(()),
-        Some(told) => Err(turn_failed(told)),
+        Some(reported) => Err(turn_failed(reported)),
     }
 }
 
-fn turn_failed(told: String) -> Failure {
-    Failure::new(Exit::Failed, anyhow!(told))
+fn turn_failed(reported: String) -> Failure {
+    Failure::new(Exit::Failed, anyhow!(reported))
 }
 
 /// Returns the editor of a person at a terminal, with what prints above its line; none where lines
@@ -325,7 +325,7 @@ impl<'a> Conversation<'a> {
         }
         // It had ended by itself, or it has not begun.
         self.stopping = false;
-        self.look().await
+        self.inspect().await
     }
 
     /// Leaves before the turn has come to its end.
@@ -338,8 +338,8 @@ impl<'a> Conversation<'a> {
 
     /// Notes why a turn of piped lines failed, and tells of the one before it. The last one is told
     /// at the end.
-    fn note_failure(&mut self, told: String) {
-        if let Some(before) = self.failed.replace(told) {
+    fn note_failure(&mut self, reported: String) {
+        if let Some(before) = self.failed.replace(reported) {
             self.terminal.failure(&turn_failed(before));
         }
     }
@@ -419,15 +419,15 @@ impl<'a> Conversation<'a> {
         let was_stopped = std::mem::take(&mut self.stopping);
         let interactive = self.terminal.is_interactive();
         match ending {
-            Ending::Failed(told) if interactive => {
-                self.line.line(Shade::Bold, &told);
-                self.failed = Some(told);
+            Ending::Failed(reported) if interactive => {
+                self.line.line(Shade::Bold, &reported);
+                self.failed = Some(reported);
             }
-            Ending::Failed(told) | Ending::Cancelled(told) if !interactive => {
-                self.note_failure(told);
+            Ending::Failed(reported) | Ending::Cancelled(reported) if !interactive => {
+                self.note_failure(reported);
             }
-            Ending::Cancelled(told) => {
-                self.line.line(Shade::Bold, &told);
+            Ending::Cancelled(reported) => {
+                self.line.line(Shade::Bold, &reported);
                 self.failed = None;
             }
             Ending::Done if interactive => self.failed = None,
@@ -436,11 +436,11 @@ impl<'a> Conversation<'a> {
         if was_stopped && !interactive {
             return Ok(Course::Left);
         }
-        self.look().await
+        self.inspect().await
     }
 
     /// Looks for another turn, a question, or the end of the session.
-    async fn look(&mut self) -> Result<Course, Failure> {
+    async fn inspect(&mut self) -> Result<Course, Failure> {
         let session = without_messages(self.client, &self.session).await?;
         if has_ended(&session) {
             return self.farewell().await;
@@ -502,7 +502,7 @@ impl<'a> Conversation<'a> {
                     // Without a position the stream has only what is new.
                     return match self.position {
                         Some(_) => Ok(Course::GoesOn),
-                        None => Box::pin(self.look()).await,
+                        None => Box::pin(self.inspect()).await,
                     };
                 }
                 Err(failure)

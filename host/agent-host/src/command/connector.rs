@@ -1,5 +1,5 @@
 //! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
-//! `unpair`) and what is sent (`deliveries`, `requeue`, `test`).
+//! `unpair`) and what is sent (`outbound_messages`, `requeue`, `test`).
 
 use crate::answer::{Answer, Row};
 use crate::cli::Connector;
@@ -15,10 +15,10 @@ use std::time::Duration;
 const DELIVERED: &str = "delivered";
 /// The states in which nothing becomes of a message by itself.
 const ENDED: [&str; 3] = [DELIVERED, "dead", "unknown"];
-/// Time between two looks for what became of a test message.
-const TEST_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Time between two polls for what became of a test message.
+const TEST_POLL_EVERY: Duration = Duration::from_millis(250);
 /// Looks for what became of a test message: ten seconds.
-const TEST_LOOKS_MAX: u32 = 40;
+const TEST_POLLS_MAX: u32 = 40;
 /// Number of the newest messages among which a test message is looked for.
 const TEST_AMONG: u32 = 100;
 
@@ -52,8 +52,12 @@ impl Named {
             (Some(ErrorCode::PairingNotFound), ..) => {
                 "`connector pairings` shows those that there are".to_owned()
             }
-            (Some(ErrorCode::DeliveryNotFound | ErrorCode::InvalidId), Some(connector), None) => {
-                format!("`connector deliveries {connector}` shows those that there are")
+            (
+                Some(ErrorCode::OutboundMessageNotFound | ErrorCode::InvalidId),
+                Some(connector),
+                None,
+            ) => {
+                format!("`connector outbound-messages {connector}` shows those that there are")
             }
             _ => return failure,
         };
@@ -111,7 +115,7 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
             let declined = json!({ "code": code, "declined": true });
             Answer::line(declined, format!("{code} counts no more"))
         }
-        Connector::Deliveries {
+        Connector::OutboundMessages {
             connector,
             state,
             after,
@@ -119,26 +123,29 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
         } => {
             let after = after.map(|after| after.to_string());
             let filter = parameters([("state", state), ("after", after)]);
-            let path = format!("{}/deliveries?limit={limit}{filter}", of(&connector));
+            let path = format!("{}/outbound_messages?limit={limit}{filter}", of(&connector));
             let page = client.get(&path).await?;
             let older = page.get("next_after").and_then(Value::as_u64);
             let older =
                 older.map(|next| format!("there are older ones: --after {next} shows them"));
             Answer::list(
                 page,
-                "/deliveries",
-                delivery_row,
+                "/outbound_messages",
+                outbound_message_row,
                 "there are no such messages",
             )
             .notice(older)
         }
         Connector::Requeue {
             connector,
-            delivery,
+            outbound_message,
         } => {
-            let delivery = segment(&delivery);
-            let path = format!("{}/deliveries/{delivery}/requeue", of(&connector));
-            Answer::row(client.post(&path, &json!({})).await?, delivery_row)
+            let outbound_message = segment(&outbound_message);
+            let path = format!(
+                "{}/outbound_messages/{outbound_message}/requeue",
+                of(&connector)
+            );
+            Answer::row(client.post(&path, &json!({})).await?, outbound_message_row)
         }
         Connector::Test {
             connector,
@@ -176,26 +183,26 @@ async fn listed(client: &Client, user: Option<&str>) -> Result<Answer, Failure> 
 async fn test(client: &Client, connector: &str, body: &Value) -> Result<Answer, Failure> {
     let path = format!("{}/test", of(connector));
     let mut sent = client.post(&path, body).await?;
-    let delivery = text(&sent, "/delivery_id").to_owned();
-    let path = format!("{}/deliveries?limit={TEST_AMONG}", of(connector));
-    for _ in 0..TEST_LOOKS_MAX {
+    let outbound_message = text(&sent, "/outbound_message_id").to_owned();
+    let path = format!("{}/outbound_messages?limit={TEST_AMONG}", of(connector));
+    for _ in 0..TEST_POLLS_MAX {
         let page = client.get(&path).await?;
-        let mut rows = list(&page, "/deliveries").iter();
-        if let Some(row) = rows.find(|row| text(row, "/delivery_id") == delivery) {
+        let mut rows = list(&page, "/outbound_messages").iter();
+        if let Some(row) = rows.find(|row| text(row, "/outbound_message_id") == outbound_message) {
             sent = row.clone();
         }
         if ENDED.contains(&text(&sent, "/state")) {
             break;
         }
-        tokio::time::sleep(TEST_LOOK_EVERY).await;
+        tokio::time::sleep(TEST_POLL_EVERY).await;
     }
     if text(&sent, "/state") == DELIVERED {
-        return Ok(Answer::row(sent, delivery_row));
+        return Ok(Answer::row(sent, outbound_message_row));
     }
     let trouble = trouble(&client.get("/api/connectors").await?, connector);
-    let advice = format!("`connector deliveries {connector}` shows what becomes of it");
+    let advice = format!("`connector outbound-messages {connector}` shows what becomes of it");
     let failure = Failure::from(anyhow!(not_sent(&sent, &trouble))).advise(advice);
-    Ok(Answer::row(sent, delivery_row).failing(failure))
+    Ok(Answer::row(sent, outbound_message_row).failing(failure))
 }
 
 /// Returns the trouble of a connector, in the host's words; empty without one.
@@ -206,12 +213,12 @@ fn trouble(listed: &Value, connector: &str) -> String {
 }
 
 /// Returns why a test message is not with its service.
-fn not_sent(delivery: &Value, trouble: &str) -> String {
-    let state = match text(delivery, "/state") {
+fn not_sent(outbound_message: &Value, trouble: &str) -> String {
+    let state = match text(outbound_message, "/state") {
         "" => "queued",
         state => state,
     };
-    let reasons = [text(delivery, "/reason"), trouble];
+    let reasons = [text(outbound_message, "/reason"), trouble];
     match reasons.into_iter().find(|reason| !reason.is_empty()) {
         Some(reason) => format!("the message is not sent, but {state}: {reason}"),
         None => format!("the message is not sent, but {state}"),
@@ -239,11 +246,11 @@ fn key_row(key: &Value) -> Row {
 
 fn row(connector: &Value) -> Row {
     let notes = [
-        "last arrival {/last_received_at}",
-        "arrived {/arrivals_waiting}",
-        "to be sent {/deliveries_waiting}",
-        "unknown {/deliveries_unknown}",
-        "dead {/deliveries_dead}",
+        "last inbound message {/last_received_at}",
+        "arrived {/inbound_messages_waiting}",
+        "to be sent {/outbound_messages_waiting}",
+        "unknown {/outbound_messages_unknown}",
+        "dead {/outbound_messages_dead}",
         "{/reason}",
     ];
     Row::of(connector, &["{/name}", "{/component}", "{/state}"], &notes)
@@ -258,9 +265,9 @@ fn pairing_row(pairing: &Value) -> Row {
 }
 
 /// The row of a message that is sent.
-fn delivery_row(delivery: &Value) -> Row {
+fn outbound_message_row(outbound_message: &Value) -> Row {
     let cells = [
-        "{/delivery_id}",
+        "{/outbound_message_id}",
         "{/state}",
         "chat {/chat}",
         "{/cause/kind} of {/queued_at}",
@@ -271,27 +278,27 @@ fn delivery_row(delivery: &Value) -> Row {
         "again at {/retry_at}",
         "{/reason}",
     ];
-    Row::of(delivery, &cells, &notes)
+    Row::of(outbound_message, &cells, &notes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{delivery_row, not_sent, pairing_row, row, trouble};
+    use super::{not_sent, outbound_message_row, pairing_row, row, trouble};
     use serde_json::json;
 
     #[test]
     fn a_connector_is_one_line_with_what_is_wrong_at_its_end() {
         let fine = json!({
             "name": "telegram", "component": "telegram", "state": "polling",
-            "deliveries_waiting": 0, "last_received_at": "T",
+            "outbound_messages_waiting": 0, "last_received_at": "T",
         });
         assert_eq!(
             row(&fine).line(),
-            "telegram  telegram  polling  last arrival T"
+            "telegram  telegram  polling  last inbound message T"
         );
         let failing = json!({
             "name": "chat", "component": "slack", "state": "unauthorised",
-            "deliveries_waiting": 3, "deliveries_dead": 1, "reason": "invalid_auth",
+            "outbound_messages_waiting": 3, "outbound_messages_dead": 1, "reason": "invalid_auth",
         });
         assert_eq!(
             row(&failing).line(),
@@ -314,11 +321,11 @@ mod tests {
     #[test]
     fn a_message_that_was_not_sent_says_why_and_when_it_is_tried_again() {
         let failed = json!({
-            "delivery_id": "d", "state": "failed", "chat": "7", "attempts": 2, "retry_at": "R",
+            "outbound_message_id": "d", "state": "failed", "chat": "7", "attempts": 2, "retry_at": "R",
             "reason": "busy", "queued_at": "Q", "cause": { "kind": "turn", "session_id": "s" },
         });
         assert_eq!(
-            delivery_row(&failed).line(),
+            outbound_message_row(&failed).line(),
             "d  failed  chat 7  turn of Q  session s  attempts 2  again at R  busy"
         );
     }

@@ -59,13 +59,13 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
         let message = format!("{}: {}", finding.key, finding.message);
         findings.push(Finding::new(name, grade, message));
     }
-    let is_told = |name: &str| findings.iter().skip(before).any(|it| it.name == name);
+    let is_reported = |name: &str| findings.iter().skip(before).any(|it| it.name == name);
     let ok = [
-        (!is_told("configuration")).then(|| {
+        (!is_reported("configuration")).then(|| {
             let message = format!("{} is in order", loaded.file.display());
             Finding::new("configuration", Grade::Ok, message)
         }),
-        (!is_told("file system")).then(|| {
+        (!is_reported("file system")).then(|| {
             let message = "the data is on a local file system";
             Finding::new("file system", Grade::Ok, message)
         }),
@@ -84,8 +84,8 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
     };
     match of_same_file {
         Some(running) if !options.ask_models => {
-            let is_told = down.iter().any(|it| it.name == host::MODELS);
-            findings.extend((!is_told).then(|| host::models_of_running(loaded, running)));
+            let is_reported = down.iter().any(|it| it.name == host::MODELS);
+            findings.extend((!is_reported).then(|| host::models_of_running(loaded, running)));
         }
         Some(_) | None => findings.extend(host::models(loaded, options.ask_models).await),
     }

@@ -13,7 +13,7 @@ use crate::cli::Grants;
 use crate::config::{Finding, Loaded, load};
 use crate::failure::{Exit, Failure};
 pub(crate) use diff::{Change, changes};
-use domain::authority::{Look, Says};
+use domain::authority::{ListCheck, Says};
 use domain::ruling::Rule;
 use serde_json::json;
 use std::path::Path;
@@ -83,12 +83,12 @@ async fn difference(loaded: &Loaded, against: Option<&Path>) -> Result<Answer, F
     ))
 }
 
-/// Returns the line for one look: the list, its verdict, and the pattern that decides.
-fn look_line(look: &Look) -> String {
-    let list = if look.rule == Rule::NotGranted {
+/// Returns the line for one inspection: the list, its verdict, and the pattern that decides.
+fn check_line(check: &ListCheck) -> String {
+    let list = if check.rule == Rule::NotGranted {
         "grant"
     } else {
-        look.rule.as_str()
+        check.rule.as_str()
     };
     let by = |pattern: &Option<String>| {
         pattern
@@ -96,15 +96,15 @@ fn look_line(look: &Look) -> String {
             .map(|pattern| format!(" by `{pattern}`"))
             .unwrap_or_default()
     };
-    let says = match &look.says {
+    let says = match &check.says {
         Says::Nothing => "-".to_owned(),
         Says::Passes { pattern } => format!("passes{}", by(pattern)),
         Says::Stops { pattern } => format!("stops it{}", by(pattern)),
     };
-    let with = look
+    let with = check
         .with
         .as_ref()
         .map(|with| format!(" (asked for with `{with}`)"))
         .unwrap_or_default();
-    format!("  {:<24}{list:<22}{says}{with}", look.name)
+    format!("  {:<24}{list:<22}{says}{with}", check.name)
 }

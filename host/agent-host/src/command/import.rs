@@ -33,12 +33,12 @@ pub(super) async fn run(loaded: &Loaded, file: &Path) -> Result<Answer, Failure>
         .get("sessions")
         .and_then(Value::as_array)
         .ok_or_else(|| {
-            let told = anyhow!(
+            let reported = anyhow!(
                 "`{}` has no `sessions`; it must be {{\"format\": \"{FORMAT}\", \"sessions\": \
                  [...]}}",
                 file.display()
             );
-            Failure::new(Exit::Usage, told)
+            Failure::new(Exit::Usage, reported)
         })?;
     let order = checked(&document, sessions, api::Clock::system().now())
         .map_err(|fault| Failure::new(Exit::Usage, anyhow!("`{}`: {fault}", file.display())))?;

@@ -269,12 +269,14 @@ impl Pending {
             .map(|folder| format!("opened anew: {folder}"));
         // Errors because of which all of it is refused are told by the refusal.
         let refused = self.refused().unwrap_or_default();
-        let is_told = |it: &Finding| {
+        let is_reported = |it: &Finding| {
             let error = format!("{}: {}", it.key, it.message);
             it.severity == Severity::Error && refused.contains(&error)
         };
         let findings = self.findings().into_iter();
-        let findings = findings.filter(|it| !is_told(it)).map(|it| it.to_string());
+        let findings = findings
+            .filter(|it| !is_reported(it))
+            .map(|it| it.to_string());
         std::iter::once(head)
             .chain(changes)
             .chain(restart)

@@ -30,7 +30,7 @@ pub(crate) fn compile(limits: &CompileComponent) -> ExitCode {
     exit
 }
 
-/// Runs as a keeper, before there are threads, a log or a configuration.
+/// Runs as a supervisor, before there are threads, a log or a configuration.
 pub(crate) fn keep_program() -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::FAILURE;

@@ -46,7 +46,7 @@ pub(super) async fn rebuilt(loaded: &Loaded, terminal: Terminal) -> Result<Value
 async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failure> {
     let client = Client::new(loaded)?;
     client.post("/api/rebuilds", &json!({})).await?;
-    let mut told = Duration::ZERO;
+    let mut reported = Duration::ZERO;
     loop {
         let rebuild = client.get("/api/rebuilds").await?;
         match text(&rebuild, "/state") {
@@ -62,9 +62,9 @@ async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failu
             }
         }
         tokio::time::sleep(ASK).await;
-        told += ASK;
-        if told >= TELL {
-            told = Duration::ZERO;
+        reported += ASK;
+        if reported >= TELL {
+            reported = Duration::ZERO;
             terminal.notice(&format!(
                 "{}: {} of {} events",
                 text(&rebuild, "/stage"),

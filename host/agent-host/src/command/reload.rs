@@ -14,7 +14,7 @@ pub(super) async fn run(client: &Client) -> Result<Answer, Failure> {
 }
 
 fn lines(reloaded: &Value) -> Vec<String> {
-    let line = |what: &str, told: &str| format!("{what:<10}  {told}");
+    let line = |what: &str, reported: &str| format!("{what:<10}  {reported}");
     let configuration = text(reloaded, "/configuration");
     let mut lines = vec![match configuration == text(reloaded, "/replaces") {
         true => line("unchanged", configuration),
@@ -29,9 +29,9 @@ fn lines(reloaded: &Value) -> Vec<String> {
         let what = format!("definitions of users that fit no template any more: {definitions}");
         line("left out", &what)
     }));
-    let told = |pointer| list(reloaded, pointer).iter().filter_map(Value::as_str);
-    lines.extend(told("/folders_opened").map(|it| line("opened anew", it)));
-    lines.extend(told("/left_behind").map(|it| line("warning", it)));
-    lines.extend(told("/needs_restart").map(|it| format!("after a restart only: {it}")));
+    let reported = |pointer| list(reloaded, pointer).iter().filter_map(Value::as_str);
+    lines.extend(reported("/folders_opened").map(|it| line("opened anew", it)));
+    lines.extend(reported("/left_behind").map(|it| line("warning", it)));
+    lines.extend(reported("/needs_restart").map(|it| format!("after a restart only: {it}")));
     lines
 }

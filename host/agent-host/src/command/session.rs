@@ -37,8 +37,8 @@ const STATS: [(&str, &str); 8] = [
         "{/total_tokens}: in {/usage/input_tokens} (cached {/usage/cached_tokens}), \
          out {/usage/output_tokens}",
     ),
-    ("context", "{/told/context}"),
-    ("cost", "{/told/cost}"),
+    ("context", "{/reported/context}"),
+    ("cost", "{/reported/cost}"),
     (
         "time",
         "{/turns_ms} ms in turns, {/usage/active_ms} ms at work",
@@ -283,7 +283,7 @@ fn stats_lines(stats: &Value) -> Vec<String> {
     if let Some(fields) = shown.as_object_mut() {
         let cost = money(number(stats, "/usage/cost_micros"));
         fields.insert(
-            "told".to_owned(),
+            "reported".to_owned(),
             json!({ "context": context, "cost": cost }),
         );
     }

@@ -11,11 +11,11 @@ const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 
-/// The lines on a host. Under `/told` are those values that people get in other units.
+/// The lines on a host. Under `/reported` are those values that people get in other units.
 const DETAILS: [(&str, &str); 10] = [
     ("version", "{/version}"),
-    ("up", "{/told/up}"),
-    ("state", "{/told/state}"),
+    ("up", "{/reported/up}"),
+    ("state", "{/reported/state}"),
     (
         "sessions",
         "{/sessions/open} open, {/sessions/running} with a turn, {/sessions/quarantined} in quarantine",
@@ -26,8 +26,8 @@ const DETAILS: [(&str, &str); 10] = [
     ),
     (
         "triggers",
-        "{/triggers/defined} defined, {/triggers/given_up} given up, {/triggers/held_up} held up, \
-         {/triggers/occasions} occasions waiting",
+        "{/triggers/defined} defined, {/triggers/given_up} given up, {/triggers/resting} held up, \
+         {/triggers/trigger_events} trigger events waiting",
     ),
     (
         "connectors",
@@ -38,7 +38,7 @@ const DETAILS: [(&str, &str); 10] = [
     ("errors", "{/store/failures} failed transactions"),
     (
         "log",
-        "{/store/events} events, {/told/bytes}, and {/told/log} not yet moved there",
+        "{/store/events} events, {/reported/bytes}, and {/reported/log} not yet moved there",
     ),
     ("not moved", "{/store/write_ahead_log_failing}"),
 ];
@@ -53,13 +53,13 @@ pub(super) async fn run(client: &Client) -> Result<Answer, Failure> {
 fn lines(status: &Value) -> Vec<String> {
     let mut shown = status.clone();
     if let Some(fields) = shown.as_object_mut() {
-        let told = json!({
+        let reported = json!({
             "up": duration(number(status, "/uptime_s")),
             "state": text(status, "/readiness").replace('_', " "),
             "bytes": size(number(status, "/store/bytes")),
             "log": size(number(status, "/store/write_ahead_log_bytes")),
         });
-        fields.insert("told".to_owned(), told);
+        fields.insert("reported".to_owned(), reported);
     }
     let mut lines = details(&shown, &DETAILS);
     let outages = list(status, "/outages").iter();
@@ -111,23 +111,23 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_are_told_in_units_of_people() {
-        for (seconds, told) in [
+        for (seconds, reported) in [
             (0, "0 s"),
             (59, "59 s"),
             (61, "1 min 1 s"),
             (3_600, "1 h 0 min"),
             (90_061, "1 d 1 h"),
         ] {
-            assert_eq!(duration(seconds), told);
+            assert_eq!(duration(seconds), reported);
         }
-        for (bytes, told) in [
+        for (bytes, reported) in [
             (0, "0 B"),
             (1_023, "1023 B"),
             (1_024, "1.0 KiB"),
             (1_610_612_736, "1.5 GiB"),
             (u64::MAX, "17179869183.9 GiB"),
         ] {
-            assert_eq!(size(bytes), told);
+            assert_eq!(size(bytes), reported);
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
             "version": "0.1.0", "uptime_s": 75, "readiness": "disk_full",
             "sessions": { "open": 3, "running": 1, "quarantined": 0 },
             "inputs": { "waiting": 2, "dead": 1 },
-            "triggers": { "defined": 4, "given_up": 1, "held_up": 0, "occasions": 2 },
+            "triggers": { "defined": 4, "given_up": 1, "resting": 0, "trigger_events": 2 },
             "outages": [
                 { "kind": "provider", "name": "openai", "since": "2026-11-28T09:00:00.000Z",
                   "reason": "model-unavailable: no connection" },
@@ -148,22 +148,22 @@ mod tests {
             },
             "store": { "events": 40, "bytes": 4_096, "write_ahead_log_bytes": 0, "failures": 5 },
         });
-        let mut told = vec![
+        let mut reported = vec![
             "version     0.1.0",
             "up          1 min 15 s",
             "state       disk full",
             "sessions    3 open, 1 with a turn, 0 in quarantine",
             "inputs      2 waiting, 1 dead letters",
-            "triggers    4 defined, 1 given up, 0 held up, 2 occasions waiting",
+            "triggers    4 defined, 1 given up, 0 held up, 2 trigger events waiting",
             "connectors  2 configured, 1 in trouble; 3 messages waiting, 0 unknown, 1 dead",
             "errors      5 failed transactions",
             "log         40 events, 4.0 KiB, and 0 B not yet moved there",
             "down        provider openai since 2026-11-28T09:00:00.000Z: model-unavailable: no connection",
             "down        connector slack: no component can serve it",
         ];
-        assert_eq!(lines(&status), told);
+        assert_eq!(lines(&status), reported);
         status["store"]["write_ahead_log_failing"] = json!("database is locked");
-        told.insert(9, "not moved   database is locked");
-        assert_eq!(lines(&status), told);
+        reported.insert(9, "not moved   database is locked");
+        assert_eq!(lines(&status), reported);
     }
 }

@@ -97,9 +97,9 @@ pub(super) async fn vacuum(loaded: &Loaded) -> Result<Answer, Failure> {
             anyhow!("a host is running on the data folder, and could not store anything meanwhile");
         return Err(Failure::new(Exit::Refused, error).advise("stop it first"));
     };
-    let came = store.vacuum().await;
+    let outcome = store.vacuum().await;
     store.close().await;
-    match came? {
+    match outcome? {
         Rewritten::Yes => {
             let document = json!({ "files_rewritten": true });
             Ok(Answer::line(document, "the database file was rewritten"))

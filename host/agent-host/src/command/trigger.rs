@@ -13,15 +13,16 @@ use serde_json::{Value, json};
 
 /// The kind of a pause that has no end, since no time is to come.
 const DONE: &str = "done";
-/// The outcome of a message that nobody got, and what is said of an occasion that has only such.
+/// The outcome of a message that nobody got, and what is said of a trigger event that has only
+/// such.
 const REFUSED: &str = "refused";
 
-/// The details of a trigger. Under `/told` is what people get in other words.
+/// The details of a trigger. Under `/reported` is what people get in other words.
 const DETAILS: [(&str, &str); 16] = [
     ("trigger", "{/name}"),
     ("kind", "{/kind}"),
-    ("state", "{/told/state}"),
-    ("paused by", "{/told/paused_by}"),
+    ("state", "{/reported/state}"),
+    ("paused by", "{/reported/paused_by}"),
     ("user", "{/pause/user_id}"),
     ("error", "{/pause/error}"),
     ("origin", "{/origin}"),
@@ -33,7 +34,7 @@ const DETAILS: [(&str, &str); 16] = [
     ("rests until", "{/resting_until_at}"),
     ("waiting", "{/waiting}"),
     ("defined", "{/defined_at}"),
-    ("heard by", "{/told/hearer}"),
+    ("heard by", "{/reported/subscriber}"),
 ];
 
 /// Runs the command.
@@ -78,8 +79,8 @@ async fn act(client: &Client, config: &Config, what: Trigger) -> Result<Answer, 
         Trigger::Run { name } => {
             let path = format!("{}/run", at(&name));
             let accepted = client.post(&path, &json!({})).await?;
-            let occasion = text(&accepted, "/occasion_id");
-            let line = format!("{name} is fired; the occasion is {occasion}");
+            let trigger_event = text(&accepted, "/trigger_event_id");
+            let line = format!("{name} is fired; the trigger event is {trigger_event}");
             Answer::line(accepted, line)
         }
         Trigger::Pause { name } => {
@@ -126,11 +127,11 @@ fn warnings(trigger: &Value) -> impl Iterator<Item = String> {
 fn history(page: Value) -> Answer {
     let due = match text(&page, "/next_due_at") {
         "" => None,
-        due => Some(format!("its next occasion is due at {due}")),
+        due => Some(format!("its next trigger event is due at {due}")),
     };
     let older = page.get("next_after").and_then(Value::as_u64);
     let older = older.map(|next| format!("there are older ones: --after {next} shows them"));
-    Answer::list(page, "/runs", run_row, "it has had no occasion yet")
+    Answer::list(page, "/runs", run_row, "it has had no trigger event yet")
         .notice(older)
         .notice(due)
 }
@@ -145,7 +146,7 @@ fn row(trigger: &Value) -> Row {
         .cell(state(trigger))
         .cells(trigger, &when)
         .notes(trigger, &["failures {/failures}", "waiting {/waiting}"])
-        .note(hearer(trigger).map(|who| format!("heard by {who}")))
+        .note(subscriber(trigger).map(|who| format!("heard by {who}")))
 }
 
 /// Returns the state of a trigger for people: one whose last time has come and gone is done, not
@@ -158,11 +159,11 @@ fn state(trigger: &Value) -> &str {
 }
 
 /// Returns who hears what a trigger says, in words.
-fn hearer(trigger: &Value) -> Option<String> {
+fn subscriber(trigger: &Value) -> Option<String> {
     let target = trigger.pointer("/spec/target")?.clone();
     let target: TriggerTarget = serde_json::from_value(target).ok()?;
     let user = text(trigger, "/user_id").parse().ok()?;
-    Some(target.hearer(&user))
+    Some(target.subscriber(&user))
 }
 
 /// Returns all details of a trigger, a line each, without those that do not apply.
@@ -172,8 +173,9 @@ fn trigger_lines(trigger: &Value) -> Vec<String> {
     if let Some(fields) = shown_trigger.as_object_mut() {
         // Nobody paused one that is done.
         let paused_by = trigger.pointer("/pause/kind").filter(|_| state != DONE);
-        let told = json!({ "state": state, "paused_by": paused_by, "hearer": hearer(trigger) });
-        fields.insert("told".to_owned(), told);
+        let reported =
+            json!({ "state": state, "paused_by": paused_by, "subscriber": subscriber(trigger) });
+        fields.insert("reported".to_owned(), reported);
     }
     let mut lines = details(&shown_trigger, &DETAILS);
     let spec = trigger.get("spec").and_then(Value::as_object);
@@ -183,9 +185,9 @@ fn trigger_lines(trigger: &Value) -> Vec<String> {
     lines
 }
 
-/// The row of an occasion.
+/// The row of a trigger event.
 fn run_row(run: &Value) -> Row {
-    let occasion = run.get("occasion").unwrap_or(&Value::Null);
+    let trigger_event = run.get("trigger_event").unwrap_or(&Value::Null);
     let messages = list(run, "/messages");
     let is_refused = |message: &Value| text(message, "/outcome") == REFUSED;
     let state = match text(run, "/state") {
@@ -199,29 +201,29 @@ fn run_row(run: &Value) -> Row {
     ];
     Row::of(run, &["{/accepted_at}"], &[])
         .cell(state)
-        .note([occasion_text(occasion)])
+        .note([trigger_event_text(trigger_event)])
         .notes(run, &["run by {/run_by_user_id}"])
         .note(messages.iter().map(message_text))
         .notes(run, &ends)
 }
 
 /// Returns what happened, in words.
-fn occasion_text(occasion: &Value) -> String {
-    let of = |pointer: &str| text(occasion, pointer);
+fn trigger_event_text(trigger_event: &Value) -> String {
+    let of = |pointer: &str| text(trigger_event, pointer);
     match of("/kind") {
         "skipped" => format!(
             "{} passed over from {} ({})",
-            number(occasion, "/count"),
+            number(trigger_event, "/count"),
             of("/due"),
             of("/reason")
         ),
-        "webhook" => format!("webhook {}", of("/delivery_id")),
+        "webhook" => format!("webhook {}", of("/call_id")),
         "files" => {
-            let changes = number(occasion, "/changes") + number(occasion, "/more");
+            let changes = number(trigger_event, "/changes") + number(trigger_event, "/more");
             format!("files {} ({changes} changes)", of("/folder"))
         }
         "events" => format!("event {} {}", of("/name"), of("/event_id")),
-        kind => match number(occasion, "/missed") {
+        kind => match number(trigger_event, "/missed") {
             0 => format!("{kind} {}", of("/due")),
             missed => format!("{kind} {} ({missed} missed before)", of("/due")),
         },
@@ -312,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_says_what_happened_and_what_became_of_it() {
+    fn a_trigger_event_says_what_happened_and_what_became_of_it() {
         for (run, expected) in [
             (
                 json!({
                     "accepted_at": "T", "state": "done", "attempts": 1,
-                    "occasion": { "kind": "clock", "due": "D", "missed": 2 },
+                    "trigger_event": { "kind": "clock", "due": "D", "missed": 2 },
                     "messages": [{ "outcome": "accepted", "session_id": "s" }],
                 }),
                 "T  done  clock D (2 missed before)  -> session s  failed attempts 1",
@@ -325,7 +327,7 @@ mod tests {
             (
                 json!({
                     "accepted_at": "T", "state": "done",
-                    "occasion": { "kind": "clock", "due": "D" },
+                    "trigger_event": { "kind": "clock", "due": "D" },
                     "messages": [{ "outcome": "refused", "reason": "r" }],
                 }),
                 "T  refused  clock D  refused: r",
@@ -333,21 +335,21 @@ mod tests {
             (
                 json!({
                     "accepted_at": "T", "state": "skipped",
-                    "occasion": { "kind": "skipped", "due": "D", "count": 3, "reason": "missed" },
+                    "trigger_event": { "kind": "skipped", "due": "D", "count": 3, "reason": "missed" },
                 }),
                 "T  skipped  3 passed over from D (missed)",
             ),
             (
                 json!({
                     "accepted_at": "T", "state": "rejected", "error": "no",
-                    "occasion": { "kind": "webhook", "delivery_id": "d" },
+                    "trigger_event": { "kind": "webhook", "call_id": "d" },
                 }),
                 "T  rejected  webhook d  no",
             ),
             (
                 json!({
                     "accepted_at": "T", "state": "fired", "run_by_user_id": "ada", "stuck": true,
-                    "occasion": { "kind": "files", "folder": "/in", "changes": 100, "more": 3 },
+                    "trigger_event": { "kind": "files", "folder": "/in", "changes": 100, "more": 3 },
                     "messages": [{ "outcome": "waiting" }, { "outcome": "refused", "reason": "r" }],
                 }),
                 "T  fired  files /in (103 changes)  run by ada  message waiting  refused: r  its \

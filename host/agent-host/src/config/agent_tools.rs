@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use super::patterns;
 use domain::delegate::{self, CacheLimits};
+use domain::direct_message;
 use domain::grant::PatternList;
-use domain::talk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,7 +37,10 @@ pub(crate) struct DelegationConfig {
 impl AgentToolsConfig {
     /// Finds patterns that cannot match, or match none of these tools.
     pub(crate) fn check(&self) -> Vec<Finding> {
-        let known: BTreeSet<&str> = talk::NAMES.into_iter().chain([delegate::NAME]).collect();
+        let known: BTreeSet<&str> = direct_message::NAMES
+            .into_iter()
+            .chain([delegate::NAME])
+            .collect();
         let list = Some(&self.disabled);
         let mut findings = patterns::entries(DISABLED, list);
         if findings.is_empty() {

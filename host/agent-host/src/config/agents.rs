@@ -4,7 +4,7 @@ use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
 use super::{chat_provider, external, known, patterns};
-use domain::definition::{Definition, ToolExposure, check_look};
+use domain::definition::{Definition, ToolExposure, check_appearance};
 use domain::grant::PatternList;
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
@@ -92,12 +92,12 @@ fn check_models(
             .map(String::as_str)
             .collect();
         if entry.contains('*') && !entry.trim_matches('*').is_empty() && !unnamed.is_empty() {
-            let told = format!(
+            let reported = format!(
                 "`{}` is a program, which a pattern does not allow; write its whole name if this \
                  agent may have it",
                 unnamed.join("`, `")
             );
-            findings.push(warning(format!("{field}[{index}]"), told));
+            findings.push(warning(format!("{field}[{index}]"), reported));
         }
     }
     let chosen = || chat_provider::model(config, definition).ok().flatten();
@@ -107,11 +107,11 @@ fn check_models(
         && !definition.lists_model(alias)
         && !external::is_of_host(definition)
     {
-        let told = format!(
+        let reported = format!(
             "the default model `{alias}` is a program, which answers only agents that name it, so \
              that turns of this agent fail; write `model = \"{alias}\"`, or name another model"
         );
-        findings.push(warning(key("model"), told));
+        findings.push(warning(key("model"), reported));
     }
 }
 
@@ -178,8 +178,12 @@ fn check_people(
     key: &dyn Fn(&str) -> String,
     findings: &mut Vec<Finding>,
 ) {
-    let look = check_look(definition.icon.as_deref(), definition.color.as_deref());
-    findings.extend(look.err().map(|(name, message)| error(key(name), message)));
+    let appearance = check_appearance(definition.icon.as_deref(), definition.color.as_deref());
+    findings.extend(
+        appearance
+            .err()
+            .map(|(name, message)| error(key(name), message)),
+    );
     findings.extend(patterns::entries(
         &key("templateFor"),
         definition.template_for.as_ref(),
@@ -192,8 +196,8 @@ fn check_people(
         ),
     ] {
         if is_there {
-            let told = "the host writes it of definitions that users make; leave it out";
-            findings.push(error(key(name), told));
+            let reported = "the host writes it of definitions that users make; leave it out";
+            findings.push(error(key(name), reported));
         }
     }
     if definition.widens && definition.extends.is_none() {

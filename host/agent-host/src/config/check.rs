@@ -38,11 +38,11 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     programs::check(loaded, &mut findings);
     findings.extend(loaded.config.agent_tools.check());
     let of_schema = ranges::check(&loaded.config).into_iter();
-    let is_told = |key: &str| {
+    let is_reported = |key: &str| {
         let mut errors = findings.iter().filter(|it| it.severity == Severity::Error);
         errors.any(|it| it.key == key)
     };
-    let new: Vec<Finding> = of_schema.filter(|it| !is_told(&it.key)).collect();
+    let new: Vec<Finding> = of_schema.filter(|it| !is_reported(&it.key)).collect();
     findings.extend(new);
     identity::check(&loaded.config.server.identity, &mut findings);
     file_system::check(loaded, &mut findings);

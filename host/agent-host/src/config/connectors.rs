@@ -122,7 +122,7 @@ mod tests {
 
     const AGENT: &str = "[[agents]]\nagentId = \"assistant\"\ndisplayName = \"A\"\n";
 
-    fn told(text: &str) -> Vec<String> {
+    fn reported(text: &str) -> Vec<String> {
         findings(&format!("{AGENT}{text}"))
             .into_iter()
             .filter(|(_, key, _)| key != "models" && !key.starts_with("secrets."))
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn a_connector_whose_names_are_all_there_is_fine() {
-        assert_eq!(told(&telegram("")), Vec::<String>::new());
+        assert_eq!(reported(&telegram("")), Vec::<String>::new());
         let webhook = "webhook = { telegram = { secret = \"hook\" } }\n";
-        assert_eq!(told(&telegram(webhook)), Vec::<String>::new());
+        assert_eq!(reported(&telegram(webhook)), Vec::<String>::new());
         let pages = "[connectors.web]\ncomponent = \"direct\"\nagent = \"assistant\"\n\
                      configuration = { origins = [\"https://a.example\"] }\n";
-        assert_eq!(told(pages), Vec::<String>::new());
+        assert_eq!(reported(pages), Vec::<String>::new());
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                 "did you mean `telegram`?",
             ),
         ] {
-            let found = told(&text);
+            let found = reported(&text);
             let [one] = found.as_slice() else {
                 panic!("{text}: {found:?}")
             };

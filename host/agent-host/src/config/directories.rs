@@ -198,7 +198,7 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let before = findings.len();
     check_nesting(&granted, findings);
     // Each folder is told of once.
-    let told: BTreeSet<String> = findings
+    let reported: BTreeSet<String> = findings
         .iter()
         .skip(before)
         .map(|finding| finding.key.clone())
@@ -208,7 +208,7 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
             .iter()
             .take(index)
             .filter(|other| other.component == directory.component);
-        if !told.contains(&directory.key())
+        if !reported.contains(&directory.key())
             && let Some(other) = before.find(|other| directory.differs_within(other))
         {
             let path = directory.grant.path.display();

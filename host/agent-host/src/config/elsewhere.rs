@@ -60,7 +60,9 @@ const VARIABLES: &[(&str, &str)] = &[
 pub(super) fn of_key(parent: &str, key: &str) -> Option<&'static str> {
     let is_agent = parent.starts_with("agents[") && parent.ends_with(']');
     let mut known = OF_AGENT.iter().filter(|_| is_agent);
-    known.find(|(name, _)| *name == key).map(|(_, told)| *told)
+    known
+        .find(|(name, _)| *name == key)
+        .map(|(_, reported)| *reported)
 }
 
 /// Warns of variables that are set and not read. They are no error: without the host's prefix, they
@@ -71,11 +73,11 @@ pub(super) fn check(findings: &mut Vec<Finding>) {
 
 fn of_variables(is_set: impl Fn(&str) -> bool) -> Vec<Finding> {
     let set = VARIABLES.iter().filter(|(name, _)| is_set(name));
-    let told = set.map(|(name, told)| {
-        let message = format!("the environment variable is set, and not read: {told}");
+    let reported = set.map(|(name, reported)| {
+        let message = format!("the environment variable is set, and not read: {reported}");
         warning(*name, message)
     });
-    told.collect()
+    reported.collect()
 }
 
 #[cfg(test)]

@@ -90,12 +90,16 @@ async fn of_trigger(
         let message = format!("`{component}` is {kind}, and a trigger is needed; name another");
         return Some(error(format!("{section}.component"), message));
     };
-    let asked = spec.on.occasions();
-    if !description.occasions.iter().any(|known| known == asked) {
+    let asked = spec.on.trigger_events();
+    if !description
+        .trigger_events
+        .iter()
+        .any(|known| known == asked)
+    {
         let message = format!(
-            "`{component}` deals with occasions of the kinds {}, and not with `{asked}`; name \
+            "`{component}` deals with trigger events of the kinds {}, and not with `{asked}`; name \
              another",
-            description.occasions.join(", ")
+            description.trigger_events.join(", ")
         );
         return Some(error(format!("{section}.component"), message));
     }

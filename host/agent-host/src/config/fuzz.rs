@@ -4,7 +4,7 @@
 use super::{Loaded, check, load};
 use std::path::Path;
 
-const PIECES: [&str; 64] = [
+const CHUNKS: [&str; 64] = [
     "agents",
     "components",
     "files",
@@ -91,17 +91,17 @@ const LINES: [&str; 16] = [
 ];
 
 fn toml(bytes: &[u8]) -> String {
-    let piece = |byte: &u8| match byte % 4 {
-        0 => PIECES[usize::from(byte / 4) % PIECES.len()],
+    let chunk = |byte: &u8| match byte % 4 {
+        0 => CHUNKS[usize::from(byte / 4) % CHUNKS.len()],
         _ => LINES[usize::from(byte / 4) % LINES.len()],
     };
-    bytes.iter().map(piece).collect()
+    bytes.iter().map(chunk).collect()
 }
 
 fn json(bytes: &[u8]) -> String {
     bytes
         .iter()
-        .map(|byte| PIECES[usize::from(*byte) % PIECES.len()])
+        .map(|byte| CHUNKS[usize::from(*byte) % CHUNKS.len()])
         .collect()
 }
 
@@ -111,13 +111,13 @@ fn read(folder: &Path, name: &str, text: &str) -> Option<Loaded> {
     match load(&file, []) {
         Ok(loaded) => Some(loaded),
         Err(error) => {
-            let told = error.to_string();
-            assert!(told.contains(name), "{told} names no file");
+            let reported = error.to_string();
+            assert!(reported.contains(name), "{reported} names no file");
             assert!(
-                !told
+                !reported
                     .chars()
                     .any(|letter| letter.is_control() && letter != '\n'),
-                "{told:?}"
+                "{reported:?}"
             );
             None
         }

@@ -99,7 +99,7 @@ fn webhook(token: &str, answer: WebhookAnswer) -> TriggerKind {
         auth: WebhookAuth::Token {
             secret: token.to_owned(),
         },
-        delivery_id: None,
+        call_id: None,
         answer,
         bytes_max: None,
     })

@@ -36,7 +36,7 @@ impl KeyError {
                 format!(" in `{parent}`")
             };
             let hint = elsewhere::of_key(parent, named)
-                .map_or_else(|| hint(named, &known), |told| format!("; {told}"));
+                .map_or_else(|| hint(named, &known), |reported| format!("; {reported}"));
             return Self {
                 message: format!("unknown key `{named}`{place}{hint}"),
                 key,

@@ -60,13 +60,13 @@ fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
     let named = [("models", &config.models), ("agents", &config.agents)]
         .into_iter()
         .filter(|(_, list)| list.is_some());
-    let told = named.map(|(key, _)| {
+    let reported = named.map(|(key, _)| {
         let message = format!(
             "it is no agent, and only a component that is one has use for `{key}`; take it out"
         );
         warning(format!("components.{name}.{key}"), message)
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns findings about tools to be confirmed of which the component has none.

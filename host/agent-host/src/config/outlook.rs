@@ -1,4 +1,4 @@
-//! The outlook of a configuration: the next occasions of its triggers, and what its connectors need
+//! The outlook of a configuration: the next events of its triggers, and what its connectors need
 //! before they do anything.
 
 use super::document::Config;
@@ -29,7 +29,7 @@ pub(crate) struct TriggerOutlook {
     pub(crate) user: Option<String>,
     /// The next times of its schedule, in its zone.
     pub(crate) next: Vec<String>,
-    /// The occasions on which it is fired, or the reason why it never is, in words.
+    /// The trigger events on which it is fired, or the reason why it never is, in words.
     pub(crate) fires: String,
     /// The users who hear what it says, in words; none without a user.
     pub(crate) hears: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) fn triggers(config: &Config, now: Timestamp) -> Vec<TriggerOutlook> {
             user: spec.user.as_ref().map(ToString::to_string),
             next: next_times(name, spec, now),
             fires: fires(config, name, spec, now),
-            hears: spec.user.as_ref().map(|user| spec.target.hearer(user)),
+            hears: spec.user.as_ref().map(|user| spec.target.subscriber(user)),
             later: later(name, spec, now),
         })
         .collect()

@@ -64,13 +64,13 @@ mod tests {
             [[personas]]\nid = \"home\"\ndisplayName = \"Home\"\nagent = \"b\"\nusers = [\"ada\", \
             \"a b\"]\ntoolDenylist = [\"\"]\n\
             [[personas]]\nid = \"home\"\ndisplayName = \"Again\"\nagent = \"a\"\n";
-        let told: Vec<String> = findings(text)
+        let reported: Vec<String> = findings(text)
             .into_iter()
             .map(|(_, key, _)| key)
             .filter(|key| key.starts_with("personas"))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "personas[0].agent",
                 "personas[0].users[1]",

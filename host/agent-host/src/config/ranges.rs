@@ -18,24 +18,24 @@ pub(crate) fn check(config: &Config) -> Vec<Finding> {
     for (name, value) in config.as_object().into_iter().flatten() {
         let schema = SCHEMA.pointer(&format!("/properties/{name}"));
         if let Some(schema) = schema.filter(|_| !OF_GATEWAY.contains(&name.as_str())) {
-            look(schema, value, name, &mut findings);
+            inspect(schema, value, name, &mut findings);
         }
     }
     findings
 }
 
 /// Looks at a value, and at everything in it.
-fn look(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>) {
+fn inspect(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>) {
     let named = schema.get("$ref").and_then(Value::as_str);
     if let Some(named) = named.and_then(|it| SCHEMA.pointer(it.trim_start_matches('#'))) {
-        look(named, value, key, findings);
+        inspect(named, value, key, findings);
     }
     let alternatives = ["anyOf", "oneOf"]
         .into_iter()
         .filter_map(|it| schema.get(it));
     for alternative in alternatives.filter_map(Value::as_array).flatten() {
         if is_like(alternative, value) {
-            look(alternative, value, key, findings);
+            inspect(alternative, value, key, findings);
         }
     }
     match value {
@@ -50,14 +50,14 @@ fn look(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>) {
         Value::Array(entries) => {
             let of_entries = schema.get("items").unwrap_or(&Value::Null);
             for (index, entry) in entries.iter().enumerate() {
-                look(of_entries, entry, &format!("{key}[{index}]"), findings);
+                inspect(of_entries, entry, &format!("{key}[{index}]"), findings);
             }
         }
         Value::Object(fields) => {
             for (name, field) in fields {
                 let of_field = schema.get("properties").and_then(|it| it.get(name));
                 let of_field = of_field.or_else(|| schema.get("additionalProperties"));
-                look(
+                inspect(
                     of_field.unwrap_or(&Value::Null),
                     field,
                     &format!("{key}.{name}"),

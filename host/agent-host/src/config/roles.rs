@@ -90,12 +90,12 @@ mod tests {
         let both = json!({ "model": "small", "modelAllowlist": ["small", "fast-*"] });
         let read_both = read(both.clone()).unwrap();
         assert_eq!(json!(read_both), both);
-        for (wrong, told) in [
+        for (wrong, reported) in [
             (json!(["small"]), "the alias of a model, or a table"),
             (json!({ "models": [] }), "unknown field `models`"),
         ] {
             let error = read(wrong).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(reported), "{error}");
         }
     }
 }

@@ -141,8 +141,8 @@ mod tests {
             ("127.0.0.1:99999", "in numbers"),
             ("", "write `127.0.0.1:7777`"),
         ] {
-            let told = listen_address(text).unwrap_err();
-            assert!(told.contains(meant), "{text}: {told}");
+            let reported = listen_address(text).unwrap_err();
+            assert!(reported.contains(meant), "{text}: {reported}");
         }
         assert!(listen_address("[::1]:80").is_ok());
     }

@@ -52,9 +52,9 @@ fn check_lists(config: &Config, findings: &mut Vec<Finding>) {
         ] {
             let key = format!("agents[{index}].{key}");
             if agent.tool_exposure == ToolExposure::Tools && list.is_some() {
-                let told = "it has no effect while `toolExposure` is `tools`; set that to `skills` \
+                let reported = "it has no effect while `toolExposure` is `tools`; set that to `skills` \
                             or `mixed`";
-                findings.push(warning(key, told));
+                findings.push(warning(key, reported));
             } else {
                 findings.extend(patterns::nothing(&key, list.as_ref(), "skill", &known));
             }

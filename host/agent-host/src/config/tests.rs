@@ -359,11 +359,15 @@ fn what_this_version_does_not_act_upon_is_told() {
         ("apiExposed = true", "apiExposed"),
     ] {
         let found = findings(&format!("{agent}{line}\n"));
-        let told = |(severity, at, message): &&(Severity, String, String)| {
+        let reported = |(severity, at, message): &&(Severity, String, String)| {
             (*severity, at.as_str()) == (Severity::Warning, format!("agents[0].{key}").as_str())
                 && message.contains("has no effect")
         };
-        assert_eq!(found.iter().filter(told).count(), 1, "{line}: {found:?}");
+        assert_eq!(
+            found.iter().filter(reported).count(),
+            1,
+            "{line}: {found:?}"
+        );
     }
     assert!(
         findings(&format!(
@@ -396,13 +400,13 @@ const TOOL_KEYS: [(&str, &str); 11] = [
 ];
 
 /// The number of warnings that a key of the first agent has no effect.
-fn told_without_effect(text: &str, key: &str) -> usize {
+fn reported_without_effect(text: &str, key: &str) -> usize {
     let at = format!("agents[0].{key}");
     let found = findings(text).into_iter();
-    let told = found.filter(|(severity, key, message)| {
+    let reported = found.filter(|(severity, key, message)| {
         (*severity, key) == (Severity::Warning, &at) && message.contains("has no effect")
     });
-    told.count()
+    reported.count()
 }
 
 #[test]
@@ -417,12 +421,12 @@ fn what_an_external_agent_does_not_act_upon_is_told() {
         ("memoryHints = {}", "memoryHints"),
     ];
     for (line, key) in TOOL_KEYS.into_iter().chain(others) {
-        assert_eq!(told_without_effect(agent, key), 0, "{key}");
+        assert_eq!(reported_without_effect(agent, key), 0, "{key}");
         let with = format!("{agent}{line}\n");
-        assert_eq!(told_without_effect(&with, key), 1, "{key}");
+        assert_eq!(reported_without_effect(&with, key), 1, "{key}");
         // A component of the operator's may act upon all of them.
         let driven = format!("{with}component = \"own\"\n");
-        assert_eq!(told_without_effect(&driven, key), 0, "{key}");
+        assert_eq!(reported_without_effect(&driven, key), 0, "{key}");
     }
 }
 
@@ -437,9 +441,9 @@ fn what_an_agent_of_a_program_does_not_act_upon_is_told() {
     for (line, key) in TOOL_KEYS {
         for chosen in ["", "model = \"m\"\n", "chat = { provider = \"coder\" }\n"] {
             let text = format!("{agent}{chosen}{line}\n");
-            let count = told_without_effect(&format!("{text}{program}"), key);
+            let count = reported_without_effect(&format!("{text}{program}"), key);
             assert_eq!(count, 1, "{chosen}{key}");
-            let count = told_without_effect(&format!("{text}{service}"), key);
+            let count = reported_without_effect(&format!("{text}{service}"), key);
             assert_eq!(count, 0, "{chosen}{key}");
         }
     }
@@ -480,31 +484,31 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
         .into_iter()
         .map(|found| (found.key, found.message))
         .collect();
-    let told = |key: &str, message: &str| (format!("agents[1].{key}"), message.to_owned());
+    let reported = |key: &str, message: &str| (format!("agents[1].{key}"), message.to_owned());
     assert_eq!(
         found,
         [
-            told(
+            reported(
                 "toolAllowlist[0]",
                 "`raed_file` matches no tool; the nearest is `read_file`"
             ),
-            told(
+            reported(
                 "toolDenylist[0]",
                 "`write_file` matches no tool; the nearest is `read_file`"
             ),
-            told(
+            reported(
                 "toolDenylist[1]",
                 "`system_*` matches no tool; the nearest is `delegate`"
             ),
-            told(
+            reported(
                 "capabilityAllowlist[0]",
                 "`file.*` matches no capability of a tool; the nearest is `files.read`"
             ),
-            told(
+            reported(
                 "capabilityDenylist[0]",
                 "`net` matches no capability of a tool; the nearest is `files.read`"
             ),
-            told(
+            reported(
                 "agentDenylist[0]",
                 "`asistant` matches no agent; the nearest is `assistant`"
             ),
@@ -808,12 +812,12 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
 fn a_limit_out_of_its_range_is_refused_and_the_schema_has_the_range() {
     let schema = schema();
     for (key, default) in json!(LimitsConfig::default()).as_object().unwrap() {
-        let told = schema
+        let reported = schema
             .pointer(&format!("/$defs/LimitsConfig/properties/{key}"))
             .unwrap();
-        let least = told["minimum"].as_u64().unwrap();
-        let most = told["maximum"].as_u64().unwrap();
-        assert_eq!(told["default"], *default, "{key}");
+        let least = reported["minimum"].as_u64().unwrap();
+        let most = reported["maximum"].as_u64().unwrap();
+        assert_eq!(reported["default"], *default, "{key}");
         for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
             let found = ranges::check(&config(&format!("[limits]\n{key} = {wrong}\n")));
             let [finding] = found.as_slice() else {
@@ -996,10 +1000,11 @@ fn a_component_is_pinned_by_the_digest_of_its_file() {
         Some(digest)
     );
     for wrong in ["", "abc", &digest.reference(), &digest.hex()[1..]] {
-        let told = pinned(wrong).unwrap_err();
+        let reported = pinned(wrong).unwrap_err();
         assert!(
-            told.contains("components.web.sha256") && told.contains("64 hexadecimal digits"),
-            "{told}"
+            reported.contains("components.web.sha256")
+                && reported.contains("64 hexadecimal digits"),
+            "{reported}"
         );
     }
 }
@@ -1016,9 +1021,9 @@ fn the_configured_queue_reaches_the_broker_in_every_spelling() {
         "[queue]\nmode = \"collect\"\ndebounce = 2000\ncap = \"25\"\ndrop = \"old\"",
     ] {
         let queue = config(text).broker().queue;
-        let told = serde_json::to_value(queue).unwrap();
+        let reported = serde_json::to_value(queue).unwrap();
         assert_eq!(
-            told,
+            reported,
             json!({ "mode": "collect", "debounce_ms": 2_000, "cap": 25, "drop": "old" }),
             "{text}"
         );
@@ -1077,11 +1082,11 @@ fn a_memory_names_agents_that_there_are_and_numbers_within_their_ranges() {
 fn a_list_of_skills_that_matches_nothing_is_told_with_its_place() {
     let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\ntoolExposure = \"mixed\"\n";
     let found = findings(&format!("{agent}skillAllowlist = [\"lists\", \"lisst\"]\n"));
-    let told = |(severity, at, message): &&(Severity, String, String)| {
+    let reported = |(severity, at, message): &&(Severity, String, String)| {
         (*severity, at.as_str()) == (Severity::Warning, "agents[0].skillAllowlist[1]")
             && message.contains("matches no skill; the nearest is `lists`")
     };
-    assert_eq!(found.iter().filter(told).count(), 1, "{found:?}");
+    assert_eq!(found.iter().filter(reported).count(), 1, "{found:?}");
     let found = findings("[skills.nowhere]\npath = \"is/not/there\"\n");
     assert!(
         found
@@ -1098,8 +1103,8 @@ fn a_turn_that_ends_before_its_models_had_their_time_is_warned_of() {
         let text = format!(
             "[timeouts]\n{timeouts}\n[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n{agent}\n"
         );
-        let told = findings(&text).into_iter();
-        let warned = told.filter(|(severity, ..)| *severity == Severity::Warning);
+        let reported = findings(&text).into_iter();
+        let warned = reported.filter(|(severity, ..)| *severity == Severity::Warning);
         let keys = warned.map(|(_, key, _)| key);
         keys.filter(|key| key.ends_with("messageTimeout") || key.ends_with("activeMsMax"))
             .collect::<Vec<_>>()

@@ -76,15 +76,16 @@ mod tests {
             key: key.to_owned(),
             message: message.to_owned(),
         };
-        let told = |key: &str, message: &str, line: &str| hinted(fault(key, message), line).message;
+        let reported =
+            |key: &str, message: &str, line: &str| hinted(fault(key, message), line).message;
         assert_eq!(
-            told("agents", "a table is not a list", "[agents.reader]"),
+            reported("agents", "a table is not a list", "[agents.reader]"),
             "it is a list, and `[agents.reader]` makes it a table: write `[[agents]]` before each \
              entry, and agentId = \"reader\" in it"
         );
-        assert!(told("agents", "a table is not a list", "[agents]").ends_with("each entry"));
+        assert!(reported("agents", "a table is not a list", "[agents]").ends_with("each entry"));
         assert_eq!(
-            told(
+            reported(
                 "agents[0].x",
                 "unknown key `x` in `agents[0]`; known are",
                 "[agents.x]"
@@ -97,7 +98,7 @@ mod tests {
             ("server.x", "unknown key `x` in `server`", "[server.x]"),
             ("agents", "`5` is not a list", "agents = 5"),
         ] {
-            assert_eq!(told(key, message, line), message);
+            assert_eq!(reported(key, message, line), message);
         }
     }
 }

@@ -137,14 +137,20 @@ impl Checked<'_> {
             let missing = known::no_agent(self.config, &definition);
             findings.extend(missing.map(|message| error(key, message)));
             if let Some(user) = &self.spec.user {
-                self.check_hearer(key, &format!("/{user}/agent/{agent}"), agent, findings);
+                self.check_subscriber(key, &format!("/{user}/agent/{agent}"), agent, findings);
             }
         }
     }
 
     /// Finds an agent that talks through no connector where others do: what it replies reaches
     /// nobody. `definition` is its, as far as its path says it.
-    fn check_hearer(&self, key: &str, path: &str, definition: &str, findings: &mut Vec<Finding>) {
+    fn check_subscriber(
+        &self,
+        key: &str,
+        path: &str,
+        definition: &str,
+        findings: &mut Vec<Finding>,
+    ) {
         let Self { config, spec, .. } = self;
         let Some(user) = spec.user.as_ref().filter(|_| spec.deliver != Deliver::None) else {
             return;
@@ -196,8 +202,8 @@ impl Checked<'_> {
         };
         let agents = &self.config.agents;
         let is_usual = |id: &str| id == name.as_str() || id == ASSISTANT;
-        let is_told = agents.len() == 1 || agents.iter().any(|it| is_usual(&it.agent_id.0));
-        if !is_told {
+        let is_reported = agents.len() == 1 || agents.iter().any(|it| is_usual(&it.agent_id.0));
+        if !is_reported {
             let message = format!(
                 "it is made when the trigger first fires, and nothing says from which definition: \
                  no `agentId` is `{name}` or `{ASSISTANT}`; call one so, or make the agent over \
@@ -224,7 +230,7 @@ impl Checked<'_> {
                 self.check_connector(&key, connector, findings);
             }
             (PathKind::Agent | PathKind::Cron | PathKind::Task, Root::Named { name, .. }) => {
-                self.check_hearer(&key, &path.to_string(), name.as_str(), findings);
+                self.check_subscriber(&key, &path.to_string(), name.as_str(), findings);
             }
             // Apps, and users of a gateway's own, hear what is said there. Others are told of by
             // their rules, or work for those above them.
@@ -366,7 +372,7 @@ mod tests {
                         \"read-only\" }]\n";
 
     /// Returns the findings about a trigger of `ada`'s.
-    fn told(trigger: &str) -> Vec<String> {
+    fn reported(trigger: &str) -> Vec<String> {
         findings(&format!("{REST}[triggers.t]\nuser = \"ada\"\n{trigger}\n"))
             .into_iter()
             .filter(|(_, key, _)| key.starts_with("triggers."))
@@ -388,7 +394,7 @@ mod tests {
             "files = { folder = \"/inbox\" }\ntarget = { agent = \"/ada/agent/x\" }",
             "events = { on = [\"session.completed\"] }\ntarget = { smart = {} }",
         ] {
-            assert_eq!(told(trigger), Vec::<String>::new(), "{trigger}");
+            assert_eq!(reported(trigger), Vec::<String>::new(), "{trigger}");
         }
     }
 
@@ -473,7 +479,7 @@ mod tests {
                 "components.heartbeat.directories",
             ),
         ] {
-            let found = told(&trigger);
+            let found = reported(&trigger);
             let [one] = found.as_slice() else {
                 panic!("{trigger}: {found:?}")
             };
@@ -488,7 +494,7 @@ mod tests {
     fn a_target_that_nobody_talks_with_is_told_with_the_one_that_hears() {
         let connector = "[connectors.chat]\ncomponent = \"telegram\"\nagent = \"assistant\"\n";
         let of = |trigger: &str| {
-            told(&format!("{trigger}\n{connector}"))
+            reported(&format!("{trigger}\n{connector}"))
                 .into_iter()
                 .filter(|it| it.contains("triggers.t.target"))
                 .collect::<Vec<_>>()
@@ -561,17 +567,17 @@ mod tests {
 
     #[test]
     fn names_that_are_not_there_are_told_and_a_secret_is_not_repeated() {
-        let told: Vec<(Severity, String, String)> = findings(
+        let reported: Vec<(Severity, String, String)> = findings(
             "[[agents]]\nagentId = \"assistant\"\ndisplayName = \"A\"\n[hooks]\ntoken = \
              \"sk-live-12345\"\nuser = \"ada\"\nagent = \"assistant\"\nagents = [\"tutor\"]\n",
         );
-        let told: Vec<(&str, &str)> = told
+        let reported: Vec<(&str, &str)> = reported
             .iter()
             .filter(|(severity, _, _)| *severity == Severity::Error)
             .map(|(_, key, message)| (key.as_str(), message.as_str()))
             .collect();
-        let [(token, of_token), (agents, of_agents)] = told.as_slice() else {
-            panic!("{told:?}")
+        let [(token, of_token), (agents, of_agents)] = reported.as_slice() else {
+            panic!("{reported:?}")
         };
         assert_eq!((*token, *agents), ("hooks.token", "hooks.agents[0]"));
         assert!(!of_token.contains("12345"), "{of_token}");

@@ -37,7 +37,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn look(&mut self, kind: Kind, place: &Path, what: impl FnOnce() -> String) {
+    fn inspect(&mut self, kind: Kind, place: &Path, what: impl FnOnce() -> String) {
         let is_barred = match kind {
             Kind::Read | Kind::ReadWhole => self.access != Access::ReadOnly,
             Kind::Secret | Kind::SecretWhole => true,
@@ -62,7 +62,7 @@ pub(super) fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Op
         found: None,
     };
     let data = loaded.data_dir();
-    search.look(Kind::SecretWhole, &data, || {
+    search.inspect(Kind::SecretWhole, &data, || {
         let data = Reached::by(&data).end;
         format!(
             "data of the host (`server.dataDir` is `{}`)",
@@ -71,16 +71,16 @@ pub(super) fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Op
     });
     configured(loaded, &mut search);
     if let Ok(program) = std::env::current_exe() {
-        search.look(Kind::Read, &program, || {
+        search.inspect(Kind::Read, &program, || {
             "the program of the host, which it runs again to compile components".to_owned()
         });
     }
     for place in guests::places() {
-        search.look(Kind::Read, &place, || {
+        search.inspect(Kind::Read, &place, || {
             "the folder in which the host looks for its built-in components".to_owned()
         });
     }
-    search.look(Kind::Read, &loaded.file, || {
+    search.inspect(Kind::Read, &loaded.file, || {
         "the configuration itself".to_owned()
     });
     search.found
@@ -125,20 +125,20 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
         limits: _,
         reload: _,
     } = server;
-    search.look(Kind::Secret, &loaded.token_file(), || {
+    search.inspect(Kind::Secret, &loaded.token_file(), || {
         "the token of the API".to_owned()
     });
     of_providers(loaded, providers, search);
     of_secrets(loaded, secrets, search);
     for (name, component) in components {
         if let Some(file) = &component.path {
-            search.look(Kind::Read, &loaded.resolve(file), || {
+            search.inspect(Kind::Read, &loaded.resolve(file), || {
                 format!("the file of the component `{name}`")
             });
         }
     }
     for (name, skill) in skills {
-        search.look(Kind::ReadWhole, &loaded.resolve(&skill.path), || {
+        search.inspect(Kind::ReadWhole, &loaded.resolve(&skill.path), || {
             format!("the skill `{name}`")
         });
     }
@@ -164,12 +164,12 @@ fn of_providers(
             api_key: _,
         } = provider;
         if let Some(file) = api_key_file {
-            search.look(Kind::Secret, &loaded.resolve(file), || {
+            search.inspect(Kind::Secret, &loaded.resolve(file), || {
                 format!("the key of the provider `{name}`")
             });
         }
         if let Some(file) = script {
-            search.look(Kind::Read, &loaded.resolve(file), || {
+            search.inspect(Kind::Read, &loaded.resolve(file), || {
                 format!("the rules of the provider `{name}`")
             });
         }
@@ -181,7 +181,7 @@ fn of_secrets(loaded: &Loaded, secrets: &BTreeMap<String, SecretSource>, search:
     for (name, source) in secrets {
         match source {
             SecretSource::File(file) => {
-                search.look(Kind::Secret, &loaded.resolve(file), || {
+                search.inspect(Kind::Secret, &loaded.resolve(file), || {
                     format!("the secret `{name}`")
                 });
             }
@@ -194,7 +194,7 @@ fn of_secrets(loaded: &Loaded, secrets: &BTreeMap<String, SecretSource>, search:
                         true => (Kind::SecretWhole, "folder"),
                         false => (Kind::Secret, "file"),
                     };
-                    search.look(kind, &place, || {
+                    search.inspect(kind, &place, || {
                         format!("a {what} of the command that says the secret `{name}`")
                     });
                 }

@@ -55,7 +55,7 @@ fn beyond_instructions<'a>(
         };
         let before = short(config, at, usable, instructions(at.definition));
         let more = short(config, at, usable, *prompt).into_iter();
-        findings.extend(more.filter(|it| before.iter().all(|told| told.key != it.key)));
+        findings.extend(more.filter(|it| before.iter().all(|reported| reported.key != it.key)));
     });
     findings
 }
@@ -68,13 +68,13 @@ struct Placed<'a> {
 }
 
 /// Looks at each definition with each of the models that its agents may be answered by.
-fn for_each(config: &Config, mut look: impl FnMut(Placed<'_>, &Usable<'_>)) {
+fn for_each(config: &Config, mut inspect: impl FnMut(Placed<'_>, &Usable<'_>)) {
     for (index, definition) in config.definitions().iter().enumerate() {
         if definition.program().is_some() {
             continue;
         }
         for usable in usable(config, definition) {
-            look(Placed { index, definition }, &usable);
+            inspect(Placed { index, definition }, &usable);
         }
     }
 }
@@ -276,12 +276,12 @@ mod tests {
             "agents": [{ "agentId": "a", "displayName": "A", "limits": limits }],
             "models": { "m": model },
         });
-        let told = told(config).into_iter();
-        told.map(|it| (it.severity, it.key)).collect()
+        let reported = reported(config).into_iter();
+        reported.map(|it| (it.severity, it.key)).collect()
     }
 
     /// Checks a configuration, all of whose models have a provider.
-    fn told(mut config: Value) -> Vec<Finding> {
+    fn reported(mut config: Value) -> Vec<Finding> {
         for (_, model) in config["models"].as_object_mut().unwrap() {
             model["provider"] = json!("p");
             model["model"] = json!("m");
@@ -419,7 +419,7 @@ mod tests {
             let config = json!({
                 "agents": [whole], "models": models, "roles": roles, "defaultModel": "cheap",
             });
-            let found = told(config);
+            let found = reported(config);
             assert_eq!(
                 found.len(),
                 usize::from(expected.is_some()),
@@ -444,7 +444,7 @@ mod tests {
             "models": { "short": { "maxTokens": 100 }, "long": {} },
             "defaultModel": "long",
         });
-        let [found] = told(config).try_into().unwrap();
+        let [found] = reported(config).try_into().unwrap();
         assert_eq!(found.severity, Severity::Warning);
         assert!(found.message.contains("that names `long`"), "{found:?}");
     }

@@ -3,14 +3,14 @@
 
 use super::finding::Finding;
 use super::patterns;
-use domain::authority::Asked;
+use domain::authority::ToolRequirements;
 use domain::definition::{Definition, ToolExposure};
 use domain::delegate::{self, Target};
+use domain::direct_message;
 use domain::grant::PatternList;
 use domain::memory;
 use domain::panels;
 use domain::skill;
-use domain::talk;
 use domain::tool::ToolDefinition;
 use domain::trigger;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub(crate) fn unmatched<'a>(
     let names = with_own_tools(agents, of_components.clone());
     let needed: Vec<String> = tools
         .iter()
-        .flat_map(|tool| Asked::from(*tool).capabilities_needed())
+        .flat_map(|tool| ToolRequirements::from(*tool).capabilities_needed())
         // The host's own tools for triggers need it.
         .chain(are_triggers_granted(agents).then(|| trigger::TRIGGERS_WRITE.to_owned()))
         .collect();
@@ -95,7 +95,11 @@ pub(super) fn with_own_tools<'a>(
     };
     names.extend(agents.iter().any(is_target).then_some(delegate::NAME));
     // And these for whoever may have somebody to talk to.
-    names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
+    names.extend(
+        direct_message::NAMES
+            .into_iter()
+            .filter(|_| agents.len() > 1),
+    );
     // And these for whoever lists them.
     let lists = |tool: &&str| {
         let mut lists = agents.iter().map(|agent| agent.tool_allowlist.as_ref());

@@ -55,7 +55,7 @@ fn missed<'a>(wants: &'a [String], agent: &Definition, offered: &BTreeSet<&str>)
 /// Returns a finding for each wanted tool that is not among the names.
 fn without(agent: usize, wants: &[&str], names: &BTreeSet<&str>) -> Vec<Finding> {
     let missing = wants.iter().filter(|want| !names.contains(*want));
-    let told = missing.map(|want| {
+    let reported = missing.map(|want| {
         let known: Vec<&str> = names.iter().copied().collect();
         let fix = match nearest(want, &known) {
             Some(nearest) => format!("the nearest is `{nearest}`"),
@@ -72,7 +72,7 @@ fn without(agent: usize, wants: &[&str], names: &BTreeSet<&str>) -> Vec<Finding>
         );
         warning(format!("agents[{agent}].component"), message)
     });
-    told.collect()
+    reported.collect()
 }
 
 #[cfg(test)]
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn a_wanted_tool_that_nothing_offers_is_told_with_the_agent() {
         let wants = ["delegate", "read_fiel", "teleport"];
-        let told: Vec<String> = without(2, &wants, &["delegate", "read_file"].into())
+        let reported: Vec<String> = without(2, &wants, &["delegate", "read_file"].into())
             .into_iter()
             .map(|finding| format!("{}: {}", finding.key, finding.message))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "agents[2].component: its component wants the tool `read_fiel`, which nothing \
                  offers; the nearest is `read_file`",
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn the_tool_of_the_host_itself_is_told_with_the_agents_that_bring_it() {
-        let told = without(0, &["delegate"], &["fetch_url"].into());
-        let message = &told[0].message;
+        let reported = without(0, &["delegate"], &["fetch_url"].into());
+        let message = &reported[0].message;
         assert!(
             message.contains("the host offers it beside an agent") && message.contains("`worker`"),
             "{message}"

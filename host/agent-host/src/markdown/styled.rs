@@ -3,7 +3,7 @@
 use std::fmt;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The look of a span.
+/// The inspection of a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) bold: bool,
@@ -109,10 +109,10 @@ impl fmt::Display for StyledLine {
     }
 }
 
-/// A word: pieces without a space between them.
+/// A word: chunks without a space between them.
 #[derive(Debug, Default)]
 struct Word {
-    pieces: Vec<Span>,
+    chunks: Vec<Span>,
     width: usize,
 }
 
@@ -148,22 +148,22 @@ impl<'a> Wrapping<'a> {
             self.line.push(style, " ");
             self.column += 1;
         }
-        for piece in &word.pieces {
-            self.add_piece(piece);
+        for chunk in &word.chunks {
+            self.add_chunk(chunk);
         }
         self.filled = true;
     }
 
-    /// Adds a piece, which continues on further lines where it is longer than one.
-    fn add_piece(&mut self, piece: &Span) {
-        for character in piece.text.chars() {
+    /// Adds a chunk, which continues on further lines where it is longer than one.
+    fn add_chunk(&mut self, chunk: &Span) {
+        for character in chunk.text.chars() {
             let width = character.width().unwrap_or(0);
             if self.column + width > self.width {
                 self.end_line();
             }
             let mut buffer = [0; 4];
             self.line
-                .push(piece.style, character.encode_utf8(&mut buffer));
+                .push(chunk.style, character.encode_utf8(&mut buffer));
             self.column += width;
             self.filled = true;
         }
@@ -195,7 +195,7 @@ pub(super) fn wrap(spans: &[Span], margin: Margin<'_>, width: usize) -> Vec<Styl
         while let Some(at) = rest.find([' ', '\n']) {
             let (before, after) = rest.split_at(at);
             word.add(span.style, before);
-            if !word.pieces.is_empty() {
+            if !word.chunks.is_empty() {
                 wrapping.add_word(&std::mem::take(&mut word), gap);
             }
             gap = Some(span.style);
@@ -207,7 +207,7 @@ pub(super) fn wrap(spans: &[Span], margin: Margin<'_>, width: usize) -> Vec<Styl
         }
         word.add(span.style, rest);
     }
-    if !word.pieces.is_empty() {
+    if !word.chunks.is_empty() {
         wrapping.add_word(&word, gap);
     }
     wrapping.finish()
@@ -217,7 +217,7 @@ impl Word {
     fn add(&mut self, style: Style, text: &str) {
         if !text.is_empty() {
             self.width += text.width();
-            self.pieces.push(Span {
+            self.chunks.push(Span {
                 style,
                 text: text.to_owned(),
             });
@@ -232,7 +232,7 @@ pub(super) fn divide(line: &str, margin: &str, width: usize) -> Vec<StyledLine> 
         rest: margin,
     };
     let mut wrapping = Wrapping::new(margin, width);
-    wrapping.add_piece(&Span {
+    wrapping.add_chunk(&Span {
         style: Style {
             code: true,
             ..Style::default()

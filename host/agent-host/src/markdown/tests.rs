@@ -81,8 +81,8 @@ fn a_text_that_streams_in_ends_as_it_is_rendered_whole() {
             let mut markdown = Markdown::new(width);
             let characters: Vec<char> = DOCUMENT.chars().collect();
             let mut lines = Vec::new();
-            for piece in characters.chunks(size) {
-                lines.extend(markdown.push(&piece.iter().collect::<String>()));
+            for chunk in characters.chunks(size) {
+                lines.extend(markdown.push(&chunk.iter().collect::<String>()));
             }
             lines.extend(markdown.finish());
             assert_eq!(lines, whole, "pieces of {size} at {width}");

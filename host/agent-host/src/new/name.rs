@@ -54,7 +54,7 @@ mod tests {
             assert_eq!(fault(name), None, "{name}");
         }
         let too_long = "a".repeat(BYTES_MAX + 1);
-        for (name, told) in [
+        for (name, reported) in [
             ("", "1 to 64 of `a-z`, `0-9`, `-` and `_`"),
             (&*too_long, "1 to 64 of"),
             ("Words", "1 to 64 of"),
@@ -71,7 +71,7 @@ mod tests {
             ("serde", "a package that projects depend on"),
         ] {
             let fault = fault(name).unwrap_or_else(|| panic!("{name} is refused"));
-            assert!(fault.contains(told), "{name}: {fault}");
+            assert!(fault.contains(reported), "{name}: {fault}");
         }
     }
 }

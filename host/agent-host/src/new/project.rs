@@ -2,7 +2,7 @@
 
 mod languages;
 
-use super::carried::WIT;
+use super::embedded::WIT;
 use super::{Kind, Language};
 use crate::terminal::quoted;
 use clap::ValueEnum;
@@ -106,7 +106,7 @@ impl<'a> Project<'a> {
             .map(|file| ProjectFile::new(file.path, file.in_project()));
         filled
             .chain(wit)
-            .chain(self.language.carried(self.kind))
+            .chain(self.language.embedded(self.kind))
             .collect()
     }
 
@@ -219,7 +219,7 @@ impl Kind {
             Self::Trigger => KindParts {
                 word: "trigger",
                 opening: "A trigger that says the next message of a list each time it is due,",
-                unit: "firing",
+                unit: "trigger_run",
                 configuration: include_str!("templates/trigger/agent-host.toml"),
                 script: include_str!("templates/trigger/script.toml"),
                 trial: include_str!("templates/trigger/try.md"),

@@ -1,6 +1,6 @@
 //! Tests of projects as they are made and written; `tests/tests/all/new_project.rs` builds them.
 
-use super::carried::{SDK, WIT};
+use super::embedded::{SDK, WIT};
 use super::project::{Project, ProjectFile};
 use super::{Kind, Language, New, no_template, write};
 use clap::ValueEnum;
@@ -30,7 +30,7 @@ fn below(folder: &str, wanted: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     found
 }
 
-fn carried(folder: &str) -> BTreeSet<String> {
+fn embedded(folder: &str) -> BTreeSet<String> {
     let paths = SDK.iter().chain(WIT).map(|file| file.path.to_owned());
     paths.filter(|path| path.starts_with(folder)).collect()
 }
@@ -51,12 +51,12 @@ fn projects() -> impl Iterator<Item = (String, Vec<ProjectFile>)> {
 fn the_program_carries_the_whole_sdk_and_interface_without_tests() {
     for folder in ["sdk/src", "sdk/shapes/src"] {
         let sdk = below(folder, &|path| !path.ends_with("/tests.rs"));
-        assert_eq!(carried(folder), sdk);
+        assert_eq!(embedded(folder), sdk);
     }
     let wit = below("wit", &|path| {
         path.ends_with(".wit") && !path.starts_with("wit/frozen/")
     });
-    assert_eq!(carried("wit"), wit);
+    assert_eq!(embedded("wit"), wit);
 }
 
 #[test]
@@ -112,8 +112,9 @@ fn a_kind_without_a_template_in_a_language_is_told_with_those_that_have_one() {
             lang: Language::Python,
         };
         let failure = no_template(&new);
-        let told = format!("there is no template of a {word} in `python`; there is one in `rust`");
-        assert_eq!(failure.error.to_string(), told);
+        let reported =
+            format!("there is no template of a {word} in `python`; there is one in `rust`");
+        assert_eq!(failure.error.to_string(), reported);
         let advice = format!("agent-host new {word} pager --lang rust");
         assert_eq!(failure.advice.as_deref(), Some(&*advice));
     }
@@ -219,7 +220,7 @@ fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
     fs::write(at("full/kept"), "old").unwrap();
     fs::write(at("file"), "old").unwrap();
     symlink("loop", at("loop")).unwrap();
-    for (name, files, told) in [
+    for (name, files, reported) in [
         ("fresh", &files[..], None),
         ("empty", &files[..], None),
         ("full", &files[..], Some("not an empty folder")),
@@ -229,15 +230,15 @@ fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
         ("loop", &files[..], Some("`loop` cannot be written")),
     ] {
         let written = write(here.path(), name, files);
-        match told {
+        match reported {
             None => {
                 written.unwrap();
                 assert_eq!(fs::read(at(name).join("b/c")).unwrap(), b"new", "{name}");
             }
-            Some(told) => {
+            Some(reported) => {
                 let failure = written.unwrap_err();
                 assert!(
-                    failure.error.to_string().contains(told),
+                    failure.error.to_string().contains(reported),
                     "{name}: {failure:?}"
                 );
             }

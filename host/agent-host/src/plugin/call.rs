@@ -4,7 +4,7 @@
 
 use super::buckets::GivenBuckets;
 use super::cases::{Case, Ending};
-use super::expected::{Left, Seen};
+use super::expected::{Left, VisibleResult};
 use super::stderr::tail;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
@@ -37,7 +37,7 @@ pub(crate) struct Kit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallEnd {
     /// It returned, with a result or an error.
-    Seen(Seen),
+    VisibleResult(VisibleResult),
     /// It did not return anything that a host takes.
     Stopped(Stopped),
 }
@@ -55,7 +55,7 @@ impl CallEnd {
     /// Returns what is to be told of stderr.
     pub(crate) fn stderr(&self) -> &[String] {
         match self {
-            Self::Seen(_) => &[],
+            Self::VisibleResult(_) => &[],
             Self::Stopped(stopped) => &stopped.stderr,
         }
     }
@@ -266,7 +266,7 @@ fn asked_for(called: &Called) -> Vec<String> {
 }
 
 fn seen(ending: Ending, text: String) -> CallEnd {
-    CallEnd::Seen(Seen { ending, text })
+    CallEnd::VisibleResult(VisibleResult { ending, text })
 }
 
 fn of_error(error: ToolError) -> CallEnd {
@@ -390,13 +390,17 @@ mod tests {
             context: "stderr".to_owned(),
             message: "TypeError: text".to_owned(),
         }];
-        let told = |outcome: Outcome<()>| stopped(&outcome, &limits, &logs).unwrap();
-        let Stopped { what, fix, stderr } = told(Outcome::OutOfCpu);
+        let reported = |outcome: Outcome<()>| stopped(&outcome, &limits, &logs).unwrap();
+        let Stopped { what, fix, stderr } = reported(Outcome::OutOfCpu);
         assert_eq!(stderr, Vec::<String>::new());
         assert!(what.contains("1000 ms") && fix.contains("limits.cpuMsMax"));
-        assert!(told(Outcome::OutOfMemory).what.contains("67108864 bytes"));
-        assert!(told(Outcome::TimedOut).fix.contains("`later`"));
-        let trapped = told(Outcome::Trapped {
+        assert!(
+            reported(Outcome::OutOfMemory)
+                .what
+                .contains("67108864 bytes")
+        );
+        assert!(reported(Outcome::TimedOut).fix.contains("`later`"));
+        let trapped = reported(Outcome::Trapped {
             message: "unreachable\nat f".to_owned(),
             backtrace: String::new(),
         });

@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_call_that_makes_no_sense_is_told_with_its_name_and_the_fix() {
-        for (line, told) in [
+        for (line, reported) in [
             (
                 "tool = \"raed_file\"",
                 "case 1: the component offers no tool `raed_file`; known",
@@ -273,7 +273,7 @@ mod tests {
         ] {
             let error = parse(&format!("[[case]]\n{line}"), false, &TOOLS).unwrap_err();
             let error = format!("{error:#}");
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(reported), "{error}");
         }
         assert!(parse("", false, &TOOLS).is_err());
         assert!(parse("{\"cases\": []} x", true, &TOOLS).is_err());

@@ -46,15 +46,15 @@ const SALT: Salt = Salt([0; 16]);
 pub(crate) async fn test(kit: &Kit, agent: &AgentDescription) -> Result<Tested, Failure> {
     let mut tested = Tested::default();
     for script in Script::ALL {
-        let mut talk = Talk::new(kit, agent, script)?;
-        let end = talk.play().await?;
-        let steps = talk.run.step;
+        let mut conversation = ScriptedChat::new(kit, agent, script)?;
+        let end = conversation.play().await?;
+        let steps = conversation.run.step;
         let plural = if steps == 1 { "" } else { "s" };
         let ended = format!("{end} after {steps} step{plural}");
-        let ran = Ran::new(script.label(), ended, Some(&talk.usage));
+        let ran = Ran::new(script.label(), ended, Some(&conversation.usage));
         tested.runs.push(ran);
-        let is_over = count(&talk.findings, Severity::Error) > 0;
-        tested.add(talk.findings);
+        let is_over = count(&conversation.findings, Severity::Error) > 0;
+        tested.add(conversation.findings);
         // The other scripts would tell the same again, and take as long.
         if is_over {
             break;
@@ -64,7 +64,7 @@ pub(crate) async fn test(kit: &Kit, agent: &AgentDescription) -> Result<Tested, 
 }
 
 /// A conversation in the making.
-struct Talk<'a> {
+struct ScriptedChat<'a> {
     kit: &'a Kit,
     agent: &'a AgentDescription,
     script: Script,
@@ -82,7 +82,7 @@ struct Prepared {
     basis: Basis,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ScriptedChat<'a> {
     fn new(kit: &'a Kit, agent: &'a AgentDescription, script: Script) -> Result<Self, Failure> {
         let situation = Situation::new(agent);
         let started = started(kit.component.digest(), &situation.session_type)?;

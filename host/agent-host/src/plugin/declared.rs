@@ -11,7 +11,7 @@ const TYPING_MISTAKES_MAX: usize = 2;
 const IMPORTS: &str = "imports";
 
 /// A way out of a component, and the capability that opens it.
-struct Way {
+struct Outlet {
     /// The beginning of the interface's name.
     import: &'static str,
     /// The capability, as people name it.
@@ -22,26 +22,26 @@ struct Way {
 }
 
 /// All ways out that a grant opens.
-const WAYS: [Way; 4] = [
-    Way {
+const OUTLETS: [Outlet; 4] = [
+    Outlet {
         import: "wasi:http/outgoing-handler",
         capability: capability::NET_HTTP,
         opened_by: |name| name == capability::NET_HTTP,
         is_usual: false,
     },
-    Way {
+    Outlet {
         import: "wasi:keyvalue/",
         capability: "<bucket>.read",
         opened_by: is_of_bucket,
         is_usual: false,
     },
-    Way {
+    Outlet {
         import: "wasi:filesystem/types",
         capability: capability::FILES_READ,
         opened_by: |name| matches!(name, capability::FILES_READ | capability::FILES_WRITE),
         is_usual: true,
     },
-    Way {
+    Outlet {
         import: "wasi:cli/environment",
         capability: capability::ENV_READ,
         opened_by: |name| name == capability::ENV_READ,
@@ -75,7 +75,7 @@ pub(crate) fn open_imports(imports: &[String]) -> Vec<String> {
 pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding> {
     match described {
         Described::Agent(agent) => {
-            let mut findings = closed("an agent", &WAYS, imports);
+            let mut findings = closed("an agent", &OUTLETS, imports);
             findings.extend(summary(
                 &agent.summary,
                 "users and other agents choose by it",
@@ -83,22 +83,26 @@ pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding
             findings
         }
         Described::Trigger(trigger) => {
-            let mut findings = closed("a trigger", &WAYS, imports);
+            let mut findings = closed("a trigger", &OUTLETS, imports);
             findings.extend(summary(&trigger.summary, "operators choose by it"));
             findings
         }
         Described::Connector(connector) => {
-            let ways = WAYS
+            let outlets = OUTLETS
                 .iter()
-                .filter(|way| way.capability != capability::NET_HTTP);
-            let mut findings = closed("a connector", ways, imports);
+                .filter(|outlet| outlet.capability != capability::NET_HTTP);
+            let mut findings = closed("a connector", outlets, imports);
             findings.extend(summary(&connector.summary, "operators choose by it"));
             findings
         }
         Described::Tools(tools) => {
             let capabilities = tools.iter().flat_map(of_tool);
             capabilities
-                .chain(WAYS.iter().flat_map(|way| way.findings(tools, imports)))
+                .chain(
+                    OUTLETS
+                        .iter()
+                        .flat_map(|outlet| outlet.findings(tools, imports)),
+                )
                 .chain(sockets(imports))
                 .collect()
         }
@@ -109,11 +113,11 @@ pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding
 /// standard library imports by itself.
 fn closed<'a>(
     kind: &str,
-    ways: impl IntoIterator<Item = &'a Way>,
+    outlets: impl IntoIterator<Item = &'a Outlet>,
     imports: &[String],
 ) -> Vec<Finding> {
-    let unusual = ways.into_iter().filter(|way| !way.is_usual);
-    let found = unusual.filter_map(|way| way.imported(imports));
+    let unusual = outlets.into_iter().filter(|outlet| !outlet.is_usual);
+    let found = unusual.filter_map(|outlet| outlet.imported(imports));
     let mut findings: Vec<Finding> = found
         .map(|import| {
             Finding::warning(
@@ -148,7 +152,7 @@ fn sockets(imports: &[String]) -> Option<Finding> {
     ))
 }
 
-impl Way {
+impl Outlet {
     fn imported<'a>(&self, imports: &'a [String]) -> Option<&'a str> {
         imports
             .iter()
@@ -324,26 +328,31 @@ mod tests {
 
     #[test]
     fn what_standard_libraries_import_is_only_noted() {
-        let told = lines(
+        let reported = lines(
             vec![tool(&[])],
             &["wasi:filesystem/types@0.2.6", "wasi:cli/environment@0.2.6"],
         );
         assert!(
-            told.len() == 2 && told.iter().all(|line| line.starts_with("note ")),
-            "{told:?}"
+            reported.len() == 2 && reported.iter().all(|line| line.starts_with("note ")),
+            "{reported:?}"
         );
     }
 
     #[test]
     fn a_bucket_that_reads_like_another_capability_is_told_with_it() {
-        let told = |name: &str| lines(vec![tool(&[name])], &["wasi:keyvalue/store@0.2.0-draft"]);
+        let reported =
+            |name: &str| lines(vec![tool(&[name])], &["wasi:keyvalue/store@0.2.0-draft"]);
         let expected = "warning  tool `t`: `file.read` stands for a bucket; write `files.read`";
         assert!(
-            told("file.read")[0].contains(expected),
+            reported("file.read")[0].contains(expected),
             "{:?}",
-            told("file.read")
+            reported("file.read")
         );
-        assert!(told("lists.read").is_empty(), "{:?}", told("lists.read"));
+        assert!(
+            reported("lists.read").is_empty(),
+            "{:?}",
+            reported("lists.read")
+        );
     }
 
     #[test]
@@ -354,14 +363,14 @@ mod tests {
             description: " ".to_owned(),
             ..tool(&["lists.write", "secrets.use"])
         };
-        let told = lines(vec![reading], &["wasi:keyvalue/store@0.2.0-draft"]).join("\n");
+        let reported = lines(vec![reading], &["wasi:keyvalue/store@0.2.0-draft"]).join("\n");
         for expected in [
             "without `net.http`",
             "read-only and declares `lists.write`",
             "read-only and destructive",
             "its description is empty",
         ] {
-            assert!(told.contains(expected), "{told}");
+            assert!(reported.contains(expected), "{reported}");
         }
     }
 
@@ -376,8 +385,8 @@ mod tests {
             memo_formats: Vec::new(),
         };
         let imports = [HTTP, "wasi:filesystem/types@0.2.6"].map(str::to_owned);
-        let told = findings(&Described::Agent(agent), &imports);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].what.contains("an agent imports wasi:http"));
+        let reported = findings(&Described::Agent(agent), &imports);
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        assert!(reported[0].what.contains("an agent imports wasi:http"));
     }
 }

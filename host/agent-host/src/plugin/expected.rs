@@ -10,7 +10,7 @@ const SHOWN_CHARS_MAX: usize = 120;
 
 /// The visible result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleResult {
     pub(crate) ending: Ending,
     /// The text of the result, or of the error.
     pub(crate) text: String,
@@ -36,7 +36,7 @@ impl Left {
 
 impl Expected {
     /// Returns everything that differs; nothing when the call did as expected.
-    pub(crate) fn differences(&self, seen: &Seen, left: &Left) -> Vec<String> {
+    pub(crate) fn differences(&self, seen: &VisibleResult, left: &Left) -> Vec<String> {
         let shown = shown(&seen.text);
         if self.outcome != seen.ending {
             return vec![format!(
@@ -145,14 +145,14 @@ pub(crate) fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expected, Left, Seen};
+    use super::{Expected, Left, VisibleResult};
     use crate::plugin::cases::Ending;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 
     fn differences(expected: Value, text: &str) -> Vec<String> {
         let expected: Expected = serde_json::from_value(expected).unwrap();
-        let seen = Seen {
+        let seen = VisibleResult {
             ending: Ending::Done,
             text: text.to_owned(),
         };
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_differs_is_told_with_its_place() {
         let result = r#"{"words": 2, "list": [1]}"#;
-        for (expected, told) in [
+        for (expected, reported) in [
             (
                 json!({ "outcome": "denied" }),
                 "ends as `done` instead of `denied`",
@@ -217,7 +217,7 @@ mod tests {
             ),
         ] {
             let found = differences(expected, result);
-            assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
+            assert!(found.len() == 1 && found[0].contains(reported), "{found:?}");
         }
         let found = differences(json!({ "json": 1 }), "words");
         assert_eq!(found, ["\"words\" is not JSON"]);

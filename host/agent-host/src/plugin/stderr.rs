@@ -8,15 +8,15 @@ const LINES_MAX: usize = 8;
 /// Characters of all these lines together.
 const CHARS_MAX: usize = 1_024;
 
-/// Returns the last lines of a call's stderr, but for those that `told` has in it already.
-pub(crate) fn tail(logs: &[LogLine], told: &str) -> Vec<String> {
+/// Returns the last lines of a call's stderr, but for those that `reported` has in it already.
+pub(crate) fn tail(logs: &[LogLine], reported: &str) -> Vec<String> {
     let mut left = CHARS_MAX;
     let mut lines = Vec::new();
     for line in logs.iter().rev() {
         if lines.len() == LINES_MAX || left == 0 {
             break;
         }
-        if line.context == "stderr" && !told.contains(&line.message) {
+        if line.context == "stderr" && !reported.contains(&line.message) {
             lines.push(visible(&line.message, left));
             left = left.saturating_sub(line.message.chars().count());
         }
@@ -46,8 +46,8 @@ mod tests {
             line("stderr", "TypeError: \u{200b}no"),
             line("stderr", "abort"),
         ];
-        let told = tail(&logs, "it traps: abort (unreachable)");
-        assert_eq!(told, ["Traceback:", "TypeError: \\u{200b}no"]);
+        let reported = tail(&logs, "it traps: abort (unreachable)");
+        assert_eq!(reported, ["Traceback:", "TypeError: \\u{200b}no"]);
     }
 
     #[test]
@@ -55,9 +55,9 @@ mod tests {
         let numbered: Vec<LogLine> = (0..100)
             .map(|number| line("stderr", &format!("line {number}")))
             .collect();
-        let told = tail(&numbered, "");
-        assert_eq!(told.len(), LINES_MAX);
-        assert_eq!(told.last().map(String::as_str), Some("line 99"));
+        let reported = tail(&numbered, "");
+        assert_eq!(reported.len(), LINES_MAX);
+        assert_eq!(reported.last().map(String::as_str), Some("line 99"));
         let long = vec![line("stderr", &"x".repeat(CHARS_MAX - 1)); 3];
         let chars: Vec<usize> = tail(&long, "")
             .iter()

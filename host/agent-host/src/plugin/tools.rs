@@ -3,7 +3,7 @@
 use super::call::{CallEnd, Kit, Performed};
 use super::cases::{Case, Ending};
 use super::declared::place;
-use super::expected::{Left, Seen, shown};
+use super::expected::{Left, VisibleResult, shown};
 use super::finding::{Finding, Severity};
 use super::report::Run;
 use super::samples;
@@ -71,7 +71,7 @@ impl Tested {
             .await
         {
             // As a host does: the tool is not called.
-            let seen = Seen {
+            let seen = VisibleResult {
                 ending: Ending::InvalidArguments,
                 text: fault,
             };
@@ -88,7 +88,7 @@ impl Tested {
         self.record(label, &performed);
         self.requests(&case.name, case.expect.outcome, &performed);
         match &performed.end {
-            CallEnd::Seen(seen) => self.compare(case, seen, &performed.left),
+            CallEnd::VisibleResult(seen) => self.compare(case, seen, &performed.left),
             CallEnd::Stopped(stopped) => {
                 let finding = Finding::error(&case.name, &stopped.what, &stopped.fix)
                     .with_stderr(&stopped.stderr);
@@ -98,7 +98,7 @@ impl Tested {
         Ok(())
     }
 
-    fn compare(&mut self, case: &Case, seen: &Seen, left: &Left) {
+    fn compare(&mut self, case: &Case, seen: &VisibleResult, left: &Left) {
         let differences = case.expect.differences(seen, left);
         let fix = format!("mend `{}`, or what the case expects", case.tool);
         let findings = differences
@@ -182,7 +182,7 @@ impl Tested {
 
     fn record(&mut self, label: String, performed: &Performed) {
         let (ended, why) = match &performed.end {
-            CallEnd::Seen(seen) => {
+            CallEnd::VisibleResult(seen) => {
                 let is_error = !matches!(seen.ending, Ending::Done | Ending::Asks);
                 let why = is_error.then_some(seen.text.as_str());
                 (seen.ending.as_str(), why.unwrap_or_default())
@@ -212,7 +212,7 @@ fn misfit(tool: &ToolDefinition, arguments: &Value, end: &CallEnd) -> Option<Fin
     let with = shown(&arguments.to_string());
     let fix = "return `invalid-arguments` with the field and the fix";
     let (severity, what) = match end {
-        CallEnd::Seen(seen) => match seen.ending {
+        CallEnd::VisibleResult(seen) => match seen.ending {
             Ending::Done | Ending::Asks => (
                 Severity::Note,
                 format!("it takes arguments that do not fit its schema: {with}"),
@@ -235,11 +235,11 @@ fn misfit(tool: &ToolDefinition, arguments: &Value, end: &CallEnd) -> Option<Fin
 fn unknown_name(end: &CallEnd) -> Option<Finding> {
     let fix = "return `not-found`; a host calls by names that `describe` returned";
     let (severity, what) = match end {
-        CallEnd::Seen(seen) if seen.ending == Ending::Done => (
+        CallEnd::VisibleResult(seen) if seen.ending == Ending::Done => (
             Severity::Note,
             "a call of a tool that it does not offer succeeds".to_owned(),
         ),
-        CallEnd::Seen(_) => return None,
+        CallEnd::VisibleResult(_) => return None,
         CallEnd::Stopped(stopped) => (
             Severity::Warning,
             format!(
@@ -253,13 +253,13 @@ fn unknown_name(end: &CallEnd) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallEnd, Ending, Left, Performed, Seen, Tested};
+    use super::{CallEnd, Ending, Left, Performed, Tested, VisibleResult};
     use domain::operation::CallUsage;
     use std::collections::{BTreeMap, BTreeSet};
 
     fn denied() -> Performed {
         Performed {
-            end: CallEnd::Seen(Seen {
+            end: CallEnd::VisibleResult(VisibleResult {
                 ending: Ending::Denied,
                 text: "not allowed".to_owned(),
             }),

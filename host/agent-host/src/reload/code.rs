@@ -20,15 +20,15 @@ impl Reloading {
             let kept = before
                 .entry(&name)
                 .and_then(|present| kept(present, next, &config));
-            let is_held = hold_code && self.has_path_of(&name, &config);
-            if let Some(kept) = kept.clone().filter(|_| is_held) {
+            let is_retained = hold_code && self.has_path_of(&name, &config);
+            if let Some(kept) = kept.clone().filter(|_| is_retained) {
                 entries.push(kept);
                 continue;
             }
             let loaded = guests::load_one(next, &self.host.runtime, name.clone(), &config).await;
             match (loaded, kept) {
                 (Ok(entry), _) => {
-                    self.told.remove(&name);
+                    self.reported.remove(&name);
                     entries.push(entry);
                 }
                 (Err(failure), Some(kept)) if self.is_for_author => {
@@ -54,14 +54,14 @@ impl Reloading {
         }
         let before = self.host.broker.catalogue();
         for (name, config) in guests::served(next) {
-            let held = before
+            let retained = before
                 .entry(&name)
                 .filter(|present| kept(present, next, &config).is_some())
                 .filter(|_| self.has_path_of(&name, &config));
-            let Some(held) = held else { continue };
+            let Some(retained) = retained else { continue };
             let in_file = guests::load_one(next, &self.host.runtime, name, &config).await;
             let in_file = in_file.map_err(Refused::for_now)?;
-            if in_file.component.digest() != held.component.digest() {
+            if in_file.component.digest() != retained.component.digest() {
                 other.push(in_file);
             }
         }

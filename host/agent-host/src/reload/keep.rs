@@ -2,7 +2,7 @@
 //! and with the signal SIGHUP. One change at a time.
 
 use super::watch::Settling;
-use super::{Outcome, Refused, Reloading, Wish};
+use super::{Outcome, Refused, ReloadOrder, Reloading};
 use api::{Api, ReloadRefused, ReloadReport, ReloadRequest};
 use domain::event::ReloadCause;
 use std::io;
@@ -11,23 +11,23 @@ use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// The time between two looks at the file.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The time between two looks at a file that has just changed. If both find the same, it is read.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(30);
+/// The time between two polls at the file.
+const POLL_EVERY: Duration = Duration::from_millis(250);
+/// The time between two polls at a file that has just changed. If both find the same, it is read.
+const POLL_AGAIN_AFTER: Duration = Duration::from_millis(30);
 /// The time until a configuration that was refused is tried again though its file has not changed,
 /// for what it lacks may be a folder.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// The ways in which a host is told to read its configuration again, beside its file.
-pub(crate) struct Ways {
+pub(crate) struct ReloadChannels {
     /// SIGHUP.
     hangups: Signal,
     /// Requests over HTTP.
     requests: mpsc::Receiver<ReloadRequest>,
 }
 
-impl Ways {
+impl ReloadChannels {
     /// Takes the signal, and requests to an API from now on.
     pub(crate) fn new(hangups: Signal, api: &Api) -> Self {
         Self {
@@ -37,11 +37,11 @@ impl Ways {
     }
 
     /// Waits for the next time that somebody asks. Never ends once nobody can ask any more.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> ReloadAsker {
         loop {
             tokio::select! {
-                Some(()) = self.hangups.recv() => return Asked::Signal,
-                Some(request) = self.requests.recv() => return Asked::Request(request),
+                Some(()) = self.hangups.recv() => return ReloadAsker::Signal,
+                Some(request) = self.requests.recv() => return ReloadAsker::Request(request),
                 else => std::future::pending::<()>().await,
             }
         }
@@ -49,25 +49,25 @@ impl Ways {
 }
 
 /// Somebody who asks that the configuration is read again.
-pub(crate) enum Asked {
+pub(crate) enum ReloadAsker {
     Signal,
     Request(ReloadRequest),
 }
 
-impl Asked {
+impl ReloadAsker {
     /// Has the configuration read again, and answers.
     pub(crate) async fn served_by(self, reloading: &mut Reloading, holds_code: bool) {
         match self {
             Self::Signal => {
                 tracing::info!("SIGHUP: the configuration is read again");
-                let wish = Wish {
+                let reload_order = ReloadOrder {
                     because: ReloadCause::Signal,
                     user: None,
                     holds_code,
                     may_be_cut: false,
                 };
                 // A refusal is told by whoever refuses.
-                let _ = Box::pin(reloading.reload(&wish)).await;
+                let _ = Box::pin(reloading.reload(&reload_order)).await;
             }
             Self::Request(ReloadRequest::Compare { reply }) => {
                 let pending = Box::pin(reloading.pending()).await;
@@ -75,13 +75,13 @@ impl Asked {
                 let _ = reply.send(pending);
             }
             Self::Request(ReloadRequest::Apply { user, reply }) => {
-                let wish = Wish {
+                let reload_order = ReloadOrder {
                     because: ReloadCause::Request,
                     user: Some(user),
                     holds_code,
                     may_be_cut: false,
                 };
-                let reloaded = Box::pin(reloading.reload(&wish)).await;
+                let reloaded = Box::pin(reloading.reload(&reload_order)).await;
                 // The client may have gone.
                 let _ = reply.send(reloaded.map(report).map_err(refusal));
             }
@@ -122,34 +122,34 @@ fn refusal(refused: Refused) -> ReloadRefused {
 /// The code of components stays what it is, as long as their files and pins in the configuration
 /// do. A change that takes served agents away, or a file that may have been cut, waits until it has
 /// stayed what it is for longer than other changes do.
-pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
+pub(crate) async fn keep_up(mut reloading: Reloading, mut channels: ReloadChannels) {
     while reloading.is_manual() {
-        ways.next().await.served_by(&mut reloading, true).await;
+        channels.next().await.served_by(&mut reloading, true).await;
     }
     // What has changed since it was read at the start counts.
     let mut settling = Settling::new(reloading.start.file.clone());
     let mut again_at: Option<Instant> = None;
     loop {
         let pause = if settling.is_unsettled() {
-            LOOK_AGAIN_AFTER
+            POLL_AGAIN_AFTER
         } else {
-            LOOK_EVERY
+            POLL_EVERY
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            asked = ways.next() => {
+            asked = channels.next() => {
                 asked.served_by(&mut reloading, true).await;
                 continue;
             }
         }
-        let has_changed = !settling.take(reloading.look_at_file().await).is_empty();
+        let has_changed = !settling.take(reloading.poll_file().await).is_empty();
         let is_due = !settling.is_unsettled() && again_at.is_some_and(|at| Instant::now() >= at);
-        let wish = match (has_changed, is_due) {
-            (true, _) => Wish::of_changed_file(true),
-            (false, true) => Wish::of_file(true),
+        let reload_order = match (has_changed, is_due) {
+            (true, _) => ReloadOrder::of_changed_file(true),
+            (false, true) => ReloadOrder::of_file(true),
             (false, false) => continue,
         };
-        let reloaded = Box::pin(reloading.reload(&wish)).await;
+        let reloaded = Box::pin(reloading.reload(&reload_order)).await;
         let again_after = reloaded
             .err()
             .and_then(|refused| refused.again_after(TRY_AGAIN_AFTER));

@@ -38,7 +38,7 @@ impl Reloading {
         let left = self.left_behind(&next).await;
         findings.extend(left.anyway);
         pending.left_behind = left.by_change.into_iter().map(Into::into).collect();
-        findings.extend(self.strangers(&read.config).await);
+        findings.extend(self.unowned(&read.config).await);
         pending.findings = findings.into_iter().map(PendingFinding::from).collect();
         self.check_whole(read).await?;
         let other_code = self.other_code(&next, true).await?;
@@ -53,12 +53,12 @@ impl Reloading {
         if other_code.is_empty() {
             return Ok(());
         }
-        let entries = entries.into_iter().map(|held| {
+        let entries = entries.into_iter().map(|stored| {
             let mut other = other_code.iter();
             other
-                .find(|it| it.name == held.name)
+                .find(|it| it.name == stored.name)
                 .cloned()
-                .unwrap_or(held)
+                .unwrap_or(stored)
         });
         let found = match self.put_together(&next, entries.collect()).await {
             Ok(restarted) => {
@@ -84,7 +84,7 @@ impl Reloading {
 
     /// Finds triggers that speak for users of whom nothing is on record. Where tokens of others
     /// are taken, anybody may be a user. What cannot be read is not told of.
-    async fn strangers(&self, config: &Config) -> Vec<Finding> {
+    async fn unowned(&self, config: &Config) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !config.server.identity.is_empty() {
             return findings;

@@ -371,13 +371,13 @@ mod tests {
             ]
         );
         assert_eq!(reports[0].document["trigger"], "new");
-        let told: Vec<String> = edge(&after, &Config::default())
+        let reported: Vec<String> = edge(&after, &Config::default())
             .into_iter()
             .flat_map(|report| report.lines)
             .filter(|line| line.starts_with("connector"))
             .collect();
         assert_eq!(
-            told,
+            reported,
             ["connector c: gone; nothing comes in and nothing goes out"]
         );
     }

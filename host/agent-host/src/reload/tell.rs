@@ -16,14 +16,14 @@ impl Reloading {
     }
 
     /// Returns whether an error is the last one that was told about its subject.
-    pub(super) fn has_told(&self, subject: &str, failure: &Failure) -> bool {
-        self.told.get(subject) == Some(&failure.lines().join("\n"))
+    pub(super) fn has_reported(&self, subject: &str, failure: &Failure) -> bool {
+        self.reported.get(subject) == Some(&failure.lines().join("\n"))
     }
 
     /// Tells of an error, unless it was the last one about its subject.
     pub(super) fn tell(&mut self, subject: &str, failure: &Failure, follows: &str) {
         let message = failure.lines().join("\n");
-        if self.told.get(subject) == Some(&message) {
+        if self.reported.get(subject) == Some(&message) {
             return;
         }
         let terminal = self.host.terminal;
@@ -39,7 +39,7 @@ impl Reloading {
         } else {
             terminal.problem(&format!("{message}\n  so: {follows}"));
         }
-        self.told.insert(subject.to_owned(), message);
+        self.reported.insert(subject.to_owned(), message);
     }
 
     /// Logs that another configuration is served, and what an operator should look at in it.
@@ -105,9 +105,9 @@ impl Reloading {
 
 /// Logs what is left behind, and returns it in sentences.
 pub(super) fn content(left_behind: &[Finding]) -> Vec<String> {
-    let told = left_behind.iter().map(|finding| {
+    let reported = left_behind.iter().map(|finding| {
         tracing::warn!(key = finding.key, "{}", finding.message);
         format!("{}: {}", finding.key, finding.message)
     });
-    told.collect()
+    reported.collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Files are looked at by time, size and number, and not by notices of the system: there are few of
 //! them, no notice is lost on folders that are shared or mounted, an editor that renames is no
-//! special case, and no further crate is compiled. A change counts once two looks in a row found
+//! special case, and no further crate is compiled. A change counts once two scans in a row found
 //! the same, so that nothing is read that is still being written.
 
 use crate::failure::{Exit, Failure};
@@ -57,11 +57,11 @@ impl Identity {
     }
 }
 
-/// The files that a look has found.
+/// The files that a scan has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Look(BTreeMap<PathBuf, Stamp>);
+pub(crate) struct SourceScan(BTreeMap<PathBuf, Stamp>);
 
-impl Look {
+impl SourceScan {
     /// Looks at some files. Those that are not there are left out. Blocks.
     pub(crate) fn at(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let found = files.into_iter().filter_map(|file| {
@@ -85,21 +85,21 @@ impl Look {
 /// The looks at some files: the one that was taken up, and the last one.
 #[derive(Debug)]
 pub(crate) struct Settling {
-    taken: Look,
-    last: Look,
+    taken: SourceScan,
+    last: SourceScan,
 }
 
 impl Settling {
-    pub(crate) fn new(look: Look) -> Self {
+    pub(crate) fn new(scan: SourceScan) -> Self {
         Self {
-            taken: look.clone(),
-            last: look,
+            taken: scan.clone(),
+            last: scan,
         }
     }
 
-    /// Takes up a look that is equal to the last one. Returns the files that have changed since the
+    /// Takes up a scan that is equal to the last one. Returns the files that have changed since the
     /// one that was taken up before; none while they still change.
-    pub(crate) fn take(&mut self, now: Look) -> Vec<PathBuf> {
+    pub(crate) fn take(&mut self, now: SourceScan) -> Vec<PathBuf> {
         if now == self.last {
             return self.retake(now);
         }
@@ -109,22 +109,22 @@ impl Settling {
 
     /// Goes on with other files: those that were not looked at before are taken up. A change of the
     /// others still counts.
-    pub(crate) fn follow(&mut self, now: Look) {
+    pub(crate) fn follow(&mut self, now: SourceScan) {
         let taken = now.0.iter().map(|(file, stamp)| {
             let stamp = self.taken.0.get(file).unwrap_or(stamp);
             (file.clone(), stamp.clone())
         });
-        self.taken = Look(taken.collect());
+        self.taken = SourceScan(taken.collect());
         self.last = now;
     }
 
-    /// Returns whether the last look is not taken up yet: it may still change.
+    /// Returns whether the last scan is not taken up yet: it may still change.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.last != self.taken
     }
 
-    /// Takes up a look, whatever the last one was. Returns the files that have changed.
-    pub(crate) fn retake(&mut self, now: Look) -> Vec<PathBuf> {
+    /// Takes up a scan, whatever the last one was. Returns the files that have changed.
+    pub(crate) fn retake(&mut self, now: SourceScan) -> Vec<PathBuf> {
         let changed = now.changed_since(&self.taken);
         self.last = now.clone();
         self.taken = now;
@@ -167,17 +167,20 @@ impl Sources {
     ///
     /// # Errors
     /// There are too many files.
-    pub(crate) async fn look_apart_from(&self, left_out: Vec<PathBuf>) -> Result<Look, Failure> {
+    pub(crate) async fn scan_apart_from(
+        &self,
+        left_out: Vec<PathBuf>,
+    ) -> Result<SourceScan, Failure> {
         let sources = self.clone();
-        tokio::task::spawn_blocking(move || sources.look(&left_out)).await?
+        tokio::task::spawn_blocking(move || sources.inspect(&left_out)).await?
     }
 
-    fn look(&self, left_out: &[PathBuf]) -> Result<Look, Failure> {
+    fn inspect(&self, left_out: &[PathBuf]) -> Result<SourceScan, Failure> {
         let left_out: BTreeSet<Identity> = left_out
             .iter()
             .filter_map(|path| Some(Identity::of(&std::fs::metadata(path).ok()?)))
             .collect();
-        let mut found = Look::default();
+        let mut found = SourceScan::default();
         let mut ahead: Vec<(PathBuf, usize)> =
             self.folders.iter().map(|at| (at.clone(), 0)).collect();
         while let Some((folder, depth)) = ahead.pop() {
@@ -241,7 +244,7 @@ fn is_source(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Look, Settling, Sources};
+    use super::{Settling, SourceScan, Sources};
     use std::path::PathBuf;
     use std::{fs, slice};
     use tempfile::TempDir;
@@ -251,19 +254,22 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
         fs::write(&a, "1").unwrap();
-        let look = || Look::at([a.clone(), b.clone()]);
-        let mut settling = Settling::new(look());
-        assert!(settling.take(look()).is_empty(), "nothing has changed");
+        let scan_now = || SourceScan::at([a.clone(), b.clone()]);
+        let mut settling = Settling::new(scan_now());
+        assert!(settling.take(scan_now()).is_empty(), "nothing has changed");
         fs::write(&a, "12").unwrap();
-        assert!(settling.take(look()).is_empty(), "it may still be written");
+        assert!(
+            settling.take(scan_now()).is_empty(),
+            "it may still be written"
+        );
         fs::write(&a, "123").unwrap();
-        assert!(settling.take(look()).is_empty(), "it is still written");
-        assert_eq!(settling.take(look()), slice::from_ref(&a));
-        assert!(settling.take(look()).is_empty(), "it was taken up");
+        assert!(settling.take(scan_now()).is_empty(), "it is still written");
+        assert_eq!(settling.take(scan_now()), slice::from_ref(&a));
+        assert!(settling.take(scan_now()).is_empty(), "it was taken up");
         fs::write(&b, "new").unwrap();
         fs::remove_file(&a).unwrap();
-        assert!(settling.take(look()).is_empty());
-        assert_eq!(settling.take(look()), [b.clone(), a.clone()]);
+        assert!(settling.take(scan_now()).is_empty());
+        assert_eq!(settling.take(scan_now()), [b.clone(), a.clone()]);
     }
 
     #[test]
@@ -271,10 +277,10 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
         fs::write(&a, "1").unwrap();
-        let mut settling = Settling::new(Look::at([a.clone()]));
+        let mut settling = Settling::new(SourceScan::at([a.clone()]));
         fs::write(&a, "12").unwrap();
         fs::write(&b, "new").unwrap();
-        let both = || Look::at([a.clone(), b.clone()]);
+        let both = || SourceScan::at([a.clone(), b.clone()]);
         settling.follow(both());
         assert_eq!(
             settling.take(both()),
@@ -307,7 +313,7 @@ mod tests {
         // By other paths than those on which they are found.
         let left_out = ["made.txt", "src/../data", "not there"];
         let left_out = left_out.map(|name| dir.path().join(name));
-        let found = sources.look(&left_out).unwrap();
+        let found = sources.inspect(&left_out).unwrap();
         let found: Vec<PathBuf> = found.0.into_keys().collect();
         assert_eq!(
             found,

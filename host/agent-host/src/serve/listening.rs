@@ -72,8 +72,8 @@ mod tests {
             (ErrorKind::AddrNotAvailable, "10.9.9.9:80", "127.0.0.1:80"),
             (ErrorKind::PermissionDenied, "127.0.0.1:80", "below 1024"),
         ] {
-            let told = advice(&Error::from(kind), listen.parse().unwrap(), "COMMAND").unwrap();
-            assert!(told.contains(expected), "{told}");
+            let reported = advice(&Error::from(kind), listen.parse().unwrap(), "COMMAND").unwrap();
+            assert!(reported.contains(expected), "{reported}");
         }
         let other = Error::from(ErrorKind::PermissionDenied);
         assert_eq!(advice(&other, "127.0.0.1:8080".parse().unwrap(), ""), None);

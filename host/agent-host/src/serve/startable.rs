@@ -1,6 +1,6 @@
 //! The check of a configuration that each start, each reading again and `config check` make alike.
 
-use super::{identity, refuse_errors, way_out};
+use super::{http_egress, identity, refuse_errors};
 use crate::config::{Finding, Loaded};
 use crate::failure::Failure;
 use crate::models::gateway;
@@ -15,7 +15,7 @@ use llm::Gateway;
 /// The findings that are errors, or the first thing that cannot be set up.
 pub(crate) fn startable(loaded: &Loaded, findings: &[Finding]) -> Result<Gateway, Failure> {
     refuse_errors(findings)?;
-    way_out(loaded)?;
+    http_egress(loaded)?;
     identity(loaded, Clock::system())?;
     gateway(loaded)
 }

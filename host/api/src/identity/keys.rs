@@ -45,14 +45,14 @@ pub(super) struct Keys {
 
 #[derive(Debug, Default)]
 struct State {
-    held: Option<(Arc<KeySet>, Timestamp)>,
+    cached: Option<(Arc<KeySet>, Timestamp)>,
     /// Tries that failed since the last that did not.
     failures: u32,
     /// The time before which no try is made.
     next_try: Timestamp,
     /// The time before which no try is made for a key of an unknown name.
     next_for_unknown: Timestamp,
-    /// The time of the last look.
+    /// The time of the last inspection.
     now: Timestamp,
 }
 
@@ -62,8 +62,8 @@ impl State {
     fn go_on(&mut self, now: Timestamp) {
         let back_ms = self.now.since_ms(now);
         let moved = |time: Timestamp| Timestamp(time.0.saturating_sub(back_ms));
-        if let Some(held) = &mut self.held {
-            held.1 = moved(held.1);
+        if let Some(cached) = &mut self.cached {
+            cached.1 = moved(cached.1);
         }
         self.next_try = moved(self.next_try);
         self.next_for_unknown = moved(self.next_for_unknown);
@@ -136,20 +136,20 @@ impl Keys {
     fn without(&self) -> Result<Arc<KeySet>, Unavailable> {
         let mut state = self.lock();
         state.next_for_unknown = state.now.plus_ms(UNKNOWN_KEY_MS_MIN);
-        let held = state.held.as_ref().map(|(keys, _)| Arc::clone(keys));
-        held.ok_or(Unavailable { retry_after_s: 1 })
+        let cached = state.cached.as_ref().map(|(keys, _)| Arc::clone(keys));
+        cached.ok_or(Unavailable { retry_after_s: 1 })
     }
 
     fn look_up(&self, kid: Option<&str>) -> KeyLookup {
         let state = self.lock();
         let now = state.now;
         let may_try = state.next_try <= now;
-        let held = state
-            .held
+        let cached = state
+            .cached
             .as_ref()
             .map(|(keys, since)| (keys, now.since_ms(*since)))
             .filter(|(_, age)| *age < self.hard_expiry_ms);
-        match held {
+        match cached {
             Some((keys, age)) if keys.has(kid) => {
                 if age >= self.refresh_ms && may_try {
                     KeyLookup::UseAndRefresh(Arc::clone(keys))
@@ -190,7 +190,7 @@ impl Keys {
 
     fn arrived(&self, set: KeySet) {
         let mut state = self.lock();
-        state.held = Some((Arc::new(set), state.now));
+        state.cached = Some((Arc::new(set), state.now));
         state.failures = 0;
         state.next_try = state.now;
     }
@@ -199,7 +199,7 @@ impl Keys {
         let mut state = self.lock();
         let now = state.now;
         state.next_try = now.plus_ms(RETRIES.pause_ms(state.failures));
-        let left_ms = state.held.as_ref().map_or(0, |(_, since)| {
+        let left_ms = state.cached.as_ref().map_or(0, |(_, since)| {
             self.hard_expiry_ms.saturating_sub(now.since_ms(*since))
         });
         tracing::warn!(

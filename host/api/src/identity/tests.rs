@@ -714,12 +714,12 @@ async fn an_issuer_says_itself_where_its_keys_are_and_nobody_says_it_for_another
         (json!({}), Some(503)),
     ] {
         server.publish(documents.clone());
-        let told = identity(config.clone(), &hands)
+        let reported = identity(config.clone(), &hands)
             .caller(&token)
             .await
             .map(drop)
             .map_err(|problem| problem.code.status());
-        assert_eq!(told.err(), expected, "{documents}");
+        assert_eq!(reported.err(), expected, "{documents}");
     }
 }
 

@@ -63,17 +63,17 @@ fn named(sum: &str, alternatives: Vec<Value>, schemas: &mut Map<String, Value>) 
     let mut mapping = Map::new();
     let mut fields = BTreeSet::new();
     for mut alternative in alternatives {
-        let told = tag(&alternative);
+        let reported = tag(&alternative);
         let title = alternative
             .as_object_mut()
             .and_then(|it| it.remove("title"));
         let title = title.as_ref().and_then(Value::as_str);
-        let suffix = told.as_ref().map_or(title, |(_, value)| Some(value));
+        let suffix = reported.as_ref().map_or(title, |(_, value)| Some(value));
         let name = format!("{sum}{}", in_camel_case(suffix.unwrap_or_default()));
         let reference = format!("{SCHEMAS}{name}");
         references.push(json!({ "$ref": reference }));
-        fields.insert(told.as_ref().map(|(field, _)| field.clone()));
-        mapping.extend(told.map(|(_, value)| (value, reference.clone().into())));
+        fields.insert(reported.as_ref().map(|(field, _)| field.clone()));
+        mapping.extend(reported.map(|(_, value)| (value, reference.clone().into())));
         let other = schemas.insert(name, alternative);
         debug_assert!(other.is_none(), "{reference} is two schemas");
     }
@@ -169,14 +169,14 @@ fn referred(schema: &Value) -> Option<&str> {
 /// Returns the field of an alternative that has one possible value, and that value.
 fn tag(alternative: &Value) -> Option<(String, String)> {
     let fields = alternative["properties"].as_object().into_iter().flatten();
-    let mut told = fields.filter_map(|(field, schema)| {
+    let mut reported = fields.filter_map(|(field, schema)| {
         let [value] = schema["enum"].as_array()?.as_slice() else {
             return None;
         };
         Some((field.clone(), value.as_str()?.to_owned()))
     });
     let mut parts = list(alternative, "allOf").into_iter().flatten();
-    told.next().or_else(|| parts.find_map(tag))
+    reported.next().or_else(|| parts.find_map(tag))
 }
 
 /// Returns a tag such as `agent.created.v1` in the form of a schema's name, `AgentCreatedV1`.

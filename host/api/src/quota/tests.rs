@@ -62,20 +62,20 @@ async fn what_one_key_is_refused_leaves_its_users_other_keys_their_requests() {
     assert_eq!(admitted(&greedy), 8, "two seconds' worth of the key's");
     let refused = quotas.request(&greedy, &limits).unwrap_err();
     assert_eq!(refused.code.as_str(), "KEY_REQUEST_LIMIT");
-    let told = refused.detail.as_str();
+    let reported = refused.detail.as_str();
     assert!(
-        told.contains("(server.limits.keyRequestsPerSecondMax)"),
-        "{told}"
+        reported.contains("(server.limits.keyRequestsPerSecondMax)"),
+        "{reported}"
     );
     assert_eq!(admitted(&other), 8);
     let third = with_key("c");
     assert_eq!(admitted(&third), 4, "the rest of the user's");
     let refused = quotas.request(&third, &limits).unwrap_err();
     assert_eq!(refused.code.as_str(), "USER_REQUEST_LIMIT");
-    let told = refused.detail.as_str();
+    let reported = refused.detail.as_str();
     assert!(
-        told.contains("(server.limits.userRequestsPerSecondMax)"),
-        "{told}"
+        reported.contains("(server.limits.userRequestsPerSecondMax)"),
+        "{reported}"
     );
 }
 

@@ -20,7 +20,7 @@ use axum::routing::{MethodFilter, on};
 use broker::Coming;
 use domain::connector::{BUTTON_BYTES_MAX, INCOMING_TEXT_BYTES_MAX, Incoming, Said};
 use domain::digest::Digest;
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::path::ConnectorKey;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -170,7 +170,7 @@ struct VisitorAnswer {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct VisitorSaid {
     /// Its id on this host.
-    arrival_id: OccasionId,
+    inbound_message_id: TriggerEventId,
     /// The id by which the frame `said` names it. It follows from the page's own one.
     message_id: String,
     /// True if it was taken before. Nothing has happened again.
@@ -371,7 +371,7 @@ async fn taken(
         share.keep();
     }
     let view = VisitorSaid {
-        arrival_id: accepted.arrival,
+        inbound_message_id: accepted.inbound_message,
         message_id: id,
         replayed: accepted.replayed,
     };

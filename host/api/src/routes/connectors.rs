@@ -1,8 +1,8 @@
 //! Connector keys, the names of users at services: bind, unbind, list. What else there is of
 //! connectors stands in the folder of this name.
 
-mod deliveries;
 mod incoming_calls;
+mod outbound_messages;
 mod pairings;
 mod state;
 
@@ -30,8 +30,8 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(state::list))
         .routes(routes!(state::test))
-        .routes(routes!(deliveries::list))
-        .routes(routes!(deliveries::requeue))
+        .routes(routes!(outbound_messages::list))
+        .routes(routes!(outbound_messages::requeue))
         .routes(routes!(pairings::list))
         .routes(routes!(pairings::confirm, pairings::decline))
 }

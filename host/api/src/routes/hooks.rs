@@ -13,7 +13,7 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::error_code::ErrorCode;
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::trigger::{PAYLOAD_BYTES_MAX, WebhookAnswer};
 use edge::{HookAnswer, HookCall, HookForm};
 use http::request::Parts;
@@ -36,9 +36,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 /// A call that was taken. It is durable: it will be dealt with even if the host fails.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct HookTaken {
-    /// The occasion that it is.
-    occasion_id: OccasionId,
-    /// True if a call with the same delivery id was taken within seven days. Nothing has happened
+    /// The trigger event that it is.
+    trigger_event_id: TriggerEventId,
+    /// True if a call with the same call id was taken within seven days. Nothing has happened
     /// again.
     replayed: bool,
 }
@@ -123,9 +123,12 @@ async fn taken(api: &Api, name: &str, path: String, request: Request) -> Result<
         body,
         form,
     };
-    let (occasion, answer) = match edge.triggers().hook(name, call).await? {
-        HookAnswer::Accepted { occasion, answer } => (occasion, Some(answer)),
-        HookAnswer::Before { occasion } => (occasion, None),
+    let (trigger_event, answer) = match edge.triggers().hook(name, call).await? {
+        HookAnswer::Accepted {
+            trigger_event,
+            answer,
+        } => (trigger_event, Some(answer)),
+        HookAnswer::Before { trigger_event } => (trigger_event, None),
         HookAnswer::Unverified => return Err(unverified()),
         HookAnswer::Malformed { detail } => return Err(malformed(detail)),
         HookAnswer::TooLarge { bytes_max } => return Err(too_large(bytes_max)),
@@ -136,7 +139,7 @@ async fn taken(api: &Api, name: &str, path: String, request: Request) -> Result<
         Some(WebhookAnswer::Now) | None => StatusCode::OK,
     };
     let taken = HookTaken {
-        occasion_id: occasion,
+        trigger_event_id: trigger_event,
         replayed: answer.is_none(),
     };
     Ok((status, axum::Json(taken)).into_response())

@@ -74,8 +74,8 @@ pub(super) async fn readyz(
     if deep.is_some() && is_admin(&api, &uri, &headers).await {
         let outages = status::outages(&api).await?;
         if !outages.is_empty() {
-            let told: Vec<String> = outages.iter().map(ToString::to_string).collect();
-            return Err(Problem::dependency_down(&told.join("; ")).into());
+            let reported: Vec<String> = outages.iter().map(ToString::to_string).collect();
+            return Err(Problem::dependency_down(&reported.join("; ")).into());
         }
     }
     Ok(ready)

@@ -78,7 +78,7 @@ pub(super) struct PurgeReport {
     /// Counts of data that is kept.
     kept: KeptView,
     /// True if the store's log has since been emptied, and its file holds no remains. Until then,
-    /// either may still hold pieces of what was erased. If false, request the same purge again.
+    /// either may still hold chunks of what was erased. If false, request the same purge again.
     files_rewritten: bool,
     /// The reason why the files were not rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -80,9 +80,9 @@ pub(super) struct TriggerNumbers {
     /// Number of triggers that the host paused after too many failures of them or their schedule.
     given_up: u64,
     /// Number of triggers that are not fired for some minutes, after failures in a row.
-    held_up: u64,
-    /// Occasions that wait to be dealt with.
-    occasions: u64,
+    resting: u64,
+    /// Trigger events that wait to be dealt with.
+    trigger_events: u64,
 }
 
 /// Numbers of connectors, and of the messages that they send.
@@ -177,8 +177,8 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
         triggers: TriggerNumbers {
             defined: triggers.there,
             given_up: triggers.given_up,
-            held_up: triggers.held_up,
-            occasions: triggers.open_occasions,
+            resting: triggers.resting,
+            trigger_events: triggers.open_trigger_events,
         },
         connectors,
         outages,

@@ -13,17 +13,17 @@ use domain::digest::Digest;
 use domain::id::{RunId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use store::DeliveryRow;
+use store::OutboundMessageRow;
 
 error_codes! {
     ShowErrors = [TurnNotFound];
     DiffErrors = [ThreadsApart, TurnNotFound] + SessionOfAgent;
 }
 
-/// Deliveries that are shown with a turn, the first of those that come of it.
-const DELIVERIES_SHOWN_MAX: usize = 100;
+/// Outbound messages that are shown with a turn, the first of those that come of it.
+const OUTBOUND_MESSAGES_SHOWN_MAX: usize = 100;
 /// The same with each turn of a tree.
-const DELIVERIES_LISTED_MAX: usize = 10;
+const OUTBOUND_MESSAGES_LISTED_MAX: usize = 10;
 
 /// Shows a turn with its messages, its neighbours and the sessions that point to it.
 ///
@@ -46,11 +46,11 @@ pub(super) async fn show(
     let broker = caller.reading(&api)?;
     let seen = broker.turn(&caller.user, turn).await?;
     let run = seen.turn.node.run;
-    let deliveries = broker
+    let outbound_messages = broker
         .store()
-        .deliveries_of_runs(&[run], DELIVERIES_SHOWN_MAX)
+        .outbound_messages_of_runs(&[run], OUTBOUND_MESSAGES_SHOWN_MAX)
         .await?;
-    Ok(axum::Json(wire::turn(&seen, &deliveries)))
+    Ok(axum::Json(wire::turn(&seen, &outbound_messages)))
 }
 
 page_query! {
@@ -101,19 +101,19 @@ pub(super) async fn tree(
         .await?;
     let next_after = next_after(&mut turns, limit, |turn| turn.node.id.to_string());
     let runs: Vec<RunId> = turns.iter().map(|turn| turn.node.run).collect();
-    let deliveries = broker
+    let outbound_messages = broker
         .store()
-        .deliveries_of_runs(&runs, DELIVERIES_LISTED_MAX)
+        .outbound_messages_of_runs(&runs, OUTBOUND_MESSAGES_LISTED_MAX)
         .await?;
-    let mut of_runs: HashMap<RunId, Vec<DeliveryRow>> = HashMap::new();
-    for row in deliveries {
+    let mut of_runs: HashMap<RunId, Vec<OutboundMessageRow>> = HashMap::new();
+    for row in outbound_messages {
         if let Some(run) = wire::run_of(&row) {
             of_runs.entry(run).or_default().push(row);
         }
     }
     let turns = turns.iter().map(|turn| {
-        let told = of_runs.remove(&turn.node.run).unwrap_or_default();
-        wire::tree_turn(turn, &told)
+        let reported = of_runs.remove(&turn.node.run).unwrap_or_default();
+        wire::tree_turn(turn, &reported)
     });
     Ok(axum::Json(TurnTree {
         turns: turns.collect(),

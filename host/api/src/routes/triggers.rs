@@ -17,7 +17,7 @@ use crate::routing::routes;
 use crate::state::Api;
 use crate::wire::{self, Time, TriggerRunView, TriggerView};
 use axum::extract::State;
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::trigger::{TriggerName, TriggerSpec};
 use domain::user::{Scope, UserId};
 use edge::{KindName, TriggerQuery};
@@ -135,9 +135,9 @@ struct NewTrigger {
 
 /// Makes a trigger.
 ///
-/// From now on its occasions lead to messages, for as long as it is there. Its targets have to be
-/// there; a definition of which its user has no agent yet is. The name of one that is removed may
-/// be used again; its runs stay with the name.
+/// From now on its trigger events lead to messages, for as long as it is there. Its targets have to
+/// be there; a definition of which its user has no agent yet is. The name of one that is removed
+/// may be used again; its runs stay with the name.
 #[utoipa::path(
     post, path = "/api/triggers", tag = "triggers",
     operation_id = "createTrigger",
@@ -231,7 +231,7 @@ struct RemovedTrigger {
 
 /// Removes a trigger.
 ///
-/// Its occasions that wait are given up, and its runs stay. A trigger of the configuration is
+/// Its trigger events that wait are given up, and its runs stay. A trigger of the configuration is
 /// removed there.
 #[utoipa::path(
     delete, path = "/api/triggers/{trigger}", tag = "triggers",
@@ -254,8 +254,8 @@ async fn remove(
 
 /// Pauses a trigger: it is not fired until it is resumed.
 ///
-/// The occasions of its schedule that come meanwhile count as missed. A webhook is refused. One
-/// that is paused already stays so.
+/// The trigger events of its schedule that come meanwhile count as missed. A webhook is refused.
+/// One that is paused already stays so.
 #[utoipa::path(
     post, path = "/api/triggers/{trigger}/pause", tag = "triggers",
     operation_id = "pauseTrigger",
@@ -300,8 +300,8 @@ async fn resume(
 /// A run that was asked for.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct TriggerRunAccepted {
-    /// The occasion, which is durable: it will be dealt with even if the host fails.
-    occasion_id: OccasionId,
+    /// The trigger event, which is durable: it will be dealt with even if the host fails.
+    trigger_event_id: TriggerEventId,
 }
 
 /// Runs a trigger now, whether it is due or not, and whether it is paused or not.
@@ -323,9 +323,9 @@ async fn run(
 ) -> Result<(StatusCode, axum::Json<TriggerRunAccepted>), Refused<RunErrors>> {
     let name = owned::usable(&api, &caller, &name).await?;
     let by = key.by(&caller.user);
-    let occasion = api.commanded_edge()?.triggers().run(by, &name).await?;
+    let trigger_event = api.commanded_edge()?.triggers().run(by, &name).await?;
     let accepted = TriggerRunAccepted {
-        occasion_id: occasion,
+        trigger_event_id: trigger_event,
     };
     Ok((StatusCode::ACCEPTED, axum::Json(accepted)))
 }
@@ -340,13 +340,13 @@ page_query! {
 struct TriggerHistory {
     /// The newest first.
     runs: Vec<TriggerRunView>,
-    /// The time of its next occasion, ISO 8601.
+    /// The time of its next trigger event, ISO 8601.
     next_due_at: Option<Time>,
     /// The `after` of the next page, which has older ones; none on the last.
     next_after: Option<u64>,
 }
 
-/// Lists the occasions of a trigger with what became of each, the newest first, and those that were
+/// Lists the events of a trigger with what became of each, the newest first, and those that were
 /// passed over.
 ///
 /// With the scope `admin` the runs of a trigger that was removed are shown too.

@@ -212,9 +212,9 @@ async fn connections_over_the_limit_are_turned_away_and_places_come_free_again()
         ..SHORT
     })
     .await;
-    let mut held = Vec::new();
+    let mut leased = Vec::new();
     for _ in 0..2 {
-        held.push(TcpStream::connect(address).await.unwrap());
+        leased.push(TcpStream::connect(address).await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let (_, answer) = kept_after(address, b"").await;
@@ -222,7 +222,7 @@ async fn connections_over_the_limit_are_turned_away_and_places_come_free_again()
         answer.starts_with("HTTP/1.1 503 ") && answer.contains("TOO_MANY_CONNECTIONS"),
         "{answer}"
     );
-    drop(held);
+    drop(leased);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(
         kept_after(
@@ -317,7 +317,7 @@ async fn a_client_that_is_turned_away_while_it_sends_sees_why() {
         ..SHORT
     })
     .await;
-    let held = TcpStream::connect(address).await.unwrap();
+    let leased = TcpStream::connect(address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let body = vec![b'x'; 10 << 20];
     let head = format!(
@@ -331,7 +331,7 @@ async fn a_client_that_is_turned_away_while_it_sends_sees_why() {
             "{answer}"
         );
     }
-    drop(held);
+    drop(leased);
 }
 
 /// Returns whether the server still accepts bytes from a client that has read its response.
@@ -378,7 +378,7 @@ async fn a_limited_number_of_turned_away_clients_is_listened_to_and_none_after_a
     );
 }
 
-/// Sends a body without end, a piece every `pause`; for how long and how many bytes the server took
+/// Sends a body without end, a chunk every `pause`; for how long and how many bytes the server took
 /// it.
 async fn taken_without_end(address: SocketAddr, pause: Duration) -> (Duration, usize) {
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -72,8 +72,8 @@ impl Feed {
         let Some(farewell) = end.farewell("you may not follow this agent any more") else {
             return;
         };
-        let told = self.view.disconnected(farewell.reason);
-        for frame in told.into_iter().chain(farewell.retry) {
+        let reported = self.view.disconnected(farewell.reason);
+        for frame in reported.into_iter().chain(farewell.retry) {
             // The client may be gone as well.
             let _ = self.out.push(frame).await;
         }

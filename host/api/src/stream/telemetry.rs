@@ -7,11 +7,11 @@ use super::outbox::{self, HungUp, Outbox};
 use super::{crowded, event_stream, frame};
 use crate::caller::Caller;
 use crate::codes::{Refused, error_codes};
+use crate::credential_status::CredentialStatus;
 use crate::input::{Params, queried_agent, queried_agent_id, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::server::Connected;
-use crate::standing::Standing;
 use crate::state::Api;
 use crate::wire::{LAG, TelemetryLag, telemetry_event};
 use axum::body::Body;
@@ -190,11 +190,11 @@ pub(crate) async fn follow_telemetry(
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    let standing = Standing::new(&caller, &api, broker);
+    let credential_status = CredentialStatus::new(&caller, &api, broker);
     api.tasks().spawn(async move {
         tokio::select! {
             _ = feed.run() => {}
-            () = standing.ended() => {}
+            () = credential_status.ended() => {}
         }
         drop((place, share));
     });
@@ -295,8 +295,8 @@ mod tests {
             (vec![("content", "true")], "content"),
             (vec![("nonsense", "x")], "nonsense"),
         ] {
-            let told = read(&query).unwrap_err();
-            assert_eq!(told, ("INVALID_QUERY", Some(format!("query:{field}"))));
+            let reported = read(&query).unwrap_err();
+            assert_eq!(reported, ("INVALID_QUERY", Some(format!("query:{field}"))));
         }
     }
 }

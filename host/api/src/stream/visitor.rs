@@ -26,7 +26,7 @@ use http::HeaderMap;
 use presence::Presence;
 use std::time::Duration;
 
-/// Deliveries, and words of the visitor, that are read at a time.
+/// Outbound messages, and words of the visitor, that are read at a time.
 const PAGE: usize = 32;
 /// The share of all event streams that visitors may have together: one in so many.
 const SHARE_OF_STREAMS: usize = 2;

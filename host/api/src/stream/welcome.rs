@@ -16,7 +16,7 @@ const EVENTS_SINCE_MAX: usize = 100;
 
 /// A client at the moment when it comes to a stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival<'a> {
+pub(super) struct VisitorEntry<'a> {
     /// The broker as the client reads from it.
     pub(super) broker: &'a Broker,
     pub(super) user: &'a UserId,
@@ -26,7 +26,7 @@ pub(super) struct Arrival<'a> {
     pub(super) last: u64,
 }
 
-impl Arrival<'_> {
+impl VisitorEntry<'_> {
     /// Returns the first frames for a client that shows a session; none of the log.
     pub(super) async fn welcome(
         self,

@@ -4,8 +4,8 @@ use super::host::{Answer, Host};
 use crate::routes::description;
 use domain::connector::INCOMING_TEXT_BYTES_MAX;
 use domain::digest::Salt;
-use domain::event::{DeliveryCause, DeliveryQueued, Event, NewEvent, Subject};
-use domain::id::{ConnectorId, DeliveryId, EventId, OccasionId, Stream};
+use domain::event::{Event, NewEvent, OutboundMessageCause, OutboundMessageQueued, Subject};
+use domain::id::{ConnectorId, EventId, OutboundMessageId, Stream, TriggerEventId};
 use domain::path::ConnectorKey;
 use domain::time::Timestamp;
 use edge::EdgeSettings;
@@ -34,10 +34,10 @@ async fn host() -> Host {
 async fn come(host: &Host) -> (String, String) {
     let path = "/chat/site/visitors";
     let come = host.send_as_it_is("POST", path, &["host: localhost"], "");
-    let came = come.await;
-    assert_eq!(came.status, 201, "{}", came.body);
-    assert!(came.has("cache-control: no-store"), "{}", came.head);
-    let text = |name: &str| came.json()[name].as_str().unwrap().to_owned();
+    let received = come.await;
+    assert_eq!(received.status, 201, "{}", received.body);
+    assert!(received.has("cache-control: no-store"), "{}", received.head);
+    let text = |name: &str| received.json()[name].as_str().unwrap().to_owned();
     (text("visitor_id"), text("token"))
 }
 
@@ -51,15 +51,15 @@ async fn say(host: &Host, token: &str, message: &Value) -> Answer {
 async fn tell(host: &Host, visitor: &str, text: &str) -> u64 {
     let id = ConnectorId::of_name("site");
     let cause = Uuid::now_v7().to_string();
-    let queued = Event::DeliveryQueued(DeliveryQueued {
+    let queued = Event::OutboundMessageQueued(OutboundMessageQueued {
         connector: "site".parse().unwrap(),
-        delivery: DeliveryId::mint(id, visitor, &cause, 0),
+        outbound_message: OutboundMessageId::mint(id, visitor, &cause, 0),
         chat: visitor.to_owned(),
         text: text.to_owned(),
         choices: Vec::new(),
         without_buttons: None,
-        cause: DeliveryCause::Host {
-            arrival: OccasionId(Uuid::now_v7()),
+        cause: OutboundMessageCause::Host {
+            inbound_message: TriggerEventId(Uuid::now_v7()),
         },
         time: Timestamp(1),
     });
@@ -95,8 +95,11 @@ async fn a_visitor_is_known_by_a_token_of_which_nothing_is_kept() {
     assert_eq!(said.json()["replayed"], false);
     let again = say(&host, &token, &message).await;
     assert_eq!(
-        (&again.json()["arrival_id"], &again.json()["replayed"]),
-        (&said.json()["arrival_id"], &json!(true))
+        (
+            &again.json()["inbound_message_id"],
+            &again.json()["replayed"]
+        ),
+        (&said.json()["inbound_message_id"], &json!(true))
     );
     // A visitor's token opens nothing else, and no other chat.
     assert_eq!(host.get_with(&token, "/api/agents").await.status, 401);
@@ -128,11 +131,12 @@ async fn only_the_pages_that_the_operator_lists_use_a_chat() {
     ] {
         assert!(asked.has(header), "{header}: {}", asked.head);
     }
-    let came = ask("POST", "site", PAGE).await;
+    let received = ask("POST", "site", PAGE).await;
     assert!(
-        came.status == 201 && came.has("access-control-allow-origin: https://www.example.org"),
+        received.status == 201
+            && received.has("access-control-allow-origin: https://www.example.org"),
         "{}",
-        came.head
+        received.head
     );
     for method in ["OPTIONS", "POST"] {
         let refused = ask(method, "site", "https://evil.example").await;

@@ -39,7 +39,7 @@ const OTHER_IDS: [&str; 18] = [
     "ItemRecorded.item_id",
     "LegacyItem.id",
     "NewAgent.id",
-    "OccasionWebhook.delivery_id",
+    "TriggerEventWebhook.call_id",
     "PurgeRequest.agent_id",
     "SessionItem.id",
     "SnapshotMessage.tool_call_id",

@@ -177,20 +177,20 @@ async fn document(problem: Problem) -> Value {
 #[tokio::test]
 async fn every_code_becomes_a_problem_that_says_whether_to_try_again() {
     for code in ErrorCode::ALL {
-        let told = document(Problem::new(code, "why")).await;
-        assert_eq!(told["code"], json!(code.as_str()));
-        assert_eq!(told["status"], json!(code.status()), "{code}");
-        assert_eq!(told["retryable"], json!(code.is_retryable()), "{code}");
+        let reported = document(Problem::new(code, "why")).await;
+        assert_eq!(reported["code"], json!(code.as_str()));
+        assert_eq!(reported["status"], json!(code.status()), "{code}");
+        assert_eq!(reported["retryable"], json!(code.is_retryable()), "{code}");
         let category = code.category().map(ErrorCategory::as_str);
-        assert_eq!(told["category"].as_str(), category, "{code}");
+        assert_eq!(reported["category"].as_str(), category, "{code}");
         let details = code.retry_after_s().map(|s| json!({ "retry_after_s": s }));
-        assert_eq!(told.get("details"), details.as_ref(), "{code}");
+        assert_eq!(reported.get("details"), details.as_ref(), "{code}");
     }
-    let told = document(Problem::starting()).await;
-    assert_eq!(told["details"], json!({ "retry_after_s": 2 }));
-    assert_eq!(told["category"], json!("NOT_READY"));
-    let told = document(Problem::shutting_down()).await;
-    assert_eq!(told["category"], json!("SHUTDOWN_IN_PROGRESS"));
+    let reported = document(Problem::starting()).await;
+    assert_eq!(reported["details"], json!({ "retry_after_s": 2 }));
+    assert_eq!(reported["category"], json!("NOT_READY"));
+    let reported = document(Problem::shutting_down()).await;
+    assert_eq!(reported["category"], json!("SHUTDOWN_IN_PROGRESS"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,16 +233,16 @@ async fn a_client_is_told_whether_to_try_again_and_what_would_help() {
         ),
     ] {
         let answer = host.send_with(credential, method, &path, &[], body).await;
-        let told = answer.json();
+        let reported = answer.json();
         let said: Value = ["code", "retryable", "category", "details"]
             .into_iter()
-            .filter_map(|name| Some((name.to_owned(), told.get(name)?.clone())))
+            .filter_map(|name| Some((name.to_owned(), reported.get(name)?.clone())))
             .collect::<serde_json::Map<_, _>>()
             .into();
         assert_eq!(said, expected, "{path}");
     }
     host.api.drain();
-    let told = host
+    let reported = host
         .send(
             "POST",
             "/api/agents",
@@ -252,7 +252,11 @@ async fn a_client_is_told_whether_to_try_again_and_what_would_help() {
         .await
         .json();
     assert_eq!(
-        (&told["code"], &told["retryable"], &told["category"]),
+        (
+            &reported["code"],
+            &reported["retryable"],
+            &reported["category"]
+        ),
         (
             &json!("SHUTTING_DOWN"),
             &json!(true),

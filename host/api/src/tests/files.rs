@@ -90,14 +90,18 @@ async fn a_file_is_kept_once_listed_and_given_back_to_be_saved() {
     assert_eq!((unchanged.status, unchanged.body.as_str()), (304, ""));
 
     let events = host.get("/api/events?limit=1000").await.json();
-    let told: Vec<&serde_json::Value> = events["events"]
+    let reported: Vec<&serde_json::Value> = events["events"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|event| event["type"] == "session.file.uploaded.v1")
         .collect();
     assert_eq!(
-        (told.len(), &told[0]["actor"], &told[0]["data"]["digest"]),
+        (
+            reported.len(),
+            &reported[0]["actor"],
+            &reported[0]["data"]["digest"]
+        ),
         (2, &"user:local".into(), &digest.into())
     );
 }

@@ -120,16 +120,16 @@ async fn who_asks_too_often_is_told_and_nobody_else_is() {
         let host = Host::start_with(limits).await;
         let alice = key(&host, "alice").await;
         let bob = key(&host, "bob").await;
-        let mut told = None;
+        let mut reported = None;
         for _ in 0..20 {
             let answer = host.get_with(&alice, "/api/agents").await;
             if answer.status == 429 {
-                told = Some(answer);
+                reported = Some(answer);
             }
         }
-        let told = told.expect("a limit");
-        assert_eq!(told.json()["code"], code);
-        assert!(told.has("retry-after: "), "{}", told.head);
+        let reported = reported.expect("a limit");
+        assert_eq!(reported.json()["code"], code);
+        assert!(reported.has("retry-after: "), "{}", reported.head);
         assert_eq!(host.get_with(&bob, "/api/agents").await.status, 200);
         for _ in 0..20 {
             assert_eq!(host.get("/api/agents").await.status, 200, "the operator");

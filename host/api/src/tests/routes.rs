@@ -64,8 +64,8 @@ const ROUTES: &[&str] = &[
     "GET /api/config/pending",
     "POST /api/config/reload",
     "GET /api/connectors",
-    "GET /api/connectors/{connector}/deliveries",
-    "POST /api/connectors/{connector}/deliveries/{delivery}/requeue",
+    "GET /api/connectors/{connector}/outbound-messages",
+    "POST /api/connectors/{connector}/outbound-messages/{outbound_message}/requeue",
     "POST /api/connectors/{connector}/test",
     "GET /api/conversations/{conversation}",
     "GET /api/dead-letters",
@@ -374,11 +374,11 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         serde_json::json!({ "session": events["session"] })
     );
     // What is said of them for people names each of them too.
-    let told = document["paths"]["/api/agents/{id}/stream"]["get"]["description"]
+    let reported = document["paths"]["/api/agents/{id}/stream"]["get"]["description"]
         .as_str()
         .unwrap();
     for name in session {
-        assert!(told.contains(&format!("`{name}`")), "{name}");
+        assert!(reported.contains(&format!("`{name}`")), "{name}");
     }
     let properties = |name: &str| {
         let schema = events["session"][name]["$ref"]
@@ -409,11 +409,11 @@ fn the_frames_of_telemetry_are_described_and_told_for_people() {
             "lag": { "$ref": "#/components/schemas/TelemetryLag" },
         })
     );
-    let told = operation["description"].as_str().unwrap();
+    let reported = operation["description"].as_str().unwrap();
     for kind in domain::telemetry::TelemetryKind::ALL {
-        assert!(told.contains(&format!("`{kind}`")), "{kind}");
+        assert!(reported.contains(&format!("`{kind}`")), "{kind}");
     }
-    assert!(told.contains("`lag`"), "{told}");
+    assert!(reported.contains("`lag`"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -439,7 +439,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
             .replace("{name}", "x")
             .replace("{connector}", "x")
             .replace("{trigger}", "x")
-            .replace("{delivery}", "x")
+            .replace("{outbound_message}", "x")
             .replace("{code}", "x")
             .replace("{task_id}", "x")
             .replace("{turn_id}", "x");

@@ -130,9 +130,12 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/triggers/{trigger}/resume", &["write", "admin"]),
     ("POST /api/triggers/{trigger}/run", &["write", "admin"]),
     ("GET /api/connectors", &["admin"]),
-    ("GET /api/connectors/{connector}/deliveries", &["admin"]),
     (
-        "POST /api/connectors/{connector}/deliveries/{delivery}/requeue",
+        "GET /api/connectors/{connector}/outbound-messages",
+        &["admin"],
+    ),
+    (
+        "POST /api/connectors/{connector}/outbound-messages/{outbound_message}/requeue",
         &["admin"],
     ),
     ("POST /api/connectors/{connector}/test", &["admin"]),

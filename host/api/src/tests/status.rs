@@ -26,12 +26,12 @@ async fn a_host_has_started_from_its_first_request_on_and_while_it_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_is_told_to_everybody_and_while_the_host_starts() {
     let host = Host::starting(Limits::default()).await;
-    let told = host
+    let reported = host
         .send_as_it_is("GET", "/version", &["host: localhost"], "")
         .await;
-    assert_eq!(told.status, 200, "{}", told.body);
+    assert_eq!(reported.status, 200, "{}", reported.body);
     assert_eq!(
-        told.json(),
+        reported.json(),
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION") })
     );
 }

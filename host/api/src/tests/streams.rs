@@ -474,8 +474,8 @@ async fn a_stream_is_held_while_the_host_starts_and_everything_else_is_told_to_w
         assert_eq!((now.status, alive.status), (503, 200));
         assert!(now.has("retry-after: "));
         // Without a credential nobody is held.
-        let stranger = host.send_with("wrong", "GET", &path, &[], "").await;
-        assert_eq!(stranger.status, 401);
+        let unknown_sender = host.send_with("wrong", "GET", &path, &[], "").await;
+        assert_eq!(unknown_sender.status, 401);
         host.api.open(host.broker.clone(), host.edge.clone());
         Instant::now()
     };
@@ -585,14 +585,14 @@ async fn streams_over_the_limit_are_refused_and_places_come_free_again() {
     .await;
     let (agent, _) = host.agent_with_session().await;
     let path = format!("/api/agents/{agent}/stream?view=log");
-    let held = host.follow(&path, &[]).await;
+    let leased = host.follow(&path, &[]).await;
     let refused = host.get(&path).await;
     assert_eq!(
         (refused.status, refused.json()["code"].as_str()),
         (429, Some("TOO_MANY_STREAMS"))
     );
     assert!(refused.has("retry-after: "));
-    drop(held);
+    drop(leased);
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(host.follow(&path, &[]).await.next().await.is_some());
 }

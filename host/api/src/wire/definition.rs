@@ -186,14 +186,14 @@ pub(crate) struct AgentSessionsView {
 /// Returns an agent with a user's sessions.
 pub(crate) fn agent_sessions(group: &AgentSessions) -> AgentSessionsView {
     let agent = &group.agent.agent;
-    let look = group.definition.as_ref();
+    let appearance = group.definition.as_ref();
     AgentSessionsView {
         agent_id: agent.id,
         path: agent.path.to_string(),
         label: label(agent),
         definition: agent.definition.clone(),
-        icon: look.and_then(|look| look.icon.clone()),
-        color: look.and_then(|look| look.color.clone()),
+        icon: appearance.and_then(|appearance| appearance.icon.clone()),
+        color: appearance.and_then(|appearance| appearance.color.clone()),
         sessions: group.sessions.iter().map(session_row).collect(),
     }
 }

@@ -24,7 +24,7 @@ use run::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 use session::*;
-pub(crate) use trigger::OccasionView;
+pub(crate) use trigger::TriggerEventView;
 use trigger::*;
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 
@@ -105,8 +105,8 @@ pub(crate) fn event(recorded: &Recorded) -> Event {
 /// Returns whether an event is what a purge left of another, so that a schedule goes on.
 fn is_remnant(event: &event::Event) -> bool {
     match event {
-        event::Event::OccasionsSkipped(it) => it.count == 0,
-        event::Event::TriggerFired(it) => it.occasion.0.is_nil(),
+        event::Event::TriggerEventsSkipped(it) => it.count == 0,
+        event::Event::TriggerFired(it) => it.trigger_event.0.is_nil(),
         _ => false,
     }
 }
@@ -173,7 +173,7 @@ events! {
     /// Keys were merged into an agent's preferences.
     PreferencesUpdated = "agent.preferences.updated.v1",
     /// The preferences about a user who handed over an agent were copied to their successor.
-    PreferencesCarried = "agent.preferences.carried.v1",
+    PreferencesTransferred = "agent.preferences.transferred.v1",
     /// A structured session took its agent's slot.
     SlotTaken = "agent.session.started.v1",
     /// A structured session ended well and left the slot.
@@ -310,35 +310,36 @@ events! {
     TriggerPaused = "trigger.paused.v1",
     /// A trigger is fired again.
     TriggerResumed = "trigger.resumed.v1",
-    /// An occasion of a trigger was accepted: from here on nothing loses it.
-    OccasionAccepted = "trigger.occasion.accepted.v1",
-    /// Occasions of a trigger's schedule were passed over.
-    OccasionsSkipped = "trigger.occasions.skipped.v1",
-    /// A trigger was fired: its occasion is acknowledged, and its messages are to be handed over.
+    /// A event of a trigger was accepted: from here on nothing loses it.
+    TriggerEventAccepted = "trigger.event.accepted.v1",
+    /// Trigger events of a trigger's schedule were passed over.
+    TriggerEventsSkipped = "trigger.events.skipped.v1",
+    /// A trigger was fired: its trigger event is acknowledged, and its messages are to be handed
+    /// over.
     TriggerFired = "trigger.fired.v1",
-    /// An occasion could not be dealt with, and is tried again or given up.
-    OccasionFailed = "trigger.occasion.failed.v1",
-    /// The messages of a firing were handed over.
+    /// A trigger event could not be dealt with, and is tried again or given up.
+    TriggerEventFailed = "trigger.event.failed.v1",
+    /// The messages of a trigger run were handed over.
     TriggerPosted = "trigger.posted.v1",
     /// An operator should know something of a trigger.
     TriggerTroubled = "trigger.troubled.v1",
     /// Messages arrived from people outside: from here on nothing loses them.
     ConnectorReceived = "connector.received.v1",
     /// It is known what became of messages that had arrived.
-    ArrivalsSettled = "connector.arrivals.settled.v1",
+    InboundMessagesSettled = "connector.inbound.settled.v1",
     /// A sender whom nobody knows got a pairing code.
     PairingOffered = "connector.pairing.offered.v1",
     /// A pairing was confirmed, declined or expired.
     PairingSettled = "connector.pairing.settled.v1",
     /// A message to people outside is to be sent. In the commit of what it comes of.
-    DeliveryQueued = "connector.delivery.queued.v1",
+    OutboundMessageQueued = "connector.outbound.queued.v1",
     /// A message to people outside is about to be sent. After a crash this distinguishes "sent"
     /// from "never sent".
-    DeliveryStarted = "connector.delivery.started.v1",
+    OutboundMessageStarted = "connector.outbound.started.v1",
     /// It is known what became of an attempt to send a message to people outside.
-    DeliverySettled = "connector.delivery.settled.v1",
+    OutboundMessageSettled = "connector.outbound.settled.v1",
     /// A message to people outside that had been given up is tried again.
-    DeliveryRequeued = "connector.delivery.requeued.v1",
+    OutboundMessageRequeued = "connector.outbound.requeued.v1",
     /// An operator should know something of a connector.
     ConnectorTroubled = "connector.troubled.v1",
     /// An operator should know something of a provider of models.

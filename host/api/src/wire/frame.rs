@@ -23,7 +23,7 @@ pub(crate) enum LogFrame<'a> {
         #[serde(flatten)]
         of: Ephemeral<'a>,
         /// `text`, `so_far`, `thinking`, `call_started`, `note` or `performing`. A client that
-        /// comes in the middle of a reply gets `so_far`: its whole text up to the piece `seq`,
+        /// comes in the middle of a reply gets `so_far`: its whole text up to the chunk `seq`,
         /// in place of what the client shows of this operation.
         kind: &'static str,
         /// The text, of `text`, `so_far`, `thinking` and `note`.

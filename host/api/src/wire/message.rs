@@ -64,7 +64,7 @@ pub(crate) struct CompactionView {
     pub(crate) tokens_after: u64,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Part)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -293,8 +293,8 @@ fn performed(operation: &Operation) -> OperationView {
             command: Some(command.clone()),
             ..kind(OperationKind::Command)
         },
-        Performer::Memory { told } => OperationView {
-            result: Some(parsed(told)),
+        Performer::Memory { reported } => OperationView {
+            result: Some(parsed(reported)),
             ..kind(OperationKind::Memory)
         },
         Performer::Lasting { tool, arguments } => OperationView {

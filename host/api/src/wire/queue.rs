@@ -5,7 +5,7 @@ use broker::{InputView as Input, QueueSaid, WaitingInputs};
 use domain::delegate::Priority;
 use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId, SessionId, TurnId};
-use domain::queue::{Manner, QueueOverride, QueueSettings, WaitKind, excerpt};
+use domain::queue::{Grouping, QueueOverride, QueueSettings, WaitKind, excerpt};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::InputState;
@@ -197,9 +197,9 @@ pub(crate) fn waits_for(kind: &WaitKind) -> WaitsFor {
         WaitKind::OwnTurn => WaitsFor::OwnTurn,
         WaitKind::Steer => WaitsFor::Steer,
         WaitKind::Interrupt => WaitsFor::Interrupt,
-        WaitKind::Queued(queued) => match queued.manner {
-            Manner::Followup | Manner::OneByOne { .. } => WaitsFor::Followup,
-            Manner::Collect { .. } => WaitsFor::Collect,
+        WaitKind::Queued(queued) => match queued.grouping {
+            Grouping::Followup | Grouping::OneByOne { .. } => WaitsFor::Followup,
+            Grouping::Collect { .. } => WaitsFor::Collect,
         },
     }
 }

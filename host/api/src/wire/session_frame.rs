@@ -146,7 +146,7 @@ pub(crate) enum SessionFrame<'a> {
         #[serde(flatten)]
         of: Stored<'a>,
     },
-    /// A piece of a model's reply; void after `content_discarded` of its attempt.
+    /// A chunk of a model's reply; void after `content_discarded` of its attempt.
     ContentChunk {
         /// The text.
         content: &'a str,
@@ -156,7 +156,7 @@ pub(crate) enum SessionFrame<'a> {
     /// The whole text of a model's reply up to now, for a client that comes in the middle of
     /// it. It replaces what the client shows of this operation.
     ContentSoFar {
-        /// The text up to the piece `seq`, with which the next `content_chunk` continues.
+        /// The text up to the chunk `seq`, with which the next `content_chunk` continues.
         content: String,
         #[serde(flatten)]
         of: Shown<'a>,
@@ -185,7 +185,7 @@ pub(crate) enum SessionFrame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         spawned: Option<&'a Spawned>,
     },
-    /// A piece of a model's thinking; void after `content_discarded` of its attempt.
+    /// A chunk of a model's thinking; void after `content_discarded` of its attempt.
     ThinkingChunk {
         /// The text.
         content: &'a str,

@@ -642,9 +642,9 @@ fn another_attempt_at_a_call_voids_what_was_shown_of_the_one_before() {
         drawn: Amount::default(),
         time: Timestamp(1),
     };
-    let told = frames_of(event::Event::OperationAttempted(Box::new(attempted)));
-    let [(name, data)] = told.as_slice() else {
-        panic!("{told:?}")
+    let reported = frames_of(event::Event::OperationAttempted(Box::new(attempted)));
+    let [(name, data)] = reported.as_slice() else {
+        panic!("{reported:?}")
     };
     assert_eq!(
         (name.as_str(), &data["attempt"], &data["operation_id"]),
@@ -671,8 +671,10 @@ fn attempt(is_lost: bool) -> Attempt {
 
 /// The attempts that are void by an event, each a part of the same call.
 fn voided(event: event::Event) -> Vec<u64> {
-    let told = frames_of(event);
-    let voided = told.iter().filter(|frame| frame.0 == "content_discarded");
+    let reported = frames_of(event);
+    let voided = reported
+        .iter()
+        .filter(|frame| frame.0 == "content_discarded");
     let attempts = voided.map(|frame| {
         assert_eq!(frame.1["operation_id"], json!("01".repeat(32)));
         frame.1["attempt"].as_u64().unwrap()
@@ -698,39 +700,39 @@ fn ended_with(stopped: Vec<Settlement>) -> event::Event {
 
 #[test]
 fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
-    let came_to = |outcome: OperationOutcome, attempts: &[bool]| Settlement {
+    let work_outcome = |outcome: OperationOutcome, attempts: &[bool]| Settlement {
         attempts: attempts.iter().map(|is_lost| attempt(*is_lost)).collect(),
         ..Settlement::new(operation_id(), outcome, Timestamp(1))
     };
     let cases = [
         (
             "it could not be afforded again",
-            came_to(OperationOutcome::Cancelled, &[true]),
+            work_outcome(OperationOutcome::Cancelled, &[true]),
             vec![0],
         ),
         (
             "its time was up, with another attempt",
-            came_to(OperationOutcome::TimedOut, &[false, true]),
+            work_outcome(OperationOutcome::TimedOut, &[false, true]),
             vec![0, 1],
         ),
         (
             "it was stopped, after two ends of the host",
-            came_to(OperationOutcome::Cancelled, &[true, true, true]),
+            work_outcome(OperationOutcome::Cancelled, &[true, true, true]),
             vec![0, 1, 2],
         ),
         (
             "it replied at its second attempt",
-            came_to(OperationOutcome::Message { id: 2 }, &[true, false]),
+            work_outcome(OperationOutcome::Message { id: 2 }, &[true, false]),
             vec![],
         ),
         (
             "its provider failed, which was told",
-            came_to(OperationOutcome::Cancelled, &[false]),
+            work_outcome(OperationOutcome::Cancelled, &[false]),
             vec![],
         ),
         (
             "it is no call of a model",
-            came_to(OperationOutcome::Cancelled, &[]),
+            work_outcome(OperationOutcome::Cancelled, &[]),
             vec![],
         ),
     ];
@@ -765,12 +767,12 @@ fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
 
 #[test]
 fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
-    let occasion = event::OccasionAccepted {
+    let trigger_event = event::TriggerEventAccepted {
         name: "push".parse().unwrap(),
-        occasion: domain::id::OccasionId(Uuid::from_u128(5)),
+        trigger_event: domain::id::TriggerEventId(Uuid::from_u128(5)),
         what: Box::new(
             serde_json::from_value(json!({
-                "kind": "webhook", "delivery_id": "d-1", "path": "", "headers": [], "query": [],
+                "kind": "webhook", "call_id": "d-1", "path": "", "headers": [], "query": [],
                 "payload": { "token": SECRET },
             }))
             .unwrap(),
@@ -781,16 +783,16 @@ fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
         time: Timestamp(0),
     };
     assert_eq!(
-        data(event::Event::OccasionAccepted(occasion.clone())),
+        data(event::Event::TriggerEventAccepted(trigger_event.clone())),
         json!({
-            "trigger": "push", "occasion_id": Uuid::from_u128(5), "run_by": null,
+            "trigger": "push", "trigger_event_id": Uuid::from_u128(5), "run_by": null,
             "scheduled": false, "next_due_at": null,
-            "occasion": { "kind": "webhook", "delivery_id": "d-1" },
+            "trigger_event": { "kind": "webhook", "call_id": "d-1" },
         })
     );
     let fired = event::TriggerFired {
         name: "push".parse().unwrap(),
-        occasion: occasion.occasion,
+        trigger_event: trigger_event.trigger_event,
         component: Digest([0; 32]),
         messages: vec![event::TriggerMessage {
             target: None,
@@ -806,16 +808,16 @@ fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
         data(event::Event::TriggerFired(fired.clone()))["messages"],
         json!([{ "target": null, "bytes": SECRET.len(), "key": "k" }])
     );
-    // What a purge puts in the place of an erased firing.
+    // What a purge puts in the place of an erased trigger run.
     let erased = event::TriggerFired {
-        occasion: domain::id::OccasionId(Uuid::nil()),
+        trigger_event: domain::id::TriggerEventId(Uuid::nil()),
         ..fired
     };
     assert_eq!(data(event::Event::TriggerFired(erased)), Value::Null);
     let received = event::ConnectorReceived {
         connector: "telegram".parse().unwrap(),
-        arrivals: vec![event::Arrival {
-            id: occasion.occasion,
+        inbound_messages: vec![event::InboundMessage {
+            id: trigger_event.trigger_event,
             message: serde_json::from_value(json!({
                 "id": "m-1", "sender": "42", "sender_name": SECRET, "chat": "42",
                 "said": { "kind": "text", "text": SECRET }, "sent_at": 0,
@@ -827,7 +829,10 @@ fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
     };
     let shown = data(event::Event::ConnectorReceived(received));
     assert_eq!(
-        (&shown["arrivals"][0]["service_id"], &shown["cursor_moved"]),
+        (
+            &shown["inbound_messages"][0]["service_id"],
+            &shown["cursor_moved"]
+        ),
         (&json!("m-1"), &json!(true))
     );
 }

@@ -1,15 +1,15 @@
 //! Triggers and their runs in public form.
 
-use super::event::OccasionView;
+use super::event::TriggerEventView;
 use super::values::Time;
 use domain::event::{PauseReason, PostedMessage, TriggerOrigin};
-use domain::id::{AgentId, InputId, OccasionId, SessionId};
+use domain::id::{AgentId, InputId, SessionId, TriggerEventId};
 use domain::time::Timestamp;
 use domain::trigger::{SkipReason, TriggerName, TriggerSpec, TriggerTargetName};
 use domain::user::UserId;
 use edge::KindName;
 use serde::Serialize;
-use store::{OccasionRow, OccasionState, TriggerRecord, TriggerRow};
+use store::{TriggerEventRow, TriggerEventState, TriggerRecord, TriggerRow};
 use utoipa::ToSchema;
 
 /// A trigger.
@@ -20,7 +20,7 @@ pub(crate) struct TriggerView {
     pub(crate) name: TriggerName,
     /// The trigger, as the configuration writes it under `triggers`.
     pub(crate) spec: TriggerSpec,
-    /// The kind of its occasions.
+    /// The kind of its trigger events.
     pub(crate) kind: KindName,
     /// Its origin.
     pub(crate) origin: TriggerOriginView,
@@ -32,13 +32,13 @@ pub(crate) struct TriggerView {
     pub(crate) state: TriggerState,
     /// The reason why it is paused.
     pub(crate) pause: Option<TriggerPauseView>,
-    /// The time of its next occasion, ISO 8601; none without a schedule, or when that is over.
+    /// The time of its next trigger event, ISO 8601; none without a schedule, or when that is over.
     pub(crate) next_due_at: Option<Time>,
     /// Number of failures in a row.
     pub(crate) failures: u32,
     /// The time before which it is not tried again, ISO 8601.
     pub(crate) resting_until_at: Option<Time>,
-    /// Occasions that were accepted and are not dealt with yet.
+    /// Trigger events that were accepted and are not dealt with yet.
     pub(crate) waiting: u64,
     /// The time at which it was fired last, ISO 8601.
     pub(crate) last_fired_at: Option<Time>,
@@ -118,7 +118,7 @@ pub(crate) enum TriggerState {
     Disabled,
 }
 
-/// An occasion of a trigger, and what became of it; or occasions that were passed over.
+/// A event of a trigger, and what became of it; or trigger events that were passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerRun)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -126,53 +126,53 @@ pub(crate) enum TriggerRunView {
     /// The trigger is to be fired with it.
     Waiting {
         #[serde(flatten)]
-        run: OccasionRunView,
+        run: TriggerEventRunView,
         /// The time of the next attempt after a failure, ISO 8601.
         retry_at: Option<Time>,
     },
     /// The trigger was fired, and its messages are being handed over.
     Fired {
         #[serde(flatten)]
-        run: OccasionRunView,
+        run: TriggerEventRunView,
         #[serde(flatten)]
         fired: FiredView,
     },
     /// Its messages were handed over.
     Done {
         #[serde(flatten)]
-        run: OccasionRunView,
+        run: TriggerEventRunView,
         #[serde(flatten)]
         fired: FiredView,
     },
     /// The trigger's component rejected it.
     Rejected {
         #[serde(flatten)]
-        run: OccasionRunView,
+        run: TriggerEventRunView,
         /// The time at which the trigger was fired with it, ISO 8601.
         fired_at: Option<Time>,
     },
     /// It failed for good.
     Failed {
         #[serde(flatten)]
-        run: OccasionRunView,
+        run: TriggerEventRunView,
     },
-    /// Occasions that were passed over.
+    /// Trigger events that were passed over.
     Skipped {
-        /// The occasions.
-        occasion: SkippedView,
+        /// The trigger events.
+        trigger_event: SkippedView,
         /// The time at which they were passed over, ISO 8601.
         accepted_at: Time,
     },
 }
 
-/// An occasion that was accepted.
+/// A trigger event that was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = OccasionRun)]
-pub(crate) struct OccasionRunView {
+#[schema(as = TriggerEventRun)]
+pub(crate) struct TriggerEventRunView {
     /// Its id.
-    occasion_id: OccasionId,
-    /// The occasion. What was said from outside is in the session that took it.
-    occasion: OccasionView,
+    trigger_event_id: TriggerEventId,
+    /// The trigger event. What was said from outside is in the session that took it.
+    trigger_event: TriggerEventView,
     /// The user who ran it by hand.
     run_by_user_id: Option<UserId>,
     /// Number of failed attempts.
@@ -183,7 +183,7 @@ pub(crate) struct OccasionRunView {
     accepted_at: Time,
 }
 
-/// A firing of a trigger.
+/// A run of a trigger.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Fired)]
 pub(crate) struct FiredView {
@@ -195,9 +195,9 @@ pub(crate) struct FiredView {
     fired_at: Option<Time>,
 }
 
-/// Occasions that were passed over.
+/// Trigger events that were passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = SkippedOccasions)]
+#[schema(as = SkippedTriggerEvents)]
 pub(crate) struct SkippedView {
     /// Always `skipped`.
     kind: &'static str,
@@ -301,9 +301,9 @@ pub(crate) fn trigger(row: &TriggerRow, now: Timestamp) -> TriggerView {
 /// An entry of a trigger's history as clients see it.
 pub(crate) fn trigger_run(record: &TriggerRecord) -> TriggerRunView {
     match record {
-        TriggerRecord::Occasion(row) => occasion_run(row),
+        TriggerRecord::TriggerEvent(row) => trigger_event_run(row),
         TriggerRecord::Skipped { skipped, .. } => TriggerRunView::Skipped {
-            occasion: SkippedView {
+            trigger_event: SkippedView {
                 kind: "skipped",
                 due: Time(skipped.due),
                 count: skipped.count,
@@ -314,38 +314,38 @@ pub(crate) fn trigger_run(record: &TriggerRecord) -> TriggerRunView {
     }
 }
 
-fn occasion_run(row: &OccasionRow) -> TriggerRunView {
+fn trigger_event_run(row: &TriggerEventRow) -> TriggerRunView {
     let rejected = row.fired.as_ref().and_then(|fired| fired.rejected.clone());
-    let run = OccasionRunView {
-        occasion_id: row.occasion,
-        occasion: (&*row.what).into(),
+    let run = TriggerEventRunView {
+        trigger_event_id: row.trigger_event,
+        trigger_event: (&*row.what).into(),
         run_by_user_id: row.run_by.clone(),
         attempts: row.attempts,
         error: rejected.or_else(|| row.last_error.clone()),
         accepted_at: Time(row.accepted),
     };
     match row.state {
-        OccasionState::Waiting => TriggerRunView::Waiting {
+        TriggerEventState::Waiting => TriggerRunView::Waiting {
             run,
             retry_at: (row.attempts > 0).then_some(Time(row.not_before)),
         },
-        OccasionState::Fired => TriggerRunView::Fired {
+        TriggerEventState::Fired => TriggerRunView::Fired {
             run,
             fired: fired(row),
         },
-        OccasionState::Done => TriggerRunView::Done {
+        TriggerEventState::Done => TriggerRunView::Done {
             run,
             fired: fired(row),
         },
-        OccasionState::Rejected => TriggerRunView::Rejected {
+        TriggerEventState::Rejected => TriggerRunView::Rejected {
             run,
             fired_at: row.fired.as_ref().map(|fired| Time(fired.time)),
         },
-        OccasionState::GivenUp => TriggerRunView::Failed { run },
+        TriggerEventState::GivenUp => TriggerRunView::Failed { run },
     }
 }
 
-fn fired(row: &OccasionRow) -> FiredView {
+fn fired(row: &TriggerEventRow) -> FiredView {
     let messages = row.fired.iter().flat_map(|fired| &fired.messages);
     let posted = row.posted.as_deref().unwrap_or_default();
     FiredView {

@@ -2,16 +2,16 @@
 //! found.
 
 use super::Time;
-use super::delivery::{TurnDeliveryView, turn_delivery};
 use super::message::{MessageView, message, role_name};
-use domain::event::DeliveryCause;
+use super::outbound_message::{TurnOutboundMessageView, turn_outbound_message};
+use domain::event::OutboundMessageCause;
 use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
 use domain::message::{Message, Role};
 use domain::model::Usage;
 use domain::speaker::Speaker;
 use domain::turn::{TurnEnd, TurnNode};
 use serde::Serialize;
-use store::{DeliveryRow, Found, Parting, SeenTurn, SessionLabel, TreeTurn};
+use store::{Found, OutboundMessageRow, Parting, SeenTurn, SessionLabel, TreeTurn};
 
 /// Characters of a turn's first message in a tree.
 const TEXT_CHARS_MAX: usize = 160;
@@ -68,7 +68,7 @@ pub(crate) struct TreeTurnView {
     /// Messages to people outside that come of it: its reply, and its questions. Absent without
     /// any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deliveries: Vec<TurnDeliveryView>,
+    pub(crate) outbound_messages: Vec<TurnOutboundMessageView>,
 }
 
 /// A turn with all that is known of it.
@@ -86,8 +86,8 @@ pub(crate) struct TurnView {
 
 /// A message, with its role and its text only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = Said)]
-pub(crate) struct SaidView {
+#[schema(as = MessageText)]
+pub(crate) struct MessageTextView {
     /// The role of its author.
     pub(crate) role: Role,
     /// Its text.
@@ -96,14 +96,14 @@ pub(crate) struct SaidView {
 
 /// A turn that one of two threads has alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = ToldTurn)]
-pub(crate) struct ToldTurnView {
+#[schema(as = LoneTurn)]
+pub(crate) struct LoneTurnView {
     /// The turn.
     pub(crate) turn_id: TurnId,
     /// Number of turns in its thread, itself included.
     pub(crate) depth: u64,
     /// Its messages, in order.
-    pub(crate) messages: Vec<SaidView>,
+    pub(crate) messages: Vec<MessageTextView>,
 }
 
 /// The point at which two threads part.
@@ -113,9 +113,9 @@ pub(crate) struct PartingView {
     /// The last turn of both; none when they have nothing in common.
     pub(crate) common_turn_id: Option<TurnId>,
     /// The turns of the session alone, in order.
-    pub(crate) only_here: Vec<ToldTurnView>,
+    pub(crate) only_here: Vec<LoneTurnView>,
     /// The turns of the other thread alone, in order.
-    pub(crate) only_there: Vec<ToldTurnView>,
+    pub(crate) only_there: Vec<LoneTurnView>,
 }
 
 /// A message that was found.
@@ -147,8 +147,8 @@ pub(crate) struct FoundView {
     pub(crate) time: Time,
 }
 
-/// A turn of a tree, with the deliveries that come of it.
-pub(crate) fn tree_turn(turn: &TreeTurn, deliveries: &[DeliveryRow]) -> TreeTurnView {
+/// A turn of a tree, with the outbound messages that come of it.
+pub(crate) fn tree_turn(turn: &TreeTurn, outbound_messages: &[OutboundMessageRow]) -> TreeTurnView {
     let node = &turn.node;
     TreeTurnView {
         turn_id: node.id,
@@ -166,24 +166,29 @@ pub(crate) fn tree_turn(turn: &TreeTurn, deliveries: &[DeliveryRow]) -> TreeTurn
         input_ids: turn.inputs.clone(),
         compaction: turn.compacts,
         sessions: turn.labels.iter().map(label).collect(),
-        deliveries: deliveries.iter().map(turn_delivery).collect(),
+        outbound_messages: outbound_messages
+            .iter()
+            .map(turn_outbound_message)
+            .collect(),
     }
 }
 
-/// Returns the run whose turn shows a delivery; none for one that no turn does.
-pub(crate) fn run_of(row: &DeliveryRow) -> Option<RunId> {
+/// Returns the run whose turn shows an outbound message; none for one that no turn does.
+pub(crate) fn run_of(row: &OutboundMessageRow) -> Option<RunId> {
     match &row.cause {
-        DeliveryCause::Turn { run, .. } | DeliveryCause::Question { run, .. } => Some(*run),
-        DeliveryCause::Input { .. } | DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => {
-            None
+        OutboundMessageCause::Turn { run, .. } | OutboundMessageCause::Question { run, .. } => {
+            Some(*run)
         }
+        OutboundMessageCause::Input { .. }
+        | OutboundMessageCause::Host { .. }
+        | OutboundMessageCause::Test { .. } => None,
     }
 }
 
-/// A turn with all that is known of it, and with the deliveries that come of it.
-pub(crate) fn turn(seen: &SeenTurn, deliveries: &[DeliveryRow]) -> TurnView {
+/// A turn with all that is known of it, and with the outbound messages that come of it.
+pub(crate) fn turn(seen: &SeenTurn, outbound_messages: &[OutboundMessageRow]) -> TurnView {
     TurnView {
-        summary: tree_turn(&seen.turn, deliveries),
+        summary: tree_turn(&seen.turn, outbound_messages),
         child_turn_ids: seen.children.clone(),
         messages: seen.messages.iter().flatten().map(message).collect(),
     }
@@ -223,12 +228,12 @@ pub(crate) fn found(found: &Found, words: &str) -> FoundView {
     }
 }
 
-fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> ToldTurnView {
-    let said = messages.iter().flatten().map(|message| SaidView {
+fn lone_turn(node: &TurnNode, messages: &[Option<Message>]) -> LoneTurnView {
+    let said = messages.iter().flatten().map(|message| MessageTextView {
         role: message.role,
         text: message.text(),
     });
-    ToldTurnView {
+    LoneTurnView {
         turn_id: node.id,
         depth: node.depth,
         messages: said.collect(),

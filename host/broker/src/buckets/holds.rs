@@ -14,7 +14,7 @@ pub(crate) struct Holds(Mutex<HashMap<BucketPlace, Weak<Lock>>>);
 
 impl Holds {
     /// Waits until a bucket is free, and holds it until the returned value is dropped.
-    pub(super) async fn hold(self: &Arc<Self>, place: BucketPlace) -> Held {
+    pub(super) async fn hold(self: &Arc<Self>, place: BucketPlace) -> BucketLease {
         let lock = match self.locks().entry(place.clone()) {
             Entry::Occupied(mut there) => there.get().upgrade().unwrap_or_else(|| {
                 let lock = Arc::default();
@@ -28,13 +28,13 @@ impl Holds {
             }
         };
         // Made before the wait, so that it also cleans up after a wait that is given up.
-        let mut held = Held {
+        let mut leased = BucketLease {
             holds: self.clone(),
             place,
             guard: None,
         };
-        held.guard = Some(lock.lock_owned().await);
-        held
+        leased.guard = Some(lock.lock_owned().await);
+        leased
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<BucketPlace, Weak<Lock>>> {
@@ -45,13 +45,13 @@ impl Holds {
 
 /// A bucket that is held, or waited for.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct BucketLease {
     holds: Arc<Holds>,
     place: BucketPlace,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
-impl Drop for Held {
+impl Drop for BucketLease {
     fn drop(&mut self) {
         self.guard = None;
         let mut locks = self.holds.locks();

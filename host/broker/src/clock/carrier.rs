@@ -30,7 +30,7 @@ pub(super) struct Carrier {
 
 /// Times that were carried here from another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Carried {
+pub(super) struct TransferredTimes {
     /// The host's time; none after another boot.
     pub(super) host: Option<Timestamp>,
     /// The time by which credentials end; none where it is the host's.
@@ -90,23 +90,23 @@ impl Carrier {
     }
 
     /// The times after so much has passed since the boot, as far as they were carried here.
-    pub(super) fn carried(&self, passed_ms: u64) -> Carried {
+    pub(super) fn transferred(&self, passed_ms: u64) -> TransferredTimes {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let mut fields = text.split_ascii_whitespace();
         let is_of_this_boot = fields.next() == Some(self.boot.as_str());
         let mut number = || fields.next().and_then(|word| word.parse::<u64>().ok());
         let Some(base_ms) = number() else {
-            return Carried::default();
+            return TransferredTimes::default();
         };
         let credentials_base_ms = number();
         let credentials_ms = number();
         let since_boot = |base_ms: u64| Timestamp(base_ms).plus_ms(passed_ms);
         match is_of_this_boot {
-            true => Carried {
+            true => TransferredTimes {
                 host: Some(since_boot(base_ms)),
                 credentials: credentials_base_ms.map(since_boot),
             },
-            false => Carried {
+            false => TransferredTimes {
                 host: None,
                 credentials: credentials_ms.map(Timestamp),
             },
@@ -164,19 +164,22 @@ mod tests {
             boot: boot.to_owned(),
             written: Mutex::default(),
         };
-        let carried = |host: Option<u64>, credentials: Option<u64>| Carried {
+        let transferred = |host: Option<u64>, credentials: Option<u64>| TransferredTimes {
             host: host.map(Timestamp),
             credentials: credentials.map(Timestamp),
         };
-        assert_eq!(carrier("a").carried(5), Carried::default());
+        assert_eq!(carrier("a").transferred(5), TransferredTimes::default());
         let before = Written {
             base_ms: 1_000_000,
             credentials: None,
         };
         let writing = carrier("a");
         writing.carry(|| before).await;
-        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));
-        assert_eq!(carrier("b").carried(5), Carried::default());
+        assert_eq!(
+            carrier("a").transferred(5),
+            transferred(Some(1_000_005), None)
+        );
+        assert_eq!(carrier("b").transferred(5), TransferredTimes::default());
         let confirmed = Confirmed {
             now: Timestamp(900_003),
             base_ms: 900_000,
@@ -188,15 +191,25 @@ mod tests {
             })
             .await;
         assert_eq!(
-            carrier("a").carried(5),
-            carried(Some(1_000_005), Some(900_005))
+            carrier("a").transferred(5),
+            transferred(Some(1_000_005), Some(900_005))
         );
-        assert_eq!(carrier("b").carried(5), carried(None, Some(900_003)));
+        assert_eq!(
+            carrier("b").transferred(5),
+            transferred(None, Some(900_003))
+        );
         writing.carry(|| before).await;
-        assert_eq!(carrier("a").carried(5), carried(Some(1_000_005), None));
+        assert_eq!(
+            carrier("a").transferred(5),
+            transferred(Some(1_000_005), None)
+        );
         for broken in ["", "a", "a x", "1000000"] {
             std::fs::write(folder.join("clock"), broken).unwrap();
-            assert_eq!(carrier("a").carried(5), Carried::default(), "{broken}");
+            assert_eq!(
+                carrier("a").transferred(5),
+                TransferredTimes::default(),
+                "{broken}"
+            );
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -69,7 +69,7 @@ impl Broker {
     ) -> Result<AgentView, Error> {
         // Leaving needs no role. The domain refuses everything else that it must.
         let right = if user == *by.user {
-            Right::Look
+            Right::Inspect
         } else {
             Right::Assign
         };

@@ -20,9 +20,9 @@ use domain::turn::TurnEnd;
 use std::time::Duration;
 use store::InputState;
 
-/// The pause after a look, in milliseconds. A wait does not cost one look for each commit of the
-/// host.
-const LOOK_EVERY_MS: u64 = 20;
+/// The pause after an inspection, in milliseconds. A wait does not cost one inspection for each
+/// commit of the host.
+const POLL_EVERY_MS: u64 = 20;
 
 /// The result of an input.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,8 +60,9 @@ impl TurnOutcome {
     }
 }
 
-/// A run as the last look saw it, with its version. The next look reads only what came since.
-type Seen = Option<(Run, u64)>;
+/// A run as the last inspection saw it, with its version. The next inspection reads only what came
+/// since.
+type LastRun = Option<(Run, u64)>;
 
 impl Broker {
     /// Waits until an input was dealt with or its run waits for the user, at most for a time. None
@@ -73,15 +74,15 @@ impl Broker {
         wait: Duration,
     ) -> Result<Option<TurnOutcome>, Error> {
         tokio::select! {
-            became = self.look_for(input) => became,
+            became = self.search_for(input) => became,
             () = tokio::time::sleep(wait) => Ok(None),
             () = self.core.stopping.cancelled() => Ok(None),
         }
     }
 
     /// Looks until there is a result. None when the store is closed.
-    async fn look_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
-        // Watched before the look, so that no commit after the look is missed.
+    async fn search_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
+        // Watched before the inspection, so that no commit after the inspection is missed.
         let mut durable = self.store().durable();
         let mut seen = None;
         loop {
@@ -89,19 +90,23 @@ impl Broker {
             if let Some(became) = self.became(input, &mut seen).await? {
                 return Ok(Some(became));
             }
-            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+            tokio::time::sleep(Duration::from_millis(POLL_EVERY_MS)).await;
             if durable.changed().await.is_err() {
                 return Ok(None);
             }
         }
     }
 
-    async fn became(&self, input: InputId, seen: &mut Seen) -> Result<Option<TurnOutcome>, Error> {
+    async fn became(
+        &self,
+        input: InputId,
+        seen: &mut LastRun,
+    ) -> Result<Option<TurnOutcome>, Error> {
         let Some((accepted, state)) = self.store().input(input).await? else {
             return Ok(None);
         };
         let run = match state {
-            InputState::Waiting => return Ok(self.held_up(&accepted, seen).await),
+            InputState::Waiting => return Ok(self.blocked(&accepted, seen).await),
             InputState::Claimed { run } => return Ok(self.asks(run, seen).await),
             InputState::Dropped => return Ok(Some(TurnOutcome::undone("dropped"))),
             InputState::Consumed { run }
@@ -151,7 +156,7 @@ impl Broker {
 
     /// Returns the questions of the run behind which an input waits, where that waits for the user.
     /// None for an input that joins that run or ends it.
-    async fn held_up(&self, input: &InputAccepted, seen: &mut Seen) -> Option<TurnOutcome> {
+    async fn blocked(&self, input: &InputAccepted, seen: &mut LastRun) -> Option<TurnOutcome> {
         let session = self.store().session(input.session).await.ok()??;
         let asking = self.asks(session.open_run?, seen).await?;
         let hears = |(run, _): &(Run, u64)| run.wait.is_some_and(|(_, hear)| hear);
@@ -164,7 +169,7 @@ impl Broker {
 
     /// Returns the questions of a run that waits for the user. None also when it cannot be read:
     /// the message is accepted all the same.
-    async fn asks(&self, id: RunId, seen: &mut Seen) -> Option<TurnOutcome> {
+    async fn asks(&self, id: RunId, seen: &mut LastRun) -> Option<TurnOutcome> {
         let (mut run, mut version) = match seen.take() {
             Some((run, version)) if run.started.run == id => (run, version),
             _ => load_run(self.store(), id).await.ok()?,

@@ -109,7 +109,7 @@ impl First {
 
 impl Broker {
     /// Checks the model and the schema that the words of a chat name which is to be begun.
-    async fn check_wishes_of_first(
+    async fn check_requests_of_first(
         &self,
         command: &PostRouted,
         beginning: &Beginning,
@@ -147,7 +147,7 @@ impl Broker {
         beginning: Beginning,
         routing: Routing<'_>,
     ) -> Result<Option<RoutedReceipt>, Error> {
-        self.check_wishes_of_first(command, &beginning).await?;
+        self.check_requests_of_first(command, &beginning).await?;
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;

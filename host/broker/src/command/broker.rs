@@ -83,7 +83,7 @@ impl Broker {
         self.core.stats()
     }
 
-    /// Listens to telemetry from now on. With `content`, pieces of replies come with their text:
+    /// Listens to telemetry from now on. With `content`, chunks of replies come with their text:
     /// the caller has the reading on record.
     #[must_use]
     pub fn listen(&self, filter: TelemetryFilter, content: bool) -> Listener {

@@ -1,7 +1,7 @@
 //! Another configuration in the place of the present one, as a whole.
 
 use super::{Broker, Error, MADE_DEFINITIONS_MAX};
-use crate::admission::{Occasion, admit};
+use crate::admission::{TriggerEvent, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::journal::Context;
@@ -24,7 +24,7 @@ pub struct Reload {
     pub catalogue: Catalogue,
     /// The settings that are served with it.
     pub settings: Settings,
-    /// The occasion of the change.
+    /// The trigger event of the change.
     pub because: ReloadCause,
     /// The user who asked for it, if somebody did.
     pub user: Option<UserId>,
@@ -37,7 +37,7 @@ pub struct Reload {
 /// A configuration that was read and refused as a whole.
 #[derive(Debug, Clone)]
 pub struct RefusedReload {
-    /// The occasion on which it was read.
+    /// The trigger event on which it was read.
     pub because: ReloadCause,
     /// The user who asked for it, if somebody did.
     pub user: Option<UserId>,
@@ -102,7 +102,7 @@ impl Broker {
                 time: core.now(),
             }))
         });
-        admit(core, &next, Occasion::Replacement, record).await?;
+        admit(core, &next, TriggerEvent::Replacement, record).await?;
         let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();
@@ -157,7 +157,7 @@ impl Broker {
         let before = core.served();
         let next = with_made(next, made, before.clone()).await?;
         let next = Served::new(next, before.settings.clone());
-        admit(core, &next, Occasion::Replacement, None).await?;
+        admit(core, &next, TriggerEvent::Replacement, None).await?;
         let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();

@@ -7,7 +7,7 @@ use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::busy;
-use domain::connector::{VISITORS_LOOKED_AT_MAX, VisitorPlace, given_back};
+use domain::connector::{VISITORS_INSPECTED_MAX, VisitorPlace, given_back};
 use domain::error_code::ErrorCode;
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event, NewEvent};
 use domain::id::Stream;
@@ -135,7 +135,7 @@ impl Broker {
         let connector = coming.key.connector();
         let visitors = self
             .store()
-            .visitors(connector, prefix, VISITORS_LOOKED_AT_MAX)
+            .visitors(connector, prefix, VISITORS_INSPECTED_MAX)
             .await?;
         let places: Vec<VisitorPlace> = visitors
             .iter()

@@ -14,13 +14,13 @@ use crate::refusals::{
 use crate::refused_late::refused_late;
 use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
 use domain::definition::{Definition, DefinitionId};
-use domain::delivery::ANSWER;
 use domain::digest::Digest;
 use domain::egress::Traffic;
 use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
-use domain::external::{ExternalName, ExternalSettings, Way, is_fresh};
+use domain::external::{ExternalName, ExternalSettings, SignedDirection, is_fresh};
 use domain::id::{AgentId, OperationId, RunId, SessionId, Stream};
+use domain::outbound_message::ANSWER;
 use domain::refusal::Refusal;
 use domain::ruling::Rule;
 use domain::secret::Secret;
@@ -380,7 +380,7 @@ fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
 /// Returns what the signature of a request is over.
 fn signed_of<'a>(post: &'a ExternalPost, body: &'a [u8]) -> Signed<'a> {
     Signed {
-        way: Way::ToHost,
+        direction: SignedDirection::ToHost,
         time_s: post.time_s,
         session: post.name.as_str(),
         message: post.message,

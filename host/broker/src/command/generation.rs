@@ -222,8 +222,8 @@ impl Broker {
             .check_sampling(model, &settings.sampling(false))
             .and_then(|()| gateway.check_reply_limit(model, settings.max_tokens));
         checked.map_err(|unfit| {
-            let told = format!("of the agent's own settings, {unfit}");
-            invalid(told, "/model")
+            let reported = format!("of the agent's own settings, {unfit}");
+            invalid(reported, "/model")
         })
     }
 }
@@ -240,6 +240,6 @@ fn settings_of(command: &NewSession) -> Result<GenerationSettings, Error> {
         Ok(_) => "it must be an object".to_owned(),
         Err(error) => error.to_string(),
     };
-    let told = format!("`{GENERATION}` is not as it must be: {fault}");
-    Err(invalid(told, "/config/generation"))
+    let reported = format!("`{GENERATION}` is not as it must be: {fault}");
+    Err(invalid(reported, "/config/generation"))
 }

@@ -19,7 +19,7 @@ const READS_MAX: usize = 50;
 pub struct AgentSessions {
     /// The agent.
     pub agent: AgentRow,
-    /// Its definition, with the look that clients show; none when it is no longer there.
+    /// Its definition, with the appearance that clients show; none when it is no longer there.
     pub definition: Option<Arc<Definition>>,
     /// The sessions, those that are pinned first.
     pub sessions: Vec<SessionRow>,

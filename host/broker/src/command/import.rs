@@ -17,7 +17,7 @@ use domain::definition::Definition;
 use domain::error_code::ErrorCode;
 use domain::event::{Event, InputAccepted, ItemRecorded, SessionOpened, Source};
 use domain::id::{AgentId, SessionId, Stream};
-use domain::import::{FORMAT, ImportStanding, OldItem, OldSession};
+use domain::import::{FORMAT, ImportStatus, OldItem, OldSession};
 use domain::refusal::Refusal;
 use domain::role::Right;
 use domain::session::CHAT;
@@ -88,7 +88,7 @@ impl Broker {
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
         for session in sessions
             .iter()
-            .filter(|session| matches!(session.standing(now), ImportStanding::GoesOn { .. }))
+            .filter(|session| matches!(session.import_status(now), ImportStatus::GoesOn { .. }))
         {
             latest.insert(
                 (&session.user_id, &session.session_type),
@@ -145,8 +145,8 @@ impl Broker {
                     continue;
                 }
             };
-            let going = match session.standing(now) {
-                ImportStanding::GoesOn { left_ms }
+            let going = match session.import_status(now) {
+                ImportStatus::GoesOn { left_ms }
                     if is_latest && row.agent.active_session.is_none() =>
                 {
                     let of_host = definition
@@ -156,9 +156,9 @@ impl Broker {
                         limit_ms: left_ms.into_iter().chain(of_host).min(),
                     })
                 }
-                ImportStanding::GoesOn { .. }
-                | ImportStanding::Overdue(_)
-                | ImportStanding::Ended => None,
+                ImportStatus::GoesOn { .. } | ImportStatus::Overdue(_) | ImportStatus::Ended => {
+                    None
+                }
             };
             let joining = self.joining(&session.user_id, Some(session.conversation_id));
             let joining = joining
@@ -237,7 +237,7 @@ fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
             format!("/sessions/{place}/config"),
         );
     }
-    if matches!(session.standing(now), ImportStanding::GoesOn { .. })
+    if matches!(session.import_status(now), ImportStatus::GoesOn { .. })
         && bytes(&session.handed_over()) > CONFIG_BYTES_MAX
     {
         let what = "the config of a session that goes on, its ui_state and what was asked in it \

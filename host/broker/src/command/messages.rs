@@ -1,8 +1,8 @@
 //! Acceptance of words: from here on nothing loses them.
 //!
-//! The rules of the queue decide at arrival how an input waits, and the decision is stored with it.
-//! Words that steer or interrupt a chat need no look at the queue. For all others the decision
-//! rests on the queue as it was read, which a guard of the commit keeps.
+//! The rules of the queue decide at inbound message how an input waits, and the decision is stored
+//! with it. Words that steer or interrupt a chat need no inspection of the queue. For all others
+//! the decision rests on the queue as it was read, which a guard of the commit keeps.
 
 use super::agents::invalid;
 use super::arriving;
@@ -128,7 +128,7 @@ impl Broker {
             &command.content,
             command.model.as_deref(),
         );
-        let asked = with_wishes(asked, command.queue, command.priority, &labels);
+        let asked = with_requests(asked, command.queue, command.priority, &labels);
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let to = self
@@ -147,14 +147,14 @@ impl Broker {
             limits: Vec::new(),
         };
         let act = self.accept(accepting);
-        // Only the commit itself refuses what is accepted at once, so a look beforehand would be
-        // wasted.
-        let came = if at_once {
+        // Only the commit itself refuses what is accepted at once, so an inspection beforehand
+        // would be wasted.
+        let outcome = if at_once {
             self.unless_done(request.as_ref(), act).await?
         } else {
             self.once(request.as_ref(), act).await?
         };
-        match came {
+        match outcome {
             Once::Now(receipt) => Ok(receipt),
             Once::Before(remembered) => self.as_before(&remembered).await,
         }
@@ -194,8 +194,8 @@ impl Broker {
         };
         let compiled = self.core.schemas.compile(schema).await;
         compiled.map(drop).map_err(|unfit| {
-            let told = format!("it is not a JSON Schema that can be used: {unfit}");
-            invalid(told, "/reply_schema")
+            let reported = format!("it is not a JSON Schema that can be used: {unfit}");
+            invalid(reported, "/reply_schema")
         })
     }
 
@@ -291,7 +291,7 @@ impl Broker {
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);
         }
-        if self.core.noted_looks.are_over(session.session) {
+        if self.core.noted_inspections.are_over(session.session) {
             // To read it would end the process.
             return Ok(Condition::AwaitingClient);
         }
@@ -503,7 +503,7 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
 }
 
 /// Adds the message's own queue settings, priority and labels to the description of a request.
-pub(super) fn with_wishes(
+pub(super) fn with_requests(
     mut asked: Value,
     queue: QueueOverride,
     priority: Option<Priority>,
@@ -554,10 +554,12 @@ pub(super) fn check_labels(
     labels: &MessageLabels,
     directive: Option<Directive>,
 ) -> Result<(), Error> {
-    labels.check().map_err(|told| invalid(told, "/labels"))?;
+    labels
+        .check()
+        .map_err(|reported| invalid(reported, "/labels"))?;
     if directive.is_some() && !labels.is_empty() {
-        let told = "a directive of the queue is no message: send it without `labels`";
-        return Err(invalid(told, "/labels"));
+        let reported = "a directive of the queue is no message: send it without `labels`";
+        return Err(invalid(reported, "/labels"));
     }
     Ok(())
 }

@@ -167,8 +167,8 @@ impl Broker {
         self.once(request, act).await.map(Once::either)
     }
 
-    /// Does something once, without a look beforehand. For commands that only their commit, which
-    /// has the key, can refuse.
+    /// Does something once, without an inspection beforehand. For commands that only their commit,
+    /// which has the key, can refuse.
     pub(super) async fn unless_done<T, R: DeserializeOwned>(
         &self,
         request: Option<&Request>,
@@ -180,9 +180,9 @@ impl Broker {
         };
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
-            // The request's own effect, which landed after the look, may be the reason of the
+            // The request's own effect, which landed after the inspection, may be the reason of the
             // refusal. Its age does not matter: a commit without events goes by the time of the
-            // last event, and after a long silence it knows keys that the look did not.
+            // last event, and after a long silence it knows keys that the inspection did not.
             Err(error) => match self.landed(request, Timestamp(0)).await? {
                 Some(landed) if landed.request == request.digest => before(&landed),
                 Some(_) | None => Err(error),

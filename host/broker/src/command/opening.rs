@@ -1,11 +1,11 @@
 //! Opening a session, with an agent that exists or that is made in the same commit.
 
 use super::agents::{Whom, making};
-use super::came_from::Leaving;
 use super::error::invalid;
 use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
+use super::switch_origin::Leaving;
 use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
@@ -128,7 +128,8 @@ impl Broker {
                     return Err(session_exists(session).into());
                 }
                 None if is_new || is_conversation(&conflict.clash) => return Ok(None),
-                // Another changed the agent in between. Look again: the look finds the reason.
+                // Another changed the agent in between. Look again: the inspection finds the
+                // reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
             },
             Err(error) => return Err(error.into()),

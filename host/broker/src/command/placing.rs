@@ -114,7 +114,7 @@ impl Broker {
             match self.store().commit(commit).await {
                 Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
                 // Another agent was given the number, or the role was taken away. Look again: the
-                // look finds the reason.
+                // inspection finds the reason.
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::Agent(
                         AgentGuard::SubCount { .. }

@@ -80,20 +80,20 @@ impl PromptPart {
 }
 
 /// The agent whose prompt a user looks at, and the user's role with it.
-struct LookedAt {
+struct PromptSubject {
     agent: Agent,
     role: AgentRole,
 }
 
 /// An agent with the session whose prompt is asked for.
-struct Asked<'a> {
+struct PromptOwner<'a> {
     agent: &'a Agent,
     session: Option<&'a SessionRow>,
     /// The persona under which the session is led.
     persona: Option<&'a Persona>,
 }
 
-impl Asked<'_> {
+impl PromptOwner<'_> {
     fn denies(&self) -> Denies {
         let own = &self.agent.denies;
         self.persona
@@ -124,12 +124,12 @@ impl Broker {
         target: &Target,
         session: Option<SessionId>,
     ) -> Result<ShownPrompt, Error> {
-        let looked_at = self.looked_at(user, target).await?;
+        let inspected = self.inspected(user, target).await?;
         let session = match session {
-            Some(id) => Some(self.looked_at_in(user, &looked_at, id).await?),
+            Some(id) => Some(self.inspected_in(user, &inspected, id).await?),
             None => None,
         };
-        let agent = looked_at.agent;
+        let agent = inspected.agent;
         let definition = self.definition(&agent.definition)?;
         let served = self.core.served();
         let config = match session.as_ref().and_then(|row| row.config) {
@@ -141,7 +141,7 @@ impl Broker {
             .as_ref()
             .and_then(|row| served.catalogue.persona(row.persona.as_ref()?))
             .map(|persona| &**persona);
-        let asked = Asked {
+        let asked = PromptOwner {
             agent: &agent,
             session: session.as_ref(),
             persona,
@@ -184,7 +184,7 @@ impl Broker {
     }
 
     /// Returns the agent whose prompt a user looks at.
-    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<LookedAt, Error> {
+    async fn inspected(&self, user: &UserId, target: &Target) -> Result<PromptSubject, Error> {
         let found = match target {
             Target::Definition(_) => self.find_or_make(user, target, Right::Configure).await?,
             Target::Agent(_) | Target::Path(_) => {
@@ -194,13 +194,13 @@ impl Broker {
         };
         match found {
             Whom::There(row, role) => {
-                may_look(role)?;
-                Ok(LookedAt {
+                may_inspect(role)?;
+                Ok(PromptSubject {
                     agent: row.agent,
                     role,
                 })
             }
-            Whom::New(created) => Ok(LookedAt {
+            Whom::New(created) => Ok(PromptSubject {
                 agent: Agent::created(&created),
                 role: AgentRole::Primary,
             }),
@@ -211,13 +211,13 @@ impl Broker {
     ///
     /// # Errors
     /// The agent has no such session. One of another agent that the user sees is told as that.
-    async fn looked_at_in(
+    async fn inspected_in(
         &self,
         user: &UserId,
-        looked_at: &LookedAt,
+        inspected: &PromptSubject,
         id: SessionId,
     ) -> Result<SessionRow, Error> {
-        let agent = looked_at.agent.id;
+        let agent = inspected.agent.id;
         let row = self.store().session(id).await?;
         if let Some(of) = row.as_ref().map(|row| row.agent)
             && of != agent
@@ -225,12 +225,12 @@ impl Broker {
         {
             return Err(session_of_another(id, &other).into());
         }
-        Ok(visible(row, agent, user, looked_at.role, id)?)
+        Ok(visible(row, agent, user, inspected.role, id)?)
     }
 }
 
 /// Checks that a role shows how an agent is set up: its prompt is hidden from a mentee.
-fn may_look(role: AgentRole) -> Result<(), Error> {
+fn may_inspect(role: AgentRole) -> Result<(), Error> {
     if !role.sees_all_sessions() {
         role.permits(Right::Configure)?;
     }

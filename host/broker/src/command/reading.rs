@@ -83,8 +83,8 @@ impl Broker {
         Ok(Some(primary))
     }
 
-    /// Records a look at lists as the operator. There is one record for each agent in them that the
-    /// operator does not see by their own role.
+    /// Records an inspection of lists as the operator. There is one record for each agent in them
+    /// that the operator does not see by their own role.
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.

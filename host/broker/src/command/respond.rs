@@ -60,7 +60,7 @@ impl Broker {
         let Some((run, session)) = self.store().operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
-        if self.core.noted_looks.are_over(session) {
+        if self.core.noted_inspections.are_over(session) {
             // To read it would end the process.
             driven(&self.core, session)?;
         }

@@ -10,12 +10,12 @@
 use super::agents::Whom;
 use super::arriving::Arriving;
 use super::beginning::Beginning;
-use super::came_from::Leaving;
 use super::messages::{
-    Accepting, Remembered, asked, check_content, check_labels, directive, with_wishes,
+    Accepting, Remembered, asked, check_content, check_labels, directive, with_requests,
 };
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
+use super::switch_origin::Leaving;
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
@@ -168,7 +168,7 @@ impl Broker {
             &command.content,
             command.model.as_deref(),
         );
-        let asked = with_wishes(asked, command.queue, command.priority, &command.labels);
+        let asked = with_requests(asked, command.queue, command.priority, &command.labels);
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let routing = Routing {

@@ -28,11 +28,11 @@ use store::{
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
 const PARTIAL_STATE_BYTES_MAX: usize = 64 << 10;
-/// Number of messages that a look at a session shows unless asked for others.
+/// Number of messages that an inspection of a session shows unless asked for others.
 const MESSAGES_SHOWN: u64 = 100;
-/// Number of messages that a look at a session shows at most.
+/// Number of messages that an inspection of a session shows at most.
 const MESSAGES_MAX: u64 = 1_000;
-/// Number of items that a look at a session shows at most.
+/// Number of items that an inspection of a session shows at most.
 const ITEMS_SHOWN: usize = 200;
 
 impl Broker {
@@ -171,7 +171,9 @@ impl Broker {
         let run = match row.open_run {
             None => None,
             // To read it would end the process.
-            Some(_) if quarantined.is_some() && self.core.noted_looks.are_over(row.id) => None,
+            Some(_) if quarantined.is_some() && self.core.noted_inspections.are_over(row.id) => {
+                None
+            }
             Some(run) => match load_run(self.store(), run).await {
                 Ok((run, _)) => Some(run),
                 // The messages of its thread can be read all the same.

@@ -1,6 +1,5 @@
 //! Switching: a user goes on with another agent, and comes back with a summary.
 
-use super::came_from::{CameFrom, Leaving, SWITCHED_FROM};
 use super::driver_answer::answered;
 use super::error::invalid;
 use super::guards::allowed;
@@ -8,6 +7,7 @@ use super::labels::while_idle;
 use super::once::{Once, lands};
 use super::quarantine::driven;
 use super::route::{Answered, Routing};
+use super::switch_origin::{Leaving, SWITCHED_FROM, SwitchOrigin};
 use super::{
     Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
     Target,
@@ -163,9 +163,9 @@ impl Broker {
             idempotency_key: None,
         };
         if self.checked(&command)?.is_some() {
-            let told = "a directive of the queue is no message to an agent: send it when you are \
+            let reported = "a directive of the queue is no message to an agent: send it when you are \
                         there";
-            return Err(invalid(told, "/content"));
+            return Err(invalid(reported, "/content"));
         }
         let routing = Routing {
             directive: None,
@@ -270,15 +270,17 @@ impl Broker {
         request: Option<Request>,
     ) -> Result<Returned, Error> {
         let row = self.session_for(by.user, target, session).await?;
-        let came = CameFrom::of(&row).ok_or_else(not_switched)?;
-        let back_at = Target::Agent(came.agent_id);
-        let origin = self.session_for(by.user, &back_at, came.session_id).await?;
+        let outcome = SwitchOrigin::of(&row).ok_or_else(not_switched)?;
+        let back_at = Target::Agent(outcome.agent_id);
+        let origin = self
+            .session_for(by.user, &back_at, outcome.session_id)
+            .await?;
         require_chat(&origin, "only chats are returned to")?;
         driven(&self.core, origin.id)?;
         if self.is_at_work(&row, self.core.now()).await? {
             return Err(run_open().into());
         }
-        let first_message = self.first_since(row.id, &came).await?;
+        let first_message = self.first_since(row.id, &outcome).await?;
         let said = row.head.filter(|_| row.head_message >= first_message);
         let Some(head) = said else {
             return self.return_with_nothing(by, &row, &origin, request).await;

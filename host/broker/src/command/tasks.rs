@@ -7,7 +7,7 @@ use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Broker, Error, Target};
 use crate::boxed::boxed;
-use crate::driver::{drawn_by_work, load_caller, wake_held};
+use crate::driver::{drawn_by_work, load_caller, wake_blocked};
 use crate::journal::Context;
 use crate::signal::Aborted;
 use domain::error_code::{ErrorCode, ErrorKind};
@@ -21,11 +21,11 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{Commit, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
 
-/// Tasks that one look for a page reads from the store at a time.
-const LOOK_TASKS: usize = 500;
+/// Tasks that one inspection for a page reads from the store at a time.
+const INSPECT_TASKS: usize = 500;
 /// Tasks that one page looks through, at most. A page that found fewer than it may have goes on
 /// from there.
-const LOOKED_AT_MAX: usize = 5_000;
+const INSPECTED_MAX: usize = 5_000;
 
 /// The tasks that a page shows.
 #[derive(Debug, Clone, Default)]
@@ -60,14 +60,14 @@ impl Broker {
             limit,
         } = query;
         let mut tasks = Vec::new();
-        let mut looked_at = 0;
+        let mut inspected = 0;
         loop {
             let rows = self
                 .store()
-                .tasks(filter.clone(), after, LOOK_TASKS)
+                .tasks(filter.clone(), after, INSPECT_TASKS)
                 .await?;
-            let is_last = rows.len() < LOOK_TASKS;
-            looked_at += rows.len();
+            let is_last = rows.len() < INSPECT_TASKS;
+            inspected += rows.len();
             for row in rows {
                 if tasks.len() == limit {
                     return Ok(TaskList { tasks, next: after });
@@ -81,7 +81,7 @@ impl Broker {
             if is_last {
                 return Ok(TaskList { tasks, next: None });
             }
-            if looked_at >= LOOKED_AT_MAX {
+            if inspected >= INSPECTED_MAX {
                 return Ok(TaskList { tasks, next: after });
             }
         }
@@ -218,7 +218,7 @@ impl Broker {
         if !lands(self.core.commit_work(row.to_session, commit).await)? {
             return Err(task_settled(TaskStatus::Running));
         }
-        wake_held(&self.core, row.input).await;
+        wake_blocked(&self.core, row.input).await;
         Ok(())
     }
 

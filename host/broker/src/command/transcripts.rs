@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentGuard, Carried, Clash, Commit, CommitError, Expected, Key, Meeting};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected, Key, Meeting, TurnBundle};
 
 /// The largest file of a session, exported or imported, in bytes.
 pub const TRANSCRIPT_BYTES_MAX: usize = 32 << 20;
@@ -88,13 +88,13 @@ impl Broker {
             Dialect::Pi => Some(self.clearance(user).await?),
             Dialect::Aix => None,
         };
-        let Carried { turns, blobs } = match row.head {
+        let TurnBundle { turns, blobs } = match row.head {
             Some(head) => self
                 .store()
-                .carried(head, tree_of, TRANSCRIPT_BYTES_MAX)
+                .turn_bundle(head, tree_of, TRANSCRIPT_BYTES_MAX)
                 .await?
                 .ok_or_else(too_large)?,
-            None => Carried {
+            None => TurnBundle {
                 turns: Vec::new(),
                 blobs: BTreeMap::new(),
             },
@@ -251,15 +251,15 @@ impl Broker {
         turns: &[&TranscriptTurn],
         key: Option<&Key>,
     ) -> Vec<Commit> {
-        let mut pieces = pieces(turns, carrying.blobs);
-        let last = pieces.pop().unwrap_or_default();
+        let mut chunks = chunks(turns, carrying.blobs);
+        let last = chunks.pop().unwrap_or_default();
         let mut stored: BTreeSet<Digest> = BTreeSet::new();
         let mut commits = Vec::new();
-        for piece in pieces {
-            let events = carrying.turns_imported(&piece).into_iter().collect();
+        for chunk in chunks {
+            let events = carrying.turns_imported(&chunk).into_iter().collect();
             let mut commit = carrying.commit(events);
             commit.guards.extend(self.may_store(carrying.user));
-            commit.blobs = carrying.new_blobs(&piece, &mut stored);
+            commit.blobs = carrying.new_blobs(&chunk, &mut stored);
             commits.push(commit);
         }
         let mut events: Vec<Event> = carrying.turns_imported(&last).into_iter().collect();
@@ -287,9 +287,9 @@ struct Carrying<'a> {
 }
 
 impl Carrying<'_> {
-    /// Returns the event of a piece of the turns; none for an empty piece.
-    fn turns_imported(&self, piece: &[&TranscriptTurn]) -> Option<Event> {
-        let turns: Vec<ImportedTurn> = piece.iter().map(|turn| imported_turn(turn)).collect();
+    /// Returns the event of a chunk of the turns; none for an empty chunk.
+    fn turns_imported(&self, chunk: &[&TranscriptTurn]) -> Option<Event> {
+        let turns: Vec<ImportedTurn> = chunk.iter().map(|turn| imported_turn(turn)).collect();
         (!turns.is_empty()).then(|| {
             Event::TurnsImported(TurnsImported {
                 session: self.session,
@@ -316,9 +316,9 @@ impl Carrying<'_> {
         })
     }
 
-    /// Returns the blobs that a piece names and no earlier one did.
-    fn new_blobs(&self, piece: &[&TranscriptTurn], stored: &mut BTreeSet<Digest>) -> Vec<Vec<u8>> {
-        let named: BTreeSet<Digest> = piece
+    /// Returns the blobs that a chunk names and no earlier one did.
+    fn new_blobs(&self, chunk: &[&TranscriptTurn], stored: &mut BTreeSet<Digest>) -> Vec<Vec<u8>> {
+        let named: BTreeSet<Digest> = chunk
             .iter()
             .flat_map(|turn| turn.blobs())
             .filter(|digest| !stored.contains(digest))
@@ -363,12 +363,12 @@ async fn read_file(file: Vec<u8>, agent: &Agent) -> Result<(Dialect, Reading), E
 /// A turn id for errors that have no turn to name.
 const NO_TURN: TurnId = TurnId(Digest([0; 32]));
 
-/// Divides turns into pieces, one for each commit.
-fn pieces<'a>(
+/// Divides turns into chunks, one for each commit.
+fn chunks<'a>(
     turns: &[&'a TranscriptTurn],
     blobs: &BTreeMap<Digest, Vec<u8>>,
 ) -> Vec<Vec<&'a TranscriptTurn>> {
-    let mut pieces: Vec<Vec<&TranscriptTurn>> = Vec::new();
+    let mut chunks: Vec<Vec<&TranscriptTurn>> = Vec::new();
     let mut bytes: usize = 0;
     let mut blob_bytes: usize = 0;
     for turn in turns {
@@ -383,21 +383,21 @@ fn pieces<'a>(
             .filter_map(|digest| blobs.get(&digest))
             .map(Vec::len)
             .sum();
-        let is_full = |piece: &Vec<&TranscriptTurn>| piece.len() >= COMMIT_TURNS_MAX;
+        let is_full = |chunk: &Vec<&TranscriptTurn>| chunk.len() >= COMMIT_TURNS_MAX;
         let over = bytes.saturating_add(size) > COMMIT_BYTES_MAX
             || blob_bytes.saturating_add(with) > COMMIT_BLOB_BYTES_MAX;
-        if over || pieces.last().is_none_or(is_full) {
-            pieces.push(Vec::new());
+        if over || chunks.last().is_none_or(is_full) {
+            chunks.push(Vec::new());
             bytes = 0;
             blob_bytes = 0;
         }
         bytes = bytes.saturating_add(size);
         blob_bytes = blob_bytes.saturating_add(with);
-        if let Some(piece) = pieces.last_mut() {
-            piece.push(turn);
+        if let Some(chunk) = chunks.last_mut() {
+            chunk.push(turn);
         }
     }
-    pieces
+    chunks
 }
 
 /// Returns a turn that is not here yet, of which nobody here can say who wrote it: anybody can

@@ -408,8 +408,8 @@ mod tests {
             let mut tally = Tally::default();
             tally.take(&Event::RunEnded(ended));
             assert_eq!(tally.failure.is_some(), has_reason, "{end:?}");
-            let told = tally.failure.map(|failure| (failure.code, failure.reason));
-            assert_eq!(told, code.map(str::to_owned).zip(reason), "{end:?}");
+            let reported = tally.failure.map(|failure| (failure.code, failure.reason));
+            assert_eq!(reported, code.map(str::to_owned).zip(reason), "{end:?}");
         }
     }
 }

@@ -110,8 +110,8 @@ impl Driver {
             .context
             .reserve_again(&driving.run.started, open, wanted.more_tokens)
             .plus(wanted.beside);
-        if let Some((limit, told)) = left.short_of(reserved, of) {
-            return Ok(Err(Short { limit, told }));
+        if let Some((limit, reported)) = left.short_of(reserved, of) {
+            return Ok(Err(Short { limit, reported }));
         }
         let attempted = driving
             .run
@@ -175,7 +175,7 @@ impl Driver {
         let Some(open) = driving.run.open.get(&operation) else {
             return Ok(false);
         };
-        let failure = Failure::lasting("limit-reached", short.told);
+        let failure = Failure::lasting("limit-reached", short.reported);
         let failed =
             settlement(&open.operation, Ended::Failed(failure), now).costing(open.cut_off());
         let mut decided = Decided::default();

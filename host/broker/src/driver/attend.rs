@@ -5,7 +5,7 @@ use super::error::DriverError;
 use super::resolve::asking;
 use super::state::Driver;
 use crate::core::Core;
-use crate::performance::result::{Arrival, CommitExtras, Performed};
+use crate::performance::result::{CommitExtras, Performed, SegmentOutcome};
 use crate::performance::work::{Origin, Work};
 use crate::signal::Signal;
 use domain::event::RunStarted;
@@ -30,10 +30,10 @@ impl Driver {
         };
         let now = self.context.core.now();
         let busy = |id: OperationId| driving.is_seen_to(id);
-        let mut looked_at = ready(&driving.run, &busy, now);
+        let mut inspected = ready(&driving.run, &busy, now);
         if !self.context.core.serving.streams(&driving.run.started) {
             let run = &driving.run;
-            looked_at.retain(|(operation, next)| {
+            inspected.retain(|(operation, next)| {
                 !matches!(next, Next::Perform { .. }) || is_its_turn(run, *operation)
             });
             // Work that was handed over waits for its turn in its own session.
@@ -45,7 +45,7 @@ impl Driver {
                 }
             }
         }
-        for (operation, next) in looked_at {
+        for (operation, next) in inspected {
             match next {
                 Next::Settle(settlement) => {
                     if !self.stands_still(operation, now).await? {
@@ -199,11 +199,13 @@ impl Driver {
         };
         let until = || item_deadline(&self.context.core, &driving.run.started, now);
         match performed.arrive(open, driving.run.segments_bytes, now, until) {
-            Arrival::Settled(settlement, extras) => driving.arrived.push((*settlement, extras)),
-            Arrival::Continues(continuation, extras) => {
+            SegmentOutcome::Settled(settlement, extras) => {
+                driving.arrived.push((*settlement, extras))
+            }
+            SegmentOutcome::Continues(continuation, extras) => {
                 driving.continued.push((*continuation, extras));
             }
-            Arrival::Calls(call, extras) => driving.calls.push((call, extras)),
+            SegmentOutcome::Calls(call, extras) => driving.calls.push((call, extras)),
         }
     }
 }

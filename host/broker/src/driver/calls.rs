@@ -7,7 +7,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
-use crate::kept_results::{Looked, WRITING_MAX, Writing};
+use crate::kept_results::{Lookup, WRITING_MAX, Writing};
 use crate::resolved_config::ResolvedConfig;
 use crate::serving::Offering;
 use crate::view::StepView;
@@ -17,6 +17,7 @@ use domain::definition::DefinitionId;
 use domain::delegate::{
     self, CacheScope, DelegateAddress, Delegation, Invalid, OperationRule, Target,
 };
+use domain::direct_message;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
@@ -29,7 +30,6 @@ use domain::run::intake::Intake;
 use domain::shown::visible;
 use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
-use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use domain::trigger;
 use repeats::repeated;
@@ -67,13 +67,13 @@ impl SessionContext {
             operation,
         } = called;
         if is_of_model(call)
-            && let Some(told) = repeated(scope, &called)
+            && let Some(reported) = repeated(scope, &called)
         {
-            return Ok(failed(REPEATED_CALL, told));
+            return Ok(failed(REPEATED_CALL, reported));
         }
         if scope.left.calls == 0 {
-            let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
-            return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
+            let reported = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
+            return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", reported));
         }
         if name == skill::BASH {
             return Ok(self.resolve_command(scope, call, arguments));
@@ -147,7 +147,7 @@ impl SessionContext {
         scope.left.calls -= 1;
         match name {
             delegate::NAME => self.resolve_delegate(scope, &called, sent).await,
-            _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
+            _ if hands_over(name) => self.resolve_direct_message(scope, name, parsed, sent).await,
             _ if panels::NAMES.contains(&name) => self.resolve_panels(scope, name, &parsed).await,
             _ => {
                 let before = sent.len();
@@ -309,13 +309,13 @@ impl SessionContext {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
         }
         let to_keep = match self.kept_result(scope, &delegation).await? {
-            Looked::Kept(hit) => {
+            Lookup::Kept(hit) => {
                 scope.grant(AGENT_CALL, &target.agent_id.0);
                 let parts = vec![Part::text(hit.result)];
                 return Ok(at_once(OperationOutcome::Parts { parts }, hit.untrusted));
             }
-            Looked::Awaited(key) => Some(key),
-            Looked::Never => None,
+            Lookup::Awaited(key) => Some(key),
+            Lookup::Never => None,
         };
         let Some(view) = scope.view else {
             return Ok(failed("not-found", "a command line hands no work over"));
@@ -354,7 +354,7 @@ impl SessionContext {
         &self,
         scope: &Scope<'_>,
         delegation: &Delegation,
-    ) -> Result<Looked, DriverError> {
+    ) -> Result<Lookup, DriverError> {
         let started = &scope.driving.run.started;
         let kept_results = &self.core.kept_results;
         if kept_results.wants_earlier(&self.served) {
@@ -380,7 +380,7 @@ impl SessionContext {
                 until: scope.now.plus_ms(delegation.timeout_ms),
             };
             kept_results.begin_writing(&self.served, writing);
-            return Ok(Looked::Never);
+            return Ok(Lookup::Never);
         }
         let of = CacheScope {
             user: &started.user_id,
@@ -388,7 +388,7 @@ impl SessionContext {
             denies: &scope.bounds.denies.and_of(scope.definition),
             permissions: &scope.bounds.permissions,
         };
-        Ok(kept_results.look(&self.served, delegation, of, scope.now))
+        Ok(kept_results.inspect(&self.served, delegation, of, scope.now))
     }
 
     /// Returns whether the work of a delegation has ended, whatever its caller was told and when.
@@ -412,15 +412,15 @@ impl SessionContext {
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
         if scope.left.calls == 0 {
-            let told = format!("no calls are left of {} (toolCallsMax)", scope.of);
-            return Ok(scope.limit_reached(None, AGENT_CALL, "toolCallsMax", told));
+            let reported = format!("no calls are left of {} (toolCallsMax)", scope.of);
+            return Ok(scope.limit_reached(None, AGENT_CALL, "toolCallsMax", reported));
         }
         let target = DefinitionId(dispatch.target.clone());
         let there = self.served.catalogue.definition(&target);
         let Some(target) = there.filter(|it| scope.knows(it)).cloned() else {
             scope.refuse(None, AGENT_CALL, Rule::Unknown, &dispatch.target);
             return Ok(failed(
-                talk::AGENT_NOT_FOUND,
+                direct_message::AGENT_NOT_FOUND,
                 format!("there is no agent `{}`", dispatch.target),
             ));
         };
@@ -564,7 +564,7 @@ fn is_own(tool: &str) -> bool {
 
 /// Returns whether calls of a tool become work of another agent.
 fn hands_over(tool: &str) -> bool {
-    tool == delegate::NAME || talk::NAMES.contains(&tool)
+    tool == delegate::NAME || direct_message::NAMES.contains(&tool)
 }
 
 /// Returns whether calls of a tool may become work of another agent.

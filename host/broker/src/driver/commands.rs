@@ -6,7 +6,7 @@ use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::resolve::Asked;
+use super::resolve::RequestingStep;
 use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
@@ -153,7 +153,7 @@ impl SessionContext {
             news: Vec::new(),
             history_untrusted: false,
         };
-        let asked = Asked {
+        let asked = RequestingStep {
             driving,
             agent: &agent,
             config: &config,
@@ -197,8 +197,8 @@ impl SessionContext {
     ) -> Result<Resolved, DriverError> {
         let name = wanted.wanted.tool.as_str();
         if scope.left.calls == 0 {
-            let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
-            return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
+            let reported = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
+            return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", reported));
         }
         let started = &scope.driving.run.started;
         let offering = self.core.serving.tool(&self.served, started, name);

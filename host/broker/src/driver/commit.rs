@@ -137,7 +137,7 @@ impl Driver {
                 add_session_events(&mut commit, driving, plan.time, after)?;
             }
             self.add_snapshot(&mut commit, &run, ends);
-            self.add_deliveries(&mut commit).await?;
+            self.add_outbound_messages(&mut commit).await?;
             store::point("broker.commit.before");
             match self.commit(commit).await {
                 Ok(committed) => {
@@ -332,10 +332,12 @@ impl SessionContext {
             .stopwatch
             .unrecorded_ms()
             .saturating_sub(after.active_ms);
-        let hearers = self.heard(driving.hearers.clone(), &run.claimed).await?;
+        let subscribers = self
+            .heard(driving.subscribers.clone(), &run.claimed)
+            .await?;
         let is_open = run.exhausted_limit(unrecorded_ms).is_none()
             && run.started.compacts.is_none()
-            && !hearers.is_unheard;
+            && !subscribers.is_unheard;
         if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {
             let except = plan.words.iter().map(|input| input.input).collect();
             commit.guards.push(Guard::Queue(QueueGuard::NothingWaiting {
@@ -349,7 +351,7 @@ impl SessionContext {
     }
 }
 
-/// Adds what follows from a step's effects, and its deliveries to other sessions.
+/// Adds what follows from a step's effects, and its messages to other sessions.
 fn add_effects(commit: &mut Commit, driving: &Driving, plan: &Plan) {
     let context = driving.context(plan.time);
     let effects = consequences(

@@ -19,8 +19,8 @@ use crate::refusals::{
 };
 use domain::authority::Caller;
 use domain::compaction::{
-    ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max,
-    pieces, summary_tokens_max,
+    ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, cut_turns, estimated_tokens, is_due,
+    kept_tokens_max, summary_tokens_max,
 };
 use domain::event::{Event, RunStarted};
 use domain::id::{RunId, Stream, TurnId};
@@ -41,7 +41,7 @@ const STEPS_MAX: u32 = 2;
 const CUT_PART: u64 = 3;
 
 /// The cause of a compaction.
-enum Occasion<'a> {
+enum TriggerEvent<'a> {
     /// The newest call of the model in a turn used so many tokens.
     Due { tokens: u64 },
     /// This user asked for it.
@@ -66,7 +66,7 @@ impl Driver {
         if let Some((tokens, window)) = self.context.due(&session, head).await?
             && let Some(compaction) = self
                 .context
-                .compaction(&session, head, window, Occasion::Due { tokens })
+                .compaction(&session, head, window, TriggerEvent::Due { tokens })
                 .await?
             && self.begin_after_reading(&session, compaction).await?
         {
@@ -89,7 +89,7 @@ impl Driver {
             Some(head) => {
                 let window = self.context.window_of(&session).await?;
                 self.context
-                    .compaction(&session, head, window, Occasion::Asked { by })
+                    .compaction(&session, head, window, TriggerEvent::Asked { by })
                     .await?
             }
             None => None,
@@ -377,7 +377,7 @@ impl SessionContext {
         session: &SessionRow,
         head: TurnId,
         window: u64,
-        occasion: Occasion<'_>,
+        trigger_event: TriggerEvent<'_>,
     ) -> Result<Option<Compaction>, DriverError> {
         let compacted = self.compacted(Some(head)).await?;
         if compacted.is_some_and(|compacted| compacted.summary == session.head_message) {
@@ -398,25 +398,30 @@ impl SessionContext {
             at = node.parent.filter(|_| node.first_message > from);
         }
         turns.reverse();
-        let pieces = pieces(&turns, &messages);
-        let kept_max = match occasion {
-            Occasion::Due { .. } => kept_tokens_max(window),
+        let cut_turns = cut_turns(&turns, &messages);
+        let kept_max = match trigger_event {
+            TriggerEvent::Due { .. } => kept_tokens_max(window),
             // A user who asks for it wants the thread to be shorter.
-            Occasion::Asked { .. } => kept_tokens_max(window)
-                .min(pieces.iter().map(|piece| piece.tokens).sum::<u64>() / 2),
+            TriggerEvent::Asked { .. } => kept_tokens_max(window).min(
+                cut_turns
+                    .iter()
+                    .map(|cut_turn| cut_turn.tokens)
+                    .sum::<u64>()
+                    / 2,
+            ),
         };
-        let Some(cut) = cut(&pieces, kept_max) else {
+        let Some(cut) = cut(&cut_turns, kept_max) else {
             return Ok(None);
         };
-        let (tokens_before, asked_by) = match occasion {
-            Occasion::Due { tokens } => (tokens, None),
-            Occasion::Asked { by } => (estimated_tokens(&messages), Some(by.clone())),
+        let (tokens_before, asked_by) = match trigger_event {
+            TriggerEvent::Due { tokens } => (tokens, None),
+            TriggerEvent::Asked { by } => (estimated_tokens(&messages), Some(by.clone())),
         };
         let summarised = |id: u64| id <= cut.through.last;
         Ok(Some(Compaction {
             summarized_through: cut.through.turn,
             through_message: cut.through.last,
-            first_kept: cut.first_kept.map(|piece| piece.turn),
+            first_kept: cut.first_kept.map(|cut_turn| cut_turn.turn),
             tokens_before,
             kept_tokens: cut.kept_tokens,
             summary_tokens_max: summary_tokens_max(window),

@@ -11,10 +11,10 @@ use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
 use crate::signal::{ExternalAnswer, ExternalSignal};
 use domain::authority::Denied;
-use domain::delivery::{ANSWER, DELIVER, messages};
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryDecided, BoundaryVerdict};
 use domain::operation::Performer;
+use domain::outbound_message::{ANSWER, DELIVER, messages};
 use domain::ruling::Rule;
 use domain::run::decide::Resolved;
 use domain::run::external::{answer, nothing_waits};
@@ -23,8 +23,9 @@ use runtime::Decided;
 
 /// Resolves the request of a component that messages be delivered to the program behind its agent.
 ///
-/// A delivery counts as a call. It may be repeated under its key, and ends when its answer is late.
-pub(super) fn resolve_delivery(scope: &mut Scope<'_>, action: &ClientAction) -> Resolved {
+/// An outbound message counts as a call. It may be repeated under its key, and ends when its answer
+/// is late.
+pub(super) fn resolve_outbound_message(scope: &mut Scope<'_>, action: &ClientAction) -> Resolved {
     let definition = scope.definition;
     let Some(program) = definition.program() else {
         let denied = Denied {
@@ -38,8 +39,8 @@ pub(super) fn resolve_delivery(scope: &mut Scope<'_>, action: &ClientAction) -> 
         Err(fault) => return failed(INVALID_ARGUMENTS, fault),
     };
     if scope.left.calls == 0 {
-        let told = format!("no calls are left of {} (toolCallsMax)", scope.of);
-        return scope.limit_reached(None, DELIVER, "toolCallsMax", told);
+        let reported = format!("no calls are left of {} (toolCallsMax)", scope.of);
+        return scope.limit_reached(None, DELIVER, "toolCallsMax", reported);
     }
     scope.left.calls -= 1;
     Resolved {

@@ -1,6 +1,6 @@
 //! A run that is being driven: its cached fold, its work under way, and outcomes not recorded yet.
 
-use super::hearers::Hearers;
+use super::subscribers::Subscribers;
 use crate::journal::Context;
 use crate::performance::busy::Busy;
 use crate::performance::result::{CommitExtras, Thread, WantedCall};
@@ -40,7 +40,7 @@ pub(crate) struct Driving {
     /// calls of the agent's component.
     pub(crate) rests_until: Option<Instant>,
     /// The limits that keep the next step waiting and of which the ledger has an entry already.
-    pub(crate) waits_told: Vec<String>,
+    pub(crate) waits_reported: Vec<String>,
     /// Operations whose work was stopped by a step that is not recorded yet. They are not begun
     /// again before.
     pub(crate) put_off: HashSet<OperationId>,
@@ -55,7 +55,7 @@ pub(crate) struct Driving {
     /// The sections of its prompts, once a model was asked, if they are not large.
     pub(crate) sections: Arc<OnceLock<Vec<Section>>>,
     /// The people outside who hear of it.
-    pub(crate) hearers: Hearers,
+    pub(crate) subscribers: Subscribers,
 }
 
 impl Driving {
@@ -72,20 +72,20 @@ impl Driving {
             calls: Vec::new(),
             wanted: false,
             rests_until: None,
-            waits_told: Vec::new(),
+            waits_reported: Vec::new(),
             put_off: HashSet::new(),
             unsent: HashSet::new(),
             thread_tokens: OnceLock::new(),
             thread: OnceLock::new(),
             sections: Arc::default(),
-            hearers: Hearers::default(),
+            subscribers: Subscribers::default(),
         }
     }
 
-    /// Returns the same run with the hearers of these inputs, with which it begins.
+    /// Returns the same run with the subscribers of these inputs, with which it begins.
     pub(super) fn heard_by(self, inputs: &[InputAccepted]) -> Self {
         Self {
-            hearers: Hearers::of(inputs),
+            subscribers: Subscribers::of(inputs),
             ..self
         }
     }
@@ -206,12 +206,12 @@ impl Driving {
     pub(super) async fn into_ledger(mut self, version: u64, now: Timestamp) -> Owed {
         self.stop_all(now).await;
         let run = self.run.started.run;
-        let came = self
+        let finished = self
             .arrived
             .into_iter()
             .map(|(_, extras)| extras)
             .chain(self.continued.into_iter().map(|(_, extras)| extras));
-        let decided = came
+        let decided = finished
             .flat_map(|extras| extras.events)
             .filter(|event| matches!(event, Event::BoundaryDecided(_)));
         Owed {

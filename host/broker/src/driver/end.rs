@@ -9,7 +9,7 @@ use super::phase::Phase;
 use super::session_events::timed_out;
 use super::state::Driver;
 use crate::core::fresh;
-use crate::driver::late_replies::{Late, Told};
+use crate::driver::late_replies::{Late, LateReplyParts};
 use crate::journal::Context;
 use domain::agent::Agent;
 use domain::delegate::Hit;
@@ -62,7 +62,7 @@ impl Driver {
     ///
     /// That is when the words for which the run went on were taken back, and nothing else is left
     /// to do.
-    pub(super) async fn end_as_held(&mut self) -> Result<bool, DriverError> {
+    pub(super) async fn end_as_deferred(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = self
             .phase
             .driving()
@@ -71,8 +71,10 @@ impl Driver {
             return Ok(false);
         };
         let run = &driving.run;
-        let held = run.held.as_ref();
-        let Some(cause) = held.and_then(|held| Cause::of(held, run.held_over.as_deref())) else {
+        let deferred = run.deferred.as_ref();
+        let Some(cause) =
+            deferred.and_then(|deferred| Cause::of(deferred, run.deferred_over.as_deref()))
+        else {
             return Ok(false);
         };
         let time = self.context.core.now();
@@ -161,7 +163,7 @@ impl Driver {
             );
         }
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
-        self.add_deliveries(&mut commit).await?;
+        self.add_outbound_messages(&mut commit).await?;
         store::point("broker.end.before");
         self.commit(commit).await?;
         self.context.wake(wake);
@@ -292,7 +294,7 @@ impl SessionContext {
                 parts,
                 untrusted,
             };
-            let Told {
+            let LateReplyParts {
                 events,
                 blob,
                 guard,

@@ -12,7 +12,8 @@ use domain::agent::Agent;
 use domain::budget::{Available, Budget};
 use domain::definition::Definition;
 use domain::delegate::Priority;
-use domain::dispatch::held::Admitted;
+use domain::direct_message::{AGENT_SESSION_ERROR, Messaged};
+use domain::dispatch::blocked::Admitted;
 use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
 use domain::dispatch::{Depth, DispatchState, Edge};
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
@@ -24,13 +25,12 @@ use domain::path::{AgentConfig, INDEX_MAX, PathError, PathKind};
 use domain::ruling::AGENT_CALL;
 use domain::run::decide::Resolved;
 use domain::step::Failure;
-use domain::talk::{AGENT_SESSION_ERROR, Messaged};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use std::sync::Arc;
 use store::{AgentGuard, Guard, QueueGuard, SessionGuard};
 
-/// A delivery to another session, in the step's own commit.
+/// A message to another session, in the step's own commit.
 pub(super) struct Sent {
     pub(super) session: SessionId,
     pub(super) guards: Vec<Guard>,
@@ -144,7 +144,7 @@ struct Begun {
 }
 
 /// A piece of work that is put into a session.
-struct Piece {
+struct WorkItem {
     content: Vec<Part>,
     /// True if the run that hands it over waits for its result, and it is stopped with that run.
     attached: bool,
@@ -192,7 +192,10 @@ impl SessionContext {
         };
         if admitted.queued {
             let max = u64::from(limits.delegations_queued_max).saturating_sub(scope.queued + 1);
-            return Ok((admitted, vec![AgentGuard::HeldAtMost { tree, max }.into()]));
+            return Ok((
+                admitted,
+                vec![AgentGuard::BlockedAtMost { tree, max }.into()],
+            ));
         }
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
         let mut guards = vec![AgentGuard::TreeDispatchesAtMost { tree, max }.into()];
@@ -222,26 +225,26 @@ impl SessionContext {
         let admitted = match self.admit(scope, handover, edge) {
             Ok(admitted) => admitted,
             Err(failure) => {
-                let told = failure.message.clone();
-                return Ok(Err(scope.limit(*tool, AGENT_CALL, &told, failure)));
+                let reported = failure.message.clone();
+                return Ok(Err(scope.limit(*tool, AGENT_CALL, &reported, failure)));
             }
         };
         if left.tokens == 0 {
-            let told = format!("no tokens are left of {} (tokensMax)", scope.of);
+            let reported = format!("no tokens are left of {} (tokensMax)", scope.of);
             return Ok(Err(scope.limit_reached(
                 *tool,
                 AGENT_CALL,
                 "tokensMax",
-                told,
+                reported,
             )));
         }
         if left.cost_micros == Some(0) {
-            let told = format!("no money is left of {} (costMicrosMax)", scope.of);
+            let reported = format!("no money is left of {} (costMicrosMax)", scope.of);
             return Ok(Err(scope.limit_reached(
                 *tool,
                 AGENT_CALL,
                 "costMicrosMax",
-                told,
+                reported,
             )));
         }
         if let (To::There(place), true) = (to, waits.waits())
@@ -283,7 +286,7 @@ impl SessionContext {
         };
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.deadline());
-        let piece = Piece {
+        let item = WorkItem {
             content: handover.content,
             attached: matches!(waits, Waits::Attached { .. }),
             deadline,
@@ -295,7 +298,7 @@ impl SessionContext {
         let agent = begun.agent;
         let session = begun.session;
         let input = fresh::input();
-        sent.push(scope.delivery(begun, input, piece));
+        sent.push(scope.handed_over(begun, input, item));
         let reserved = budget.reserved(left);
         scope.left.subtract(reserved);
         scope.queued += u64::from(admitted.queued);
@@ -306,7 +309,7 @@ impl SessionContext {
                 agent,
                 session,
                 input,
-                told: waits.answer_at_once(session, input),
+                reported: waits.answer_at_once(session, input),
             };
             return Ok(Resolved {
                 reserved,
@@ -395,15 +398,15 @@ impl Scope<'_> {
         if handover.delegation.is_none() || budget.calls != Some(0) {
             return None;
         }
-        let told = format!(
+        let reported = format!(
             "no tool calls are left of {} for a task (toolCallsMax)",
             self.of
         );
-        Some(self.limit_reached(handover.tool, AGENT_CALL, "toolCallsMax", told))
+        Some(self.limit_reached(handover.tool, AGENT_CALL, "toolCallsMax", reported))
     }
 
-    /// Returns the delivery of a piece of work, as an input of the session that gets it.
-    fn delivery(&self, begun: Begun, input: InputId, piece: Piece) -> Sent {
+    /// Returns the message of a piece of work, as an input of the session that gets it.
+    fn handed_over(&self, begun: Begun, input: InputId, item: WorkItem) -> Sent {
         let session = begun.session;
         let caller = &self.agent.agent;
         let started = &self.driving.run.started;
@@ -411,25 +414,23 @@ impl Scope<'_> {
             reply_to: Some(ReplyTo {
                 run: started.run,
                 operation: self.operation,
-                attached: piece.attached,
+                attached: item.attached,
             }),
             from: caller.path.to_string(),
-            deadline: piece.deadline,
-            depth: piece.depth.call,
+            deadline: item.deadline,
+            depth: item.depth.call,
             hops: self.intake.hops,
-            priority: piece.priority,
-            spawn_depth: piece.depth.spawn,
-            budget: piece.budget.within(piece.left),
+            priority: item.priority,
+            spawn_depth: item.depth.spawn,
+            budget: item.budget.within(item.left),
             denies: self.bounds.denies.and_of(self.definition),
             permissions: self.bounds.permissions.clone(),
-            accounts: started
-                .accounts()
-                .delegating(input, piece.budget, piece.left),
+            accounts: started.accounts().delegating(input, item.budget, item.left),
         };
         let origin = format!("agent:{}", caller.path);
         let message = Some(Draft {
             role: Role::User,
-            parts: piece.content,
+            parts: item.content,
             origin: origin.clone(),
             untrusted: self.is_untrusted(),
             speaker: None,

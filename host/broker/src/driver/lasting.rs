@@ -14,7 +14,7 @@ use super::error::DriverError;
 use super::handover::Sent;
 use super::memory::forgets;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::resolve::Asked;
+use super::resolve::RequestingStep;
 use super::scope::{Scope, refused, simply};
 use super::state::Driver;
 use crate::purge::rewrite;
@@ -111,7 +111,7 @@ impl SessionContext {
             news: Vec::new(),
             history_untrusted: false,
         };
-        let asked = Asked {
+        let asked = RequestingStep {
             driving,
             agent: &agent,
             config: &config,

@@ -57,7 +57,7 @@ pub(super) struct Late<'a> {
 }
 
 /// The parts of a commit that deliver a late reply.
-pub(super) struct Told {
+pub(super) struct LateReplyParts {
     /// The events of the session's stream.
     pub(super) events: Vec<Event>,
     /// Content that is stored as a blob.
@@ -67,11 +67,15 @@ pub(super) struct Told {
 }
 
 impl Late<'_> {
-    /// Returns the delivery of the reply.
+    /// Returns the message of the reply.
     ///
     /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
     /// it goes to was stopped, or if too many inputs wait in the session.
-    pub(super) async fn events(self, core: &Core, time: Timestamp) -> Result<Told, DriverError> {
+    pub(super) async fn events(
+        self,
+        core: &Core,
+        time: Timestamp,
+    ) -> Result<LateReplyParts, DriverError> {
         let to = self.to;
         let session = to.started.session;
         let input = fresh::input();
@@ -103,7 +107,7 @@ impl Late<'_> {
                 time,
             }));
         }
-        Ok(Told {
+        Ok(LateReplyParts {
             events,
             blob,
             guard,

@@ -25,11 +25,11 @@ impl Driver {
         };
         let started = &driving.run.started;
         // A run that begins has just looked at its agent.
-        let has_looked = self
+        let has_inspected = self
             .phase
             .beginning()
             .is_some_and(|starting| starting.agent.is_some());
-        if !has_looked
+        if !has_inspected
             && self
                 .context
                 .store()

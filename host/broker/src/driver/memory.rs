@@ -43,7 +43,7 @@ struct Change {
     /// The bound under which it is done.
     guard: Option<Guard>,
     /// The result of the call.
-    told: Value,
+    reported: Value,
 }
 
 /// Returns the agent whose memory an agent works with: the one above it, if it is there for that
@@ -202,7 +202,7 @@ impl SessionContext {
             of: place.session,
             event,
             guard: Some(guard.into()),
-            told: json!({ "saved": id }),
+            reported: json!({ "saved": id }),
         };
         Ok(scope.remembers(change, sent))
     }
@@ -217,12 +217,12 @@ impl SessionContext {
                 turn: None,
             }));
         }
-        // A later piece may have been handed over while this one is being read.
+        // A later chunk may have been handed over while this one is being read.
         for input in &scope.driving.run.started.claimed {
-            if let Some(piece) = self.store().piece_read(*input).await? {
+            if let Some(chunk) = self.store().chunk_read(*input).await? {
                 return Ok(Some(Place {
-                    session: piece.session,
-                    turn: Some(piece.through),
+                    session: chunk.session,
+                    turn: Some(chunk.through),
                 }));
             }
         }
@@ -267,7 +267,7 @@ impl SessionContext {
             of: found.session,
             event,
             guard: None,
-            told: json!({ "forgotten": note }),
+            reported: json!({ "forgotten": note }),
         };
         Ok(scope.remembers(change, sent))
     }
@@ -281,7 +281,7 @@ impl Scope<'_> {
             of,
             event,
             guard,
-            told,
+            reported,
         } = change;
         self.grant(TOOL_CALL, tool);
         let started = &self.driving.run.started;
@@ -300,7 +300,7 @@ impl Scope<'_> {
             blobs: Vec::new(),
             context,
         });
-        let told = told.to_string();
-        simply(Performer::Memory { told }, EffectClass::Idempotent)
+        let reported = reported.to_string();
+        simply(Performer::Memory { reported }, EffectClass::Idempotent)
     }
 }

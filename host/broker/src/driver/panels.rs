@@ -31,8 +31,8 @@ impl SessionContext {
         };
         scope.grant(TOOL_CALL, name);
         let shown = self.shown_panels(scope).await?;
-        let told = result(name, &shown, with_context).to_string();
-        let parts = vec![Part::text(told)];
+        let reported = result(name, &shown, with_context).to_string();
+        let parts = vec![Part::text(reported)];
         // A client names panels after what they show, which anybody may have written.
         Ok(at_once(
             OperationOutcome::Parts { parts },

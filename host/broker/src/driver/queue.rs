@@ -34,8 +34,11 @@ impl Driver {
             return Ok(Vec::new());
         };
         let claimed = &driving.run.claimed;
-        let hearers = self.context.heard(driving.hearers.clone(), claimed).await?;
-        let steerable = !hearers.is_unheard;
+        let subscribers = self
+            .context
+            .heard(driving.subscribers.clone(), claimed)
+            .await?;
+        let steerable = !subscribers.is_unheard;
         match self
             .context
             .plan(

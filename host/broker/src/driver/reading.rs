@@ -24,7 +24,7 @@ use domain::event::{
 use domain::hints;
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
-use domain::memory::{Occasion, READING_BYTES_MAX, READING_MESSAGES_MAX, reading, unread};
+use domain::memory::{READING_BYTES_MAX, READING_MESSAGES_MAX, TriggerEvent, reading, unread};
 use domain::message::{Draft, Role};
 use domain::path::{AgentConfig, AgentPath, PathKind};
 use domain::persona::Persona;
@@ -51,8 +51,8 @@ struct Reader {
     events: Vec<(Stream, Event)>,
 }
 
-/// A piece of a thread that was not read.
-struct Piece {
+/// A part of a thread that was not read.
+struct UnreadChunk {
     said: String,
     /// The turn that its last message is of.
     through: TurnId,
@@ -84,7 +84,7 @@ impl Driver {
             return Ok(false);
         }
         let session = session.clone();
-        let handed = Box::pin(self.context.reading(&session, Occasion::Due, now)).await?;
+        let handed = Box::pin(self.context.reading(&session, TriggerEvent::Due, now)).await?;
         match handed {
             Some(handed) => self.hand_to_reader(&session, handed).await?,
             // It would stay due for ever.
@@ -101,7 +101,7 @@ impl Driver {
         session: &SessionRow,
     ) -> Result<(), DriverError> {
         let now = self.context.core.now();
-        let handed = Box::pin(self.context.reading(session, Occasion::Compaction, now)).await?;
+        let handed = Box::pin(self.context.reading(session, TriggerEvent::Compaction, now)).await?;
         match handed {
             Some(handed) => self.hand_to_reader(session, handed).await,
             None => Ok(()),
@@ -187,7 +187,7 @@ impl SessionContext {
     async fn reading(
         &self,
         session: &SessionRow,
-        because: Occasion,
+        because: TriggerEvent,
         now: Timestamp,
     ) -> Result<Option<(Commit, SessionId)>, DriverError> {
         let Some(head) = session.head.filter(|_| session.session_type == CHAT) else {
@@ -206,7 +206,7 @@ impl SessionContext {
         let Some((settings, memory)) = self.memory_of(led.definition) else {
             return Ok(None);
         };
-        if because == Occasion::Compaction && !settings.before_compaction {
+        if because == TriggerEvent::Compaction && !settings.before_compaction {
             return Ok(None);
         }
         let before = self.store().reading_of(session.id).await?;
@@ -214,7 +214,7 @@ impl SessionContext {
             Some(before) => self.still_read(head, before).await?,
             None => None,
         };
-        let Some(piece) = self.piece_since(session, head, read).await? else {
+        let Some(chunk) = self.chunk_since(session, head, read).await? else {
             return Ok(None);
         };
         let to_read = ToRead {
@@ -233,14 +233,14 @@ impl SessionContext {
             ..Draft::text(
                 Role::User,
                 hints::ORIGIN,
-                reading(session.user_id.as_str(), &piece.said),
+                reading(session.user_id.as_str(), &chunk.said),
             )
         };
         let handed = Handed {
             draft,
             permissions: permissions.both(&agent.agent.permissions),
             because,
-            piece,
+            chunk,
         };
         Ok(Some(to_read.commit(reader, &handed)))
     }
@@ -278,14 +278,14 @@ impl SessionContext {
         Ok(common.map(|common| common.last_message))
     }
 
-    /// Returns the oldest piece that was said in a thread since a message, with something of a
+    /// Returns the oldest chunk that was said in a thread since a message, with something of a
     /// person's in it; none when there is nothing of that kind.
-    async fn piece_since(
+    async fn chunk_since(
         &self,
         session: &SessionRow,
         head: TurnId,
         read: Option<u64>,
-    ) -> Result<Option<Piece>, DriverError> {
+    ) -> Result<Option<UnreadChunk>, DriverError> {
         let Some(unread) = unread(read, session.head_message) else {
             return Ok(None);
         };
@@ -304,7 +304,7 @@ impl SessionContext {
                 .map_or(last, |message| message.id);
             if messages.iter().any(|message| message.role == Role::User) {
                 let through = self.store().turn_at(head, through_message).await?;
-                return Ok(through.map(|through| Piece {
+                return Ok(through.map(|through| UnreadChunk {
                     said: material(None, &messages, READING_BYTES_MAX),
                     through: through.id,
                     through_message,
@@ -383,8 +383,8 @@ impl SessionContext {
 struct Handed {
     draft: Draft,
     permissions: Permissions,
-    because: Occasion,
-    piece: Piece,
+    because: TriggerEvent,
+    chunk: UnreadChunk,
 }
 
 impl ToRead<'_> {
@@ -448,7 +448,7 @@ impl ToRead<'_> {
     /// Returns the commit that hands the words over, and the session that gets them.
     fn commit(&self, reader: Reader, handed: &Handed) -> (Commit, SessionId) {
         let session = self.session;
-        let piece = &handed.piece;
+        let chunk = &handed.chunk;
         let input = fresh::input();
         let context = Context::new(hints::ORIGIN, self.now);
         let of_reader = context
@@ -480,8 +480,8 @@ impl ToRead<'_> {
             session: session.id,
             agent: reader.agent,
             reader: reader.session,
-            through: piece.through,
-            through_message: piece.through_message,
+            through: chunk.through,
+            through_message: chunk.through_message,
             input,
             because: handed.because,
             time: self.now,
@@ -492,7 +492,7 @@ impl ToRead<'_> {
             &of_session,
             Event::MemoryRead(read),
         );
-        if piece.is_cut {
+        if chunk.is_cut {
             let due = Event::MemoryDue(MemoryDue {
                 session: session.id,
                 due: Some(self.now),
@@ -533,12 +533,12 @@ mod tests {
             (Guard::from(SessionGuard::Open(read)), false),
             (Guard::from(head), false),
         ] {
-            let told = format!("{guard:?}");
+            let reported = format!("{guard:?}");
             let failure = CommitError::Conflict(Conflict {
                 clash: Clash::Guard(guard),
                 detail: String::new(),
             });
-            assert_eq!(is_of_reader(&failure, read), expected, "{told}");
+            assert_eq!(is_of_reader(&failure, read), expected, "{reported}");
         }
     }
 }

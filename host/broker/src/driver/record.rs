@@ -1,10 +1,10 @@
 //! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
 //! letters.
 
-use super::deliveries::tell_of_dead;
+use super::blocked::wake_blocked;
 use super::error::DriverError;
-use super::held::wake_held;
 use super::late_replies::waiting_for;
+use super::outbound_messages::tell_of_dead;
 use super::phase::Phase;
 use super::session_events::{Answered, RunChange, session_events};
 use super::state::Driver;
@@ -189,18 +189,18 @@ impl Driver {
                 before: &driving.run,
                 after: &after,
             };
-            let told = session_events(Some(&holder), change, &event, by_client.answered, now)?;
-            if !told.is_empty() {
+            let reported = session_events(Some(&holder), change, &event, by_client.answered, now)?;
+            if !reported.is_empty() {
                 commit = commit.append(
                     Stream::Agent(driving.run.started.agent),
                     Expected::Any,
-                    context.events(told),
+                    context.events(reported),
                 );
             }
         }
         commit.blobs = extras.blobs;
         commit.key = by_client.key;
-        self.add_deliveries(&mut commit).await?;
+        self.add_outbound_messages(&mut commit).await?;
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -325,7 +325,7 @@ impl Driver {
         };
         let started = &driving.run.started;
         if let (Some(_), Some(input)) = (started.reply_to, started.claimed.first()) {
-            wake_held(&self.context.core, *input).await;
+            wake_blocked(&self.context.core, *input).await;
         }
         driving.entries.clear();
         driving.stop_all(now).await;
@@ -389,13 +389,13 @@ impl Driver {
                 version: running.version + 1,
             })
         });
-        let told = files
+        let reported = files
             .iter()
             .map(|brought| uploaded(self.context.session, &brought.file, &by, now));
         let by_client = ByClient {
             answered: Some((answer.call, kept)),
             guards,
-            files: context.events(told),
+            files: context.events(reported),
             appends: Vec::new(),
             key,
         };
@@ -445,13 +445,13 @@ impl Driver {
                 let context = Context::new("host", now)
                     .about_run(&caller.started)
                     .following(Some(input));
-                let told = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
+                let reported = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
                 commit = commit
                     .guard(RunGuard::OperationOpen {
                         run,
                         operation: operation.id,
                     })
-                    .append(Stream::Run(run), Expected::Any, told);
+                    .append(Stream::Run(run), Expected::Any, reported);
                 wake.push(session);
             }
         }
@@ -460,7 +460,7 @@ impl Driver {
         wake.into_iter()
             .for_each(|session| self.context.core.wake(session));
         for accepted in inputs {
-            wake_held(&self.context.core, accepted.input).await;
+            wake_blocked(&self.context.core, accepted.input).await;
         }
         Ok(())
     }

@@ -62,6 +62,8 @@ impl Driver {
             return Ok(false);
         };
         let run = &driving.run;
-        Ok(goes_on(run, self.context.core.now()) || run.held.is_some() || wakes(run, &[], hears))
+        Ok(goes_on(run, self.context.core.now())
+            || run.deferred.is_some()
+            || wakes(run, &[], hears))
     }
 }

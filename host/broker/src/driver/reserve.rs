@@ -53,16 +53,16 @@ impl Reserve {
     ) -> Result<Option<u64>, Short> {
         let micros = left
             .afford(price, self.prompt, self.reply)
-            .map_err(|told| Short {
+            .map_err(|reported| Short {
                 limit: "costMicrosMax",
-                told,
+                reported,
             })?;
         let needed = Amount {
             tokens: self.tokens(),
             ..Amount::default()
         };
         match left.short_of(needed, of) {
-            Some((limit, told)) => Err(Short { limit, told }),
+            Some((limit, reported)) => Err(Short { limit, reported }),
             None => Ok(micros),
         }
     }
@@ -70,7 +70,7 @@ impl Reserve {
 
 /// The tokens that a model's call would have if the budget has them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct TokenRequest {
     /// The estimate of its prompt.
     prompt: u64,
     /// The most that its reply would have.
@@ -81,8 +81,8 @@ pub(super) struct Wish {
     window: u64,
 }
 
-impl Wish {
-    /// Creates the wish of a call with a prompt of so many tokens.
+impl TokenRequest {
+    /// Creates the request of a call with a prompt of so many tokens.
     ///
     /// A call that names a limit of its reply wishes for just that. Any other wishes for as much as
     /// its provider would be asked for anyway, and accepts `reserved_tokens`.
@@ -146,7 +146,7 @@ pub(super) struct RoutedCall<'a> {
 }
 
 /// The part of a conversation that a call is about.
-struct Said<'a> {
+struct CallConversation<'a> {
     /// Its first message.
     first: MessageId,
     /// True if it is the whole conversation.
@@ -156,14 +156,15 @@ struct Said<'a> {
 }
 
 impl SessionContext {
-    /// Returns the wish of a model's call: the estimate of its prompt, and the most of its reply.
-    pub(super) async fn wish(
+    /// Returns the request of a model's call: the estimate of its prompt, and the most of its
+    /// reply.
+    pub(super) async fn token_request(
         &self,
         driving: &Driving,
         resolved: &ResolvedConfig,
         intake: &Intake,
         call: RoutedCall<'_>,
-    ) -> Result<Wish, DriverError> {
+    ) -> Result<TokenRequest, DriverError> {
         let RoutedCall { request, route } = call;
         let started = &driving.run.started;
         let first = match (request.context, started.compacted) {
@@ -176,7 +177,7 @@ impl SessionContext {
             .iter()
             .map(Arc::as_ref)
             .chain(&intake.heard);
-        let said = Said {
+        let said = CallConversation {
             first,
             is_whole: request.context == Context::Whole,
             own: own.filter(|message| message.id >= first).collect(),
@@ -187,18 +188,18 @@ impl SessionContext {
         let system = request.system.iter().map(String::len).sum::<usize>();
         let shown = resolved.shown(&request.tools, route.operations);
         let tools: usize = shown.iter().map(ToolDefinition::shown_bytes).sum();
-        let told = match (&request.tools, started.sections) {
+        let reported = match (&request.tools, started.sections) {
             (Toolset::All, Some(sections)) => usize::try_from(sections.bytes).unwrap_or(usize::MAX),
             (Toolset::All | Toolset::Named(_) | Toolset::None, _) => 0,
         };
         let noted = usize::try_from(estimated_bytes(&started.hints)).unwrap_or(usize::MAX);
         let prompt = conversation
             .saturating_add(text_tokens(noted))
-            .saturating_add(text_tokens(told))
+            .saturating_add(text_tokens(reported))
             .saturating_add(text_tokens(system + tools))
             .saturating_add(parts_tokens(&request.also));
         let reserved_tokens = self.core.serving.limits_of_run(started).reserved_tokens;
-        Ok(Wish::of(request, route, prompt, reserved_tokens))
+        Ok(TokenRequest::of(request, route, prompt, reserved_tokens))
     }
 
     /// Returns the estimated tokens of a conversation as a model is shown it, with the cut that its
@@ -206,7 +207,7 @@ impl SessionContext {
     async fn conversation_tokens(
         &self,
         driving: &Driving,
-        said: &Said<'_>,
+        said: &CallConversation<'_>,
         cut: Option<&PromptCut>,
     ) -> Result<u64, DriverError> {
         let kept = driving.thread.get().cloned();
@@ -321,16 +322,23 @@ mod tests {
         }
     }
 
-    /// The reply that a wish gets, or the limit that leaves too little for any.
-    fn reply(wish: Wish, left: Available, price: Option<Price>) -> Result<u64, &'static str> {
-        let (reserve, micros) = wish
+    /// The reply that a request gets, or the limit that leaves too little for any.
+    fn reply(
+        token_request: TokenRequest,
+        left: Available,
+        price: Option<Price>,
+    ) -> Result<u64, &'static str> {
+        let (reserve, micros) = token_request
             .within(&left, price, "this turn's limit")
             .map_err(|short| short.limit)?;
-        assert!(reserve.tokens() <= left.tokens, "{wish:?}: {left:?}");
+        assert!(
+            reserve.tokens() <= left.tokens,
+            "{token_request:?}: {left:?}"
+        );
         let costs = micros.zip(left.cost_micros);
         assert!(
             costs.is_none_or(|(micros, left)| micros <= left),
-            "{wish:?}: {left:?}"
+            "{token_request:?}: {left:?}"
         );
         Ok(reserve.reply)
     }
@@ -347,9 +355,9 @@ mod tests {
             (None, None, 4_000, 9_000, 400),
         ] {
             let route = route(max_tokens, default_output_tokens, window);
-            let wish = Wish::of(&request(None), &route, prompt, RESERVED);
+            let token_request = TokenRequest::of(&request(None), &route, prompt, RESERVED);
             assert_eq!(
-                reply(wish, left(1_000_000, None), None),
+                reply(token_request, left(1_000_000, None), None),
                 Ok(expected),
                 "{route:?}"
             );
@@ -359,7 +367,7 @@ mod tests {
     #[test]
     fn a_reply_is_halved_until_it_fits_and_never_below_what_is_always_reserved() {
         let long = route(Some(64_000), None, 128_000);
-        let wish = Wish::of(&request(None), &long, 1_000, RESERVED);
+        let token_request = TokenRequest::of(&request(None), &long, 1_000, RESERVED);
         for (tokens, expected) in [
             (65_000, Ok(64_000)),
             (64_999, Ok(32_000)),
@@ -368,7 +376,11 @@ mod tests {
             (5_096, Ok(4_096)),
             (5_095, Err("tokensMax")),
         ] {
-            assert_eq!(reply(wish, left(tokens, None), None), expected, "{tokens}");
+            assert_eq!(
+                reply(token_request, left(tokens, None), None),
+                expected,
+                "{tokens}"
+            );
         }
         let price = Price::per_million(1.0, None, 2.0);
         for (micros, expected) in [
@@ -379,25 +391,31 @@ mod tests {
             (9_191, Err("costMicrosMax")),
         ] {
             let left = left(1_000_000, Some(micros));
-            assert_eq!(reply(wish, left, price), expected, "{micros}");
+            assert_eq!(reply(token_request, left, price), expected, "{micros}");
         }
         assert_eq!(
-            reply(wish, left(1_000_000, Some(1)), None),
+            reply(token_request, left(1_000_000, Some(1)), None),
             Err("costMicrosMax"),
             "without a price nobody knows what it costs"
         );
         // A model whose replies are short has no use for more.
         let short = route(Some(100), None, 128_000);
-        let wish = Wish::of(&request(None), &short, 1_000, RESERVED);
-        assert_eq!(reply(wish, left(1_100, None), None), Ok(100));
-        assert_eq!(reply(wish, left(1_099, None), None), Err("tokensMax"));
+        let token_request = TokenRequest::of(&request(None), &short, 1_000, RESERVED);
+        assert_eq!(reply(token_request, left(1_100, None), None), Ok(100));
+        assert_eq!(
+            reply(token_request, left(1_099, None), None),
+            Err("tokensMax")
+        );
     }
 
     #[test]
     fn a_limit_that_a_call_names_is_neither_lowered_nor_raised() {
         let route = route(Some(100), Some(8_192), 4_000);
-        let wish = Wish::of(&request(Some(50_000)), &route, 1_000, RESERVED);
-        assert_eq!(reply(wish, left(50_000, None), None), Ok(50_000));
-        assert_eq!(reply(wish, left(49_999, None), None), Err("tokensMax"));
+        let token_request = TokenRequest::of(&request(Some(50_000)), &route, 1_000, RESERVED);
+        assert_eq!(reply(token_request, left(50_000, None), None), Ok(50_000));
+        assert_eq!(
+            reply(token_request, left(49_999, None), None),
+            Err("tokensMax")
+        );
     }
 }

@@ -5,7 +5,7 @@
 use super::budget::Affords;
 use super::calls::{Called, as_delegation, may_lead_to_agents};
 use super::context::SessionContext;
-use super::deliver::resolve_delivery;
+use super::deliver::resolve_outbound_message;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::Sent;
@@ -16,16 +16,16 @@ use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
-use domain::authority::{Denied, NamedModel, Standing};
+use domain::authority::{Denied, ModelStatus, NamedModel};
 use domain::budget::Amount;
 use domain::delegate;
-use domain::delivery;
 use domain::digest::Digest;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
+use domain::outbound_message;
 use domain::reply_schema;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
@@ -43,7 +43,7 @@ use store::{AgentRow, HandedOver};
 
 /// A step whose requests are to be resolved.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestingStep<'a> {
     pub(super) driving: &'a Driving,
     pub(super) agent: &'a AgentRow,
     /// The resolved config that the agent was shown when the run began.
@@ -58,7 +58,7 @@ pub(super) struct Asked<'a> {
 #[derive(Default)]
 pub(super) struct Requests {
     pub(super) operations: Vec<Resolved>,
-    /// The deliveries to other sessions that go with them.
+    /// The messages to other sessions that go with them.
     pub(super) sent: Vec<Sent>,
     /// The boundary's grants for them.
     pub(super) granted: Decided,
@@ -84,7 +84,7 @@ fn may_hand_over(work: &Work, config: &ResolvedConfig) -> bool {
 }
 
 /// Returns whether a request of a step is a call of `delegate`, the model's or the agent's own.
-fn is_delegation(work: &Work, asked: Asked<'_>) -> bool {
+fn is_delegation(work: &Work, asked: RequestingStep<'_>) -> bool {
     let Work::Tool { call } = work else {
         return false;
     };
@@ -135,7 +135,7 @@ impl SessionContext {
     /// Resolves all of a step's requests, from what holds at this moment.
     pub(super) async fn resolve(
         &self,
-        asked: Asked<'_>,
+        asked: RequestingStep<'_>,
         result: &StepResult,
     ) -> Result<Requests, DriverError> {
         let Decision::Wait(wait) = &result.decision else {
@@ -166,8 +166,8 @@ impl SessionContext {
                     let resolved = Box::pin(self.resolve_call(&mut scope, call, sent)).await?;
                     as_delegation(&scope, call, resolved)
                 }
-                Work::Client(action) if action.widget == delivery::WIDGET => {
-                    resolve_delivery(&mut scope, action)
+                Work::Client(action) if action.widget == outbound_message::WIDGET => {
+                    resolve_outbound_message(&mut scope, action)
                 }
                 Work::Client(action) => {
                     let action = ready(&self.core.schemas, action).await;
@@ -205,7 +205,7 @@ impl SessionContext {
     /// Reads the facts that a step's requests are resolved from.
     pub(super) async fn scope<'a>(
         &'a self,
-        asked: Asked<'a>,
+        asked: RequestingStep<'a>,
         hands_over: bool,
     ) -> Result<Scope<'a>, DriverError> {
         let driving = asked.driving;
@@ -351,8 +351,9 @@ impl SessionContext {
             .catalogue
             .definition(&started.definition)
             .map(|definition| then.settings.paths.named(gateway, kind, definition, alias));
-        let is_chosen =
-            |model: &NamedModel<'_>| !matches!(model.standing, Standing::Default | Standing::Other);
+        let is_chosen = |model: &NamedModel<'_>| {
+            !matches!(model.status, ModelStatus::Default | ModelStatus::Other)
+        };
         let model = chosen_then
             .filter(is_chosen)
             .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));
@@ -420,15 +421,16 @@ impl SessionContext {
             request: &request,
             route: &route,
         };
-        let wish = self
-            .wish(scope.driving, scope.config, scope.intake, call)
+        let token_request = self
+            .token_request(scope.driving, scope.config, scope.intake, call)
             .await?;
-        let (reserve, reserved_micros) = match wish.within(&scope.left, route.price, scope.of) {
-            Ok(reserved) => reserved,
-            Err(Short { limit, told }) => {
-                return Ok(scope.limit_reached(None, MODEL_CALL, limit, told));
-            }
-        };
+        let (reserve, reserved_micros) =
+            match token_request.within(&scope.left, route.price, scope.of) {
+                Ok(reserved) => reserved,
+                Err(Short { limit, reported }) => {
+                    return Ok(scope.limit_reached(None, MODEL_CALL, limit, reported));
+                }
+            };
         let reserved_tokens = reserve.tokens();
         scope.grant(MODEL_CALL, &route.alias);
         scope.left.subtract(Amount {

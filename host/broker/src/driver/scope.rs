@@ -232,11 +232,11 @@ impl Scope<'_> {
         tool: Option<&str>,
         capability: &str,
         limit: &str,
-        told: String,
+        reported: String,
     ) -> Resolved {
         let failure = Failure {
             retryable: self.lent.has_any_of(limit),
-            ..Failure::lasting("limit-reached", told).with("limit", limit)
+            ..Failure::lasting("limit-reached", reported).with("limit", limit)
         };
         self.limit(tool, capability, limit, failure)
     }

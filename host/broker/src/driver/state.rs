@@ -35,7 +35,7 @@ pub(crate) struct Driver {
     pub(super) context: SessionContext,
     pub(super) mailbox: Mailbox,
     pub(super) inbox: mpsc::Receiver<Signal>,
-    /// The permit to start, until the first look is over.
+    /// The permit to start, until the first inspection is over.
     pub(super) starting: Option<OwnedSemaphorePermit>,
     /// The pauses after trouble.
     pub(super) trouble: TroubleStreak,
@@ -54,7 +54,8 @@ pub(crate) struct Driver {
     pub(super) stale: bool,
     /// Failures in a row, with nothing recorded in between.
     pub(super) failures: Failures,
-    /// The newest attempt that the store refused since the last look: trouble of the next look.
+    /// The newest attempt that the store refused since the last inspection: trouble of the next
+    /// inspection.
     pub(super) refused_attempt: Option<RefusedAttempt>,
     /// Number of looks in a row that found something unreadable.
     pub(super) unreadable: u32,
@@ -67,7 +68,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Creates a driver that has not looked yet. It gives the permit to start back after its
-    /// first look, or when it steps.
+    /// first inspection, or when it steps.
     pub(crate) fn new(core: Arc<Core>, seat: Seat) -> Self {
         Self {
             context: SessionContext {

@@ -6,7 +6,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use super::phase::Phase;
 use super::prepare::Prepared;
-use super::resolve::Asked;
+use super::resolve::RequestingStep;
 use super::scope::NotMade;
 use super::state::Driver;
 use super::ticket::{Seat, StepTicket, StepTurn, step_of};
@@ -155,7 +155,7 @@ impl Driver {
         let Some(driving) = self.phase.driving_mut() else {
             return Ok(());
         };
-        driving.waits_told.clear();
+        driving.waits_reported.clear();
         driving.note_so_far(&stopped, plan.time);
         Box::pin(self.commit_step(Plan { words, ..plan })).await
     }
@@ -175,7 +175,7 @@ impl Driver {
             }
             NotTaken::Failed(outcome, detail) => {
                 if let Some(driving) = self.phase.driving_mut() {
-                    driving.waits_told.clear();
+                    driving.waits_reported.clear();
                 }
                 if outcome == StepFault::Refused {
                     let decided = &mut attempt.decided;
@@ -223,8 +223,8 @@ impl Driver {
         };
         decided
             .decisions
-            .retain(|decision| !driving.waits_told.contains(&decision.detail));
-        driving.waits_told.extend(
+            .retain(|decision| !driving.waits_reported.contains(&decision.detail));
+        driving.waits_reported.extend(
             decided
                 .decisions
                 .iter()
@@ -360,7 +360,7 @@ impl SessionContext {
         let prepared = step.prepared;
         let mut decided = step.decided;
         let now = self.core.now();
-        let asked = Asked {
+        let asked = RequestingStep {
             driving,
             agent: &prepared.agent,
             config: &prepared.config,

@@ -15,9 +15,9 @@ use tokio::time::sleep;
 
 /// Number of looks in a row at an unreadable session, after which it is put into quarantine.
 const UNREADABLE_MAX: u32 = 5;
-/// The time between two looks at whether the disk fails after a session was put into quarantine, in
+/// The time between two polls at whether the disk fails after a session was put into quarantine, in
 /// milliseconds. It is shorter than a failure counts.
-const LOOK_AGAIN_MS: u64 = 1_000;
+const POLL_AGAIN_MS: u64 = 1_000;
 /// Number of panics in a row, after which not even the end of the turn can be recorded.
 const PANICS_MAX: u32 = 6;
 
@@ -53,7 +53,7 @@ impl Driver {
             reason,
             since,
         });
-        core.spawn(look_again(core.clone(), session));
+        core.spawn(inspect_again(core.clone(), session));
         if let Some(driving) = self.phase.driving_mut() {
             driving.stop_all(since).await;
         }
@@ -70,13 +70,13 @@ impl Driver {
 
 /// Releases a session from quarantine if it turns out that the disk failed when the session was put
 /// there: once the disk reads again.
-async fn look_again(core: Arc<Core>, session: SessionId) {
-    let look = async {
-        sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+async fn inspect_again(core: Arc<Core>, session: SessionId) {
+    let inspection = async {
+        sleep(Duration::from_millis(POLL_AGAIN_MS)).await;
         let mut has_failed = false;
         while core.store.is_disk_failing() {
             has_failed = true;
-            sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+            sleep(Duration::from_millis(POLL_AGAIN_MS)).await;
         }
         if has_failed && core.quarantine.release_if(session, QuarantineCause::Stuck) {
             tracing::info!(session.id = %session, "a session goes on that was put into quarantine \
@@ -84,7 +84,7 @@ async fn look_again(core: Arc<Core>, session: SessionId) {
             core.wake(session);
         }
     };
-    core.stopping.run_until_cancelled(look).await;
+    core.stopping.run_until_cancelled(inspection).await;
 }
 
 /// Returns whether stored data does not read as what it should be. Only the operator can change

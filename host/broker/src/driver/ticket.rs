@@ -30,7 +30,7 @@ pub(super) struct StepTicket {
 
 /// The runtime's part, which comes after the place.
 enum Admitting {
-    /// It is asked with the next look.
+    /// It is asked with the next inspection.
     Unasked,
     /// It is asked, and does not answer yet.
     Asked(ReusableBoxFuture<'static, Answer>),
@@ -68,7 +68,8 @@ impl StepTicket {
         }
     }
 
-    /// Waits until a look at it is worth while: the place is there, or the runtime has answered.
+    /// Waits until an inspection of it is worth while: the place is there, or the runtime has
+    /// answered.
     pub(super) async fn called(&mut self) {
         match &mut self.admitting {
             Admitting::Unasked => self.permit.called().await,

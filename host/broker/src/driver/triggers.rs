@@ -36,7 +36,7 @@ struct Change {
     event: Event,
     guards: Vec<Guard>,
     /// The result of the call.
-    told: Value,
+    reported: Value,
 }
 
 impl SessionContext {
@@ -204,7 +204,7 @@ impl SessionContext {
                 max: TRIGGERS_MAX.saturating_sub(set + 1) as u64,
             }),
         ];
-        let told = json!({ "set": name, "next_due": next_due.to_string() });
+        let reported = json!({ "set": name, "next_due": next_due.to_string() });
         let defined = TriggerDefined {
             name: name.clone(),
             spec: Box::new(spec),
@@ -221,7 +221,7 @@ impl SessionContext {
             name,
             event: Event::TriggerDefined(defined),
             guards: guards.into_iter().filter(|_| is_new).collect(),
-            told,
+            reported,
         };
         Ok(scope.changes_trigger(change, sent))
     }
@@ -240,7 +240,7 @@ impl SessionContext {
                 format!("you have set no such trigger for this user; {TRIGGER_LIST} lists them"),
             ));
         }
-        let told = json!({ "removed": name });
+        let reported = json!({ "removed": name });
         let change = Change {
             tool: TRIGGER_REMOVE,
             name: name.clone(),
@@ -250,7 +250,7 @@ impl SessionContext {
                 time: scope.now,
             }),
             guards: Vec::new(),
-            told,
+            reported,
         };
         Ok(scope.changes_trigger(change, sent))
     }
@@ -303,7 +303,7 @@ impl Scope<'_> {
             name,
             event,
             guards,
-            told,
+            reported,
         } = change;
         self.grant(TOOL_CALL, tool);
         let started = &self.driving.run.started;
@@ -314,7 +314,7 @@ impl Scope<'_> {
             blobs: Vec::new(),
             context: Context::of_run(started, self.now),
         });
-        let told = told.to_string();
-        simply(Performer::Memory { told }, EffectClass::Idempotent)
+        let reported = reported.to_string();
+        simply(Performer::Memory { reported }, EffectClass::Idempotent)
     }
 }

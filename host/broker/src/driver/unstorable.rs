@@ -77,7 +77,7 @@ impl Driver {
     /// Takes trouble with the record of a further attempt.
     ///
     /// The work asks for the attempt over and over. What the store refuses for what it holds is
-    /// kept, so that the next look counts it and ends the turn when that never helps.
+    /// kept, so that the next inspection counts it and ends the turn when that never helps.
     pub(super) fn keep_or_stumble(&mut self, operation: OperationId, failure: DriverError) {
         if refusal(&failure).is_none() {
             return self.stumble(&failure);
@@ -130,7 +130,7 @@ fn refusal(failure: &DriverError) -> Option<String> {
 impl Driving {
     /// Forgets the results of work but for their cost.
     fn keep_costs(&mut self, reason: &str) {
-        let told = || Failure::lasting(CODE, reason);
+        let reported = || Failure::lasting(CODE, reason);
         let arrived =
             std::mem::take(&mut self.arrived)
                 .into_iter()
@@ -141,7 +141,7 @@ impl Driving {
                             attempts: settlement.attempts,
                             usage: settlement.usage,
                             spent: settlement.spent,
-                            ..lost(open, told(), settlement.time)
+                            ..lost(open, reported(), settlement.time)
                         },
                         ledger_of(extras),
                     ))

@@ -104,7 +104,7 @@ impl Runtime {
     }
 
     /// Has the next step last until the test says how it ends.
-    pub(crate) fn held_step(&self) -> oneshot::Sender<Outcome<StepResult>> {
+    pub(crate) fn blocked_step(&self) -> oneshot::Sender<Outcome<StepResult>> {
         let (end, ended) = oneshot::channel();
         let step = async { ended.await.unwrap() };
         self.script().steps.push_back(step.boxed());
@@ -160,7 +160,7 @@ impl Runtime {
     pub(crate) fn forget_unused(&self) {}
 
     /// Returns no way out: nothing leaves these tests.
-    pub(crate) fn way_out(&self) -> Option<Arc<Egress>> {
+    pub(crate) fn http_egress(&self) -> Option<Arc<Egress>> {
         None
     }
 

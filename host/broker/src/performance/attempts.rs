@@ -64,7 +64,7 @@ pub(crate) struct Afforded {
 pub(crate) struct Short {
     pub(crate) limit: &'static str,
     /// The reason, for people.
-    pub(crate) told: String,
+    pub(crate) reported: String,
 }
 
 /// The attempts at one call, as far as they are not on record yet.
@@ -175,7 +175,7 @@ impl<'a> Attempts<'a> {
                         Rule::Limits,
                         short.limit,
                     );
-                    return Err(short.told);
+                    return Err(short.reported);
                 }
                 None => {}
             }

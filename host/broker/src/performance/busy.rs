@@ -18,7 +18,7 @@ pub(crate) struct Busy {
     /// The ledger's entry, without the content of the call audit.
     entry: BoundaryDecided,
     /// True if the ledger has an entry for it already.
-    told: bool,
+    reported: bool,
 }
 
 impl Busy {
@@ -31,7 +31,7 @@ impl Busy {
             work,
             audit,
             entry,
-            told: false,
+            reported: false,
         }
     }
 
@@ -41,11 +41,11 @@ impl Busy {
         let (decided, egress) = self.audit.take();
         // Every call of a tool is on record with its code and its grant, even if it asked for
         // nothing.
-        let is_told = (self.entry.tool.is_some() && !self.told)
+        let is_reported = (self.entry.tool.is_some() && !self.reported)
             || !decided.decisions.is_empty()
             || !egress.is_empty();
-        self.told |= is_told;
-        is_told.then(|| {
+        self.reported |= is_reported;
+        is_reported.then(|| {
             let entry = BoundaryDecided {
                 egress,
                 ..self.entry.clone()
@@ -57,9 +57,9 @@ impl Busy {
     /// Returns the ledger's entry for the work, which ends here. None when there is nothing new to
     /// tell.
     pub(crate) fn ended(mut self, time: Timestamp) -> Option<Event> {
-        let told = self.so_far(time);
+        let reported = self.so_far(time);
         drop(self.work);
-        told
+        reported
     }
 
     /// Stops the work, and returns its entry with all that was under way when it stopped.

@@ -4,7 +4,7 @@
 use crate::computing::Computes;
 use crate::core::Core;
 use crate::performance::lines::{Line, carried_out};
-use crate::performance::result::{CameTo, Performed};
+use crate::performance::result::{Performed, WorkOutcome};
 use domain::event::RunStarted;
 use domain::message::Part;
 use domain::operation::Called;
@@ -12,7 +12,7 @@ use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::skill::SkillSet;
 use domain::step::{Failure, OperationOutcome};
-use shell::{Answered, Came};
+use shell::{Answered, LineOutcome};
 use std::sync::Arc;
 
 /// Bytes of the result of a call that a line is given; the rest is left out.
@@ -47,8 +47,8 @@ impl Command<'_> {
             answered,
         };
         match carried_out(self.started, line, self.computes).await {
-            Ok(Came::Call(wanted)) => Performed::came(CameTo::Call(wanted)),
-            Ok(Came::Done(output)) => Performed::ended(Ended::Gave {
+            Ok(LineOutcome::Call(wanted)) => Performed::finished(WorkOutcome::Call(wanted)),
+            Ok(LineOutcome::Done(output)) => Performed::ended(Ended::Gave {
                 parts: vec![Part::text(output.shown())],
                 untrusted,
             }),
@@ -116,7 +116,7 @@ impl Command<'_> {
         if text.is_empty() {
             for part in parts {
                 match part {
-                    Part::Text { text: piece } => text.push_str(piece),
+                    Part::Text { text: chunk } => text.push_str(chunk),
                     Part::Blob { digest, .. } => {
                         text.push_str(&format!("[{}]", digest.reference()));
                     }

@@ -1,19 +1,21 @@
-//! Deliveries to external agents: one try of one delivery, through the one way out.
+//! Outbound messages to external agents: one try of one outbound message, through the one way out.
 //!
 //! Every try has the same idempotency key and the same body, and a signature of its own. What comes
 //! back is judged by its status and `Retry-After` alone; its body is not read.
 
 use crate::core::Core;
 use crate::external::{Signed, name_of};
-use crate::performance::result::{CameTo, Performed};
-use domain::delivery::{
-    DELIVER, DELIVERED, Try, is_delivered, judge, may_ask_for_time, undelivered,
-};
+use crate::performance::result::{Performed, WorkOutcome};
 use domain::egress::{EgressGrant, Method};
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryVerdict, RunStarted};
-use domain::external::{DELIVERY_BYTES_MAX, ExternalSettings, SIGNATURE_HEADER, TIME_HEADER, Way};
+use domain::external::{
+    ExternalSettings, OUTBOUND_MESSAGE_BYTES_MAX, SIGNATURE_HEADER, SignedDirection, TIME_HEADER,
+};
 use domain::message::{Message, Part};
+use domain::outbound_message::{
+    DELIVER, DELIVERED, Try, is_delivered, judge, may_ask_for_time, undelivered,
+};
 use domain::ruling::Rule;
 use domain::run::Open;
 use domain::run::settle::Ended;
@@ -25,13 +27,13 @@ use runtime::CallAudit;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The header with the key under which a repeated delivery is the same delivery.
+/// The header with the key under which a repeated outbound message is the same outbound message.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The beginning of the origin of a message that another agent sent.
 const OF_AGENT: &str = "agent:";
 
-/// One try of a delivery.
-pub(crate) struct Delivery<'a> {
+/// One try of an outbound message.
+pub(crate) struct OutboundMessage<'a> {
     pub(crate) core: &'a Arc<Core>,
     pub(crate) started: &'a RunStarted,
     pub(crate) open: &'a Open,
@@ -55,7 +57,7 @@ struct Sent {
     asked_ms: Option<u64>,
 }
 
-impl Delivery<'_> {
+impl OutboundMessage<'_> {
     pub(crate) async fn perform(self) -> Performed {
         if is_delivered(self.open.state.as_deref()) {
             // It was taken before, and the time for its answer is over.
@@ -100,7 +102,7 @@ impl Delivery<'_> {
             why: why.to_owned(),
             asked_ms: None,
         };
-        let Some(egress) = self.core.runtime.way_out() else {
+        let Some(egress) = self.core.runtime.http_egress() else {
             return without(Try::Refused, "this host has no way out");
         };
         // On the heap: it is large.
@@ -139,7 +141,7 @@ impl Delivery<'_> {
         let body = self.body(program, &session)?.to_string();
         let time_s = self.core.clock.for_credentials().0 / 1_000;
         let signed = Signed {
-            way: Way::ToAgent,
+            direction: SignedDirection::ToAgent,
             time_s,
             session: &session,
             message: Some(self.open.operation.id),
@@ -160,7 +162,7 @@ impl Delivery<'_> {
         let request = Request {
             caller: Caller {
                 component: format!("external:{}", self.started.definition),
-                budget: ByteBudget::of(DELIVERY_BYTES_MAX),
+                budget: ByteBudget::of(OUTBOUND_MESSAGE_BYTES_MAX),
                 records: self.audit.records(),
                 redactor: secrets.redactor().clone(),
             },
@@ -238,7 +240,7 @@ fn failed(failure: Failure) -> Performed {
 }
 
 fn later(after_ms: u64, state: &[u8]) -> Performed {
-    Performed::came(CameTo::Later {
+    Performed::finished(WorkOutcome::Later {
         after_ms,
         state: state.to_vec(),
     })

@@ -7,7 +7,7 @@ use domain::event::RunStarted;
 use domain::skill::SkillSet;
 use domain::step::Failure;
 use llm::fair_semaphore::{FairSemaphore, Party, Permit};
-use shell::{Answered, Came, Stopped};
+use shell::{Answered, LineOutcome, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(super) async fn carried_out(
     started: &RunStarted,
     line: Line,
     computes: &Computes,
-) -> Result<Came, Failure> {
+) -> Result<LineOutcome, Failure> {
     let work = move |stopped| shell::run(&line.command, &line.skills, &line.answered, stopped);
     let permit = place(&LINES, party(started), computes).await;
     on_thread(permit, WORK_TIME_MAX, work).await
@@ -72,7 +72,7 @@ async fn on_thread<T: Send + 'static>(
     };
     let is_over = Arc::new(AtomicBool::new(false));
     let _waiting = Waiting(Arc::clone(&is_over));
-    let (done, came) = tokio::sync::oneshot::channel();
+    let (done, outcome) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("command-line".to_owned())
         .stack_size(shell::STACK_BYTES)
@@ -89,7 +89,7 @@ async fn on_thread<T: Send + 'static>(
         return Err(host_failure(&error.to_string()));
     }
     // A panic drops the sender.
-    came.await.map_err(|_| host_failure("it panicked"))
+    outcome.await.map_err(|_| host_failure("it panicked"))
 }
 
 #[cfg(test)]
@@ -161,8 +161,8 @@ mod tests {
                 "stopped"
             },
         );
-        let came = timeout(Duration::from_secs(30), line).await;
-        assert!(matches!(came, Ok(Ok("stopped"))));
+        let outcome = timeout(Duration::from_secs(30), line).await;
+        assert!(matches!(outcome, Ok(Ok("stopped"))));
     }
 
     #[tokio::test]
@@ -183,7 +183,7 @@ mod tests {
     #[tokio::test]
     async fn a_user_with_any_number_of_long_lines_holds_up_no_other_user() {
         let lines = FairSemaphore::new(LINES_MAX);
-        let (tell, told) = mpsc::channel();
+        let (tell, reported) = mpsc::channel();
         let mut under_way = JoinSet::new();
         for _ in 0..20 {
             let lines = Arc::clone(&lines);
@@ -203,7 +203,7 @@ mod tests {
         }
         for _ in 0..LINES_OF_USER_MAX {
             // Each is asked for before any other goes on.
-            while told.try_recv().is_err() {
+            while reported.try_recv().is_err() {
                 tokio::task::yield_now().await;
             }
         }
@@ -212,9 +212,9 @@ mod tests {
                 let permit = lines.enter(of("ada")).await;
                 on_thread(permit, Duration::from_secs(600), |_| "hi").await
             };
-            let came = timeout(Duration::from_secs(30), line).await;
-            assert!(matches!(came, Ok(Ok("hi"))), "{came:?}");
+            let outcome = timeout(Duration::from_secs(30), line).await;
+            assert!(matches!(outcome, Ok(Ok("hi"))), "{outcome:?}");
         }
-        assert!(told.try_recv().is_err(), "no user has all places");
+        assert!(reported.try_recv().is_err(), "no user has all places");
     }
 }

@@ -217,8 +217,8 @@ impl Model<'_> {
         let model = self.request.model.as_deref();
         let gateway = self.gateway(model);
         if self.core.serving.has_lost_default(self.started, model) {
-            let told = "the default model was taken away while it was asked";
-            return Err(Failure::lasting("model-unavailable", told));
+            let reported = "the default model was taken away while it was asked";
+            return Err(Failure::lasting("model-unavailable", reported));
         }
         match gateway.resolve(model) {
             Ok(route) if !self.may_ask(&route) => Err(Failure::passing(
@@ -246,7 +246,7 @@ impl Model<'_> {
                 .await;
             self.attempts.completed(&completion.attempts);
             deltas.telling.answered(asked, &completion);
-            self.look_for_outages(&gateway).await;
+            self.search_outages(&gateway).await;
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
@@ -295,16 +295,18 @@ impl Model<'_> {
             let said = draw.prompt.messages.len();
             ask_for_repair(&mut draw.prompt, reply, &complaint);
             let more = estimated_tokens(draw.prompt.messages.iter().skip(said));
-            if let Err(told) = self.attempts.again(more).await {
-                return Ended::Failed(Failure::lasting("limit-reached", told));
+            if let Err(reported) = self.attempts.again(more).await {
+                return Ended::Failed(Failure::lasting("limit-reached", reported));
             }
         }
     }
 
     /// Puts on record how providers stand after a call.
-    async fn look_for_outages(&self, gateway: &Gateway) {
+    async fn search_outages(&self, gateway: &Gateway) {
         let core = self.core;
-        core.outages.look(&core.store, &core.clock, gateway).await;
+        core.outages
+            .inspect(&core.store, &core.clock, gateway)
+            .await;
     }
 
     fn payer(&self) -> Payer<'_> {

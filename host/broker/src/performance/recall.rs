@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use store::{Hit, ReadError, Store};
 
 /// The words of a search, and the most hits.
-pub(super) struct LookedFor<'a> {
+pub(super) struct RecallQuery<'a> {
     pub(super) query: &'a str,
     pub(super) limit: u32,
     /// True if only notes are looked for.
@@ -28,11 +28,11 @@ pub(super) struct LookedFor<'a> {
 pub(super) async fn recall(
     core: &Core,
     started: &RunStarted,
-    looked_for: LookedFor<'_>,
+    recall_query: RecallQuery<'_>,
     of: Option<AgentId>,
 ) -> Performed {
     let agent = of.unwrap_or(started.agent);
-    match found(&core.store, started, looked_for, agent).await {
+    match found(&core.store, started, recall_query, agent).await {
         Ok(hits) => {
             let untrusted = hits.iter().any(|hit| hit.untrusted);
             let hits: Vec<Value> = hits.iter().map(describe).collect();
@@ -59,15 +59,15 @@ pub(super) async fn recall(
 async fn found(
     store: &Store,
     started: &RunStarted,
-    looked_for: LookedFor<'_>,
+    recall_query: RecallQuery<'_>,
     agent: AgentId,
 ) -> Result<Vec<Hit>, ReadError> {
-    let LookedFor {
+    let RecallQuery {
         query,
         limit,
         notes,
         own,
-    } = looked_for;
+    } = recall_query;
     let place = searched(store, started, agent, own).await?;
     let only = match &place {
         Searched::All => None,

@@ -48,7 +48,7 @@ impl CommitExtras {
 
 /// The result of a piece of work.
 pub(crate) struct Performed {
-    pub(crate) came_to: CameTo,
+    pub(crate) work_outcome: WorkOutcome,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) usage: Option<CallUsage>,
     pub(crate) extras: CommitExtras,
@@ -56,12 +56,12 @@ pub(crate) struct Performed {
 
 impl Performed {
     pub(crate) fn ended(ended: Ended) -> Self {
-        Self::came(CameTo::End(ended))
+        Self::finished(WorkOutcome::End(ended))
     }
 
-    pub(crate) fn came(came_to: CameTo) -> Self {
+    pub(crate) fn finished(work_outcome: WorkOutcome) -> Self {
         Self {
-            came_to,
+            work_outcome,
             attempts: Vec::new(),
             usage: None,
             extras: CommitExtras::default(),
@@ -70,7 +70,7 @@ impl Performed {
 }
 
 /// The way in which work came to its result: an end, a loss by panic, or another segment to come.
-pub(crate) enum CameTo {
+pub(crate) enum WorkOutcome {
     End(Ended),
     Lost,
     Later {
@@ -86,7 +86,7 @@ pub(crate) enum CameTo {
 }
 
 /// The state in which a segment leaves its operation, with the companions of that in its commit.
-pub(crate) enum Arrival {
+pub(crate) enum SegmentOutcome {
     /// The operation has its outcome.
     Settled(Box<Settlement>, CommitExtras),
     /// Another segment is to come.
@@ -114,36 +114,36 @@ impl Performed {
         left_bytes: u64,
         now: Timestamp,
         asking_until: impl FnOnce() -> Option<Timestamp>,
-    ) -> Arrival {
+    ) -> SegmentOutcome {
         let segment = open.segment + 1;
-        let (pause, state) = match self.came_to {
-            CameTo::End(ended) => {
+        let (pause, state) = match self.work_outcome {
+            WorkOutcome::End(ended) => {
                 let mut settlement = settlement(&open.operation, ended, now)
                     .costing(open.attempts_with(self.attempts));
                 settlement.usage = self.usage;
-                return Arrival::Settled(Box::new(settlement), self.extras);
+                return SegmentOutcome::Settled(Box::new(settlement), self.extras);
             }
-            CameTo::Lost => {
+            WorkOutcome::Lost => {
                 let failure = Failure::lasting("host-failed", HOST_FAILED);
-                return Arrival::Settled(Box::new(lost(open, failure, now)), self.extras);
+                return SegmentOutcome::Settled(Box::new(lost(open, failure, now)), self.extras);
             }
-            CameTo::Later { .. } | CameTo::Ask { .. } if segment >= SEGMENTS_MAX => {
+            WorkOutcome::Later { .. } | WorkOutcome::Ask { .. } if segment >= SEGMENTS_MAX => {
                 let why = format!("the call was continued {SEGMENTS_MAX} times");
                 return exceeded(why, open, now, self.extras);
             }
-            CameTo::Later { after_ms, state } => {
+            WorkOutcome::Later { after_ms, state } => {
                 let due = now.plus_ms(after_ms);
                 (Pause::Until { due }, state)
             }
-            CameTo::Call(wanted) => {
+            WorkOutcome::Call(wanted) => {
                 let call = WantedCall {
                     line: open.operation.id,
                     segment,
                     wanted,
                 };
-                return Arrival::Calls(call, self.extras);
+                return SegmentOutcome::Calls(call, self.extras);
             }
-            CameTo::Ask { action, state } => {
+            WorkOutcome::Ask { action, state } => {
                 let until = asking_until();
                 let since = now;
                 (
@@ -172,13 +172,13 @@ impl Performed {
             );
             return exceeded(why, open, now, self.extras);
         }
-        Arrival::Continues(Box::new(continuation), self.extras)
+        SegmentOutcome::Continues(Box::new(continuation), self.extras)
     }
 }
 
 /// Returns the end of a call that met a limit on its segments. What the last one wrote is dropped.
-fn exceeded(why: String, open: &Open, now: Timestamp, extras: CommitExtras) -> Arrival {
+fn exceeded(why: String, open: &Open, now: Timestamp, extras: CommitExtras) -> SegmentOutcome {
     let failure = Failure::lasting("limit-reached", why);
     let settlement = settlement(&open.operation, Ended::Failed(failure), now);
-    Arrival::Settled(Box::new(settlement), extras.unwritten())
+    SegmentOutcome::Settled(Box::new(settlement), extras.unwritten())
 }

@@ -1,4 +1,4 @@
-//! The telemetry of one call of a model. It costs one read of a number a piece of the reply while
+//! The telemetry of one call of a model. It costs one read of a number a chunk of the reply while
 //! nobody listens.
 
 use crate::core::Core;
@@ -20,7 +20,7 @@ pub(super) struct Telling<'a> {
     operation: &'a Operation,
     /// True if the text of its replies is for the user, and not for the agent alone.
     is_shown: bool,
-    /// True while pieces of a reply come.
+    /// True while chunks of a reply come.
     streams: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// A piece of a reply came.
+    /// A chunk of a reply came.
     pub(super) fn said(&self, attempt: u32, seq: u64, delta: &Delta) {
         if seq == 0 {
             self.streams.store(true, Ordering::Relaxed);

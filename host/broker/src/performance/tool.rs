@@ -6,13 +6,13 @@ use crate::catalogue::Entry;
 use crate::core::Core;
 use crate::engine::Component;
 use crate::live::{Frame, Show};
-use crate::performance::result::{CameTo, Performed};
+use crate::performance::result::{Performed, WorkOutcome};
 use crate::performance::stopwatch::{AtWork, Stopwatch};
 use crate::resolved_config::ResolvedConfigs;
 use crate::serving::{Offering, Served};
 use crate::tool_places::ToolPlace;
 use domain::approval::{self, Exact};
-use domain::authority::{Asked, Caller, Denied};
+use domain::authority::{Caller, Denied, ToolRequirements};
 use domain::digest::Digest;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{BoundaryVerdict, Event, KeyValueWritten, RunStarted};
@@ -239,7 +239,7 @@ impl Tool<'_> {
             .filter(|capability| self.ran.capabilities.contains(capability))
             .cloned()
             .collect();
-        let asked = Asked {
+        let asked = ToolRequirements {
             tool: self.ran.tool,
             capabilities: &capabilities,
         };
@@ -273,9 +273,11 @@ impl Tool<'_> {
 
     /// Adds the call's writes to its result's commit, unless the call failed.
     fn keep(&self, entry: &Entry, written: Written, performed: &mut Performed) {
-        let counts = match performed.came_to {
-            CameTo::End(Ended::Gave { .. }) | CameTo::Later { .. } | CameTo::Ask { .. } => true,
-            CameTo::End(_) | CameTo::Call(_) | CameTo::Lost => false,
+        let counts = match performed.work_outcome {
+            WorkOutcome::End(Ended::Gave { .. })
+            | WorkOutcome::Later { .. }
+            | WorkOutcome::Ask { .. } => true,
+            WorkOutcome::End(_) | WorkOutcome::Call(_) | WorkOutcome::Lost => false,
         };
         if !counts {
             return;
@@ -339,11 +341,11 @@ impl Tool<'_> {
                 self.done(parts, &offering.served.resolved_configs).await
             }
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => {
-                Performed::came(CameTo::Later { after_ms, state })
+                Performed::finished(WorkOutcome::Later { after_ms, state })
             }
             Outcome::Returned(Ok(Progress::Ask { action, state })) => {
                 match ready(&self.core.schemas, &action).await {
-                    Ok(action) => Performed::came(CameTo::Ask { action, state }),
+                    Ok(action) => Performed::finished(WorkOutcome::Ask { action, state }),
                     Err(complaint) => failed(
                         "tool-failed",
                         format!("the tool asks what cannot be asked: {complaint}"),
@@ -375,11 +377,11 @@ impl Tool<'_> {
             Outcome::TimedOut if self.is_repeatable() => Performed::ended(Ended::TimedOut),
             Outcome::TimedOut => self.cut_off("timed-out", "the tool took longer than it may"),
             Outcome::Faulted { detail, began } => {
-                let told = format!("the host could not serve the call: {detail}");
+                let reported = format!("the host could not serve the call: {detail}");
                 if began {
-                    self.cut_off("tool-failed", told)
+                    self.cut_off("tool-failed", reported)
                 } else {
-                    failed("tool-failed", told)
+                    failed("tool-failed", reported)
                 }
             }
             Outcome::TooOften { .. } => Performed::ended(Ended::Failed(Failure::passing(

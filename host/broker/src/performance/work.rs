@@ -9,10 +9,10 @@ use crate::panics::caught;
 use crate::performance::attempts::{AttemptPayer, Attempts};
 use crate::performance::busy::Busy;
 use crate::performance::command::Command;
-use crate::performance::external::Delivery;
+use crate::performance::external::OutboundMessage;
 use crate::performance::model::Model;
-use crate::performance::recall::{LookedFor, recall};
-use crate::performance::result::{CameTo, Performed, Thread};
+use crate::performance::recall::{RecallQuery, recall};
+use crate::performance::result::{Performed, Thread, WorkOutcome};
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::tool::{Ran, Tool};
 use domain::event::{BoundaryDecided, RunStarted};
@@ -26,8 +26,8 @@ use runtime::CallAudit;
 use std::sync::{Arc, OnceLock};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Returns the run's messages that an operation needs: those that a model's call or a delivery
-/// sends, else none.
+/// Returns the run's messages that an operation needs: those that a model's call or an outbound
+/// message sends, else none.
 fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
     let select = |is_seen: &dyn Fn(MessageId) -> bool| {
         let messages = run.messages.iter();
@@ -124,7 +124,7 @@ impl Work {
         let task = core.spawn(async move {
             let performed = caught(self.perform()).await.unwrap_or_else(|panic| {
                 tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
-                Performed::came(CameTo::Lost)
+                Performed::finished(WorkOutcome::Lost)
             });
             noted.closed().await;
             deliver(performed).await;
@@ -175,16 +175,16 @@ impl Work {
                 notes,
                 own,
             } => {
-                let looked_for = LookedFor {
+                let recall_query = RecallQuery {
                     query,
                     limit: *limit,
                     notes: *notes,
                     own: *own,
                 };
-                recall(&self.core, &self.started, looked_for, *of).await
+                recall(&self.core, &self.started, recall_query, *of).await
             }
             Performer::Command { command } => self.command(command, computes).await,
-            Performer::External { .. } => computes.while_polled(self.delivery()).await,
+            Performer::External { .. } => computes.while_polled(self.outbound_message()).await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
             | Performer::Agent { .. }
@@ -208,15 +208,15 @@ impl Work {
         command.perform().await
     }
 
-    async fn delivery(&self) -> Performed {
-        let delivery = Delivery {
+    async fn outbound_message(&self) -> Performed {
+        let outbound_message = OutboundMessage {
             core: &self.core,
             started: &self.started,
             open: &self.open,
             messages: &self.messages,
             audit: &self.audit,
         };
-        delivery.perform().await
+        outbound_message.perform().await
     }
 
     async fn model(

@@ -8,11 +8,11 @@ use domain::basis::Peer;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{Offer as Delegable, Offers, Target};
 use domain::digest::Digest;
+use domain::direct_message::{self, Reachable};
 use domain::grant::Grant;
 use domain::memory;
 use domain::panels;
 use domain::skill::{self, Offer, SkillSet};
-use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use domain::trigger;
 use runtime::Described;
@@ -165,7 +165,8 @@ impl Offered<'_> {
                 description: Some(peer.description.as_str()),
             })
             .collect();
-        let own = talk::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
+        let own =
+            direct_message::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
         let allowlist = caller.agent.tool_allowlist.as_ref();
         let settings = caller.agent.memory.as_ref();
         let deep = settings.is_some_and(|settings| settings.search.is_some());

@@ -33,13 +33,19 @@ fn nested(levels: usize, innermost: Value) -> Value {
 #[tokio::test]
 async fn keys_where_there_may_be_none_are_named() {
     let closed = json!({ "type": "object", "additionalProperties": false });
-    let told = judged(&closed, json!({ "message": 1 })).await;
-    assert_eq!(told.as_deref(), Some("it takes no keys, and has `message`"));
+    let reported = judged(&closed, json!({ "message": 1 })).await;
+    assert_eq!(
+        reported.as_deref(),
+        Some("it takes no keys, and has `message`")
+    );
     let within = json!({ "properties": { "a": closed, "b": false } });
-    let told = judged(&within, json!({ "a": { "x": {} } })).await;
-    assert_eq!(told.as_deref(), Some("/a: it takes no keys, and has `x`"));
-    let told = judged(&within, json!({ "b": { "x": 1 } })).await.unwrap();
-    assert!(told.starts_with("/b: False schema"), "{told}");
+    let reported = judged(&within, json!({ "a": { "x": {} } })).await;
+    assert_eq!(
+        reported.as_deref(),
+        Some("/a: it takes no keys, and has `x`")
+    );
+    let reported = judged(&within, json!({ "b": { "x": 1 } })).await.unwrap();
+    assert!(reported.starts_with("/b: False schema"), "{reported}");
 }
 
 /// Gives up what takes too long, and compares nothing when every thread is lost.

@@ -20,7 +20,7 @@ const STACK_BYTES: usize = 128 << 20;
 /// milliseconds.
 const WORK_MS_MAX: u64 = 10_000;
 /// The pause between looks for a permit by a thread that stands still.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(1);
 
 /// The reason why a piece of work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(super) struct Threads {
 }
 
 /// A piece of work with its permit.
-struct Piece {
+struct Job {
     work: Work,
     permit: OwnedSemaphorePermit,
 }
@@ -81,7 +81,7 @@ struct Piece {
 ///
 /// The thread keeps no channel to itself, so it ends when nobody else has one.
 struct Handed {
-    piece: Piece,
+    job: Job,
     thread: Sender<Self>,
 }
 
@@ -150,7 +150,7 @@ impl Threads {
             }
             match self.permits.clone().try_acquire_owned() {
                 Ok(permit) => return Ok(permit),
-                Err(_) => std::thread::sleep(LOOK),
+                Err(_) => std::thread::sleep(POLL),
             }
         }
         Err(GivenUp::Busy)
@@ -180,7 +180,7 @@ impl Threads {
             }
             reply(done);
         };
-        self.hand_over(Piece {
+        self.hand_over(Job {
             work: Box::new(watched),
             permit,
         })?;
@@ -201,17 +201,17 @@ impl Threads {
 
     /// Hands a piece of work to a thread without work, or to a new one. There are never more
     /// threads than permits.
-    fn hand_over(&self, mut piece: Piece) -> Result<(), GivenUp> {
+    fn hand_over(&self, mut job: Job) -> Result<(), GivenUp> {
         loop {
             let Some(thread) = self.idle().pop() else {
                 break;
             };
             match thread.send(Handed {
-                piece,
+                job,
                 thread: thread.clone(),
             }) {
                 Ok(()) => return Ok(()),
-                Err(returned) => piece = returned.0.piece,
+                Err(returned) => job = returned.0.job,
             }
         }
         let (thread, handed) = channel();
@@ -228,7 +228,7 @@ impl Threads {
         }
         thread
             .send(Handed {
-                piece,
+                job,
                 thread: thread.clone(),
             })
             .map_err(|_| GivenUp::Busy)
@@ -240,11 +240,11 @@ impl Threads {
 }
 
 /// The whole life of a thread. It ends when nobody can reach it any more.
-fn work_off(pieces: &Receiver<Handed>, idle: &Weak<Mutex<Vec<Sender<Handed>>>>) {
+fn work_off(jobs: &Receiver<Handed>, idle: &Weak<Mutex<Vec<Sender<Handed>>>>) {
     while let Ok(Handed {
-        piece: Piece { work, permit },
+        job: Job { work, permit },
         thread,
-    }) = pieces.recv()
+    }) = jobs.recv()
     {
         work();
         let Some(idle) = idle.upgrade() else { return };

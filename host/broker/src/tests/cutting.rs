@@ -26,7 +26,7 @@ fn asks(name: &str) -> Work {
 
 /// Has the guest ask a model, and make the call that it asks for, so many times; then ask once more
 /// under the key `last`, and reply.
-fn looks(host: &Host, model: &str, rounds: u64) {
+fn inspections(host: &Host, model: &str, rounds: u64) {
     for round in 0..rounds {
         let asked = format!("ask-{round}");
         host.guest
@@ -58,7 +58,7 @@ async fn cuts(host: &Host) -> Vec<PromptCut> {
 #[tokio::test]
 async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
     let host = Host::new().await;
-    looks(&host, "small", 8);
+    inspections(&host, "small", 8);
     host.say("gather").await;
     assert_eq!(host.ended().await.end, TurnEnd::Replied);
     let cuts = cuts(&host).await;
@@ -96,7 +96,7 @@ async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
 #[tokio::test]
 async fn a_call_after_a_cut_reserves_for_the_prompt_that_it_sends() {
     let host = Host::new().await;
-    looks(&host, "small", 8);
+    inspections(&host, "small", 8);
     host.say("gather").await;
     assert_eq!(host.ended().await.end, TurnEnd::Replied);
     let events = events(host.broker.store(), host.session).await;
@@ -121,7 +121,7 @@ async fn a_call_after_a_cut_reserves_for_the_prompt_that_it_sends() {
 #[tokio::test]
 async fn a_turn_with_room_for_all_its_results_is_not_cut() {
     let host = Host::new().await;
-    looks(&host, "small", 2);
+    inspections(&host, "small", 2);
     host.say("gather").await;
     assert_eq!(host.ended().await.end, TurnEnd::Replied);
     assert!(cuts(&host).await.is_empty());
@@ -130,7 +130,7 @@ async fn a_turn_with_room_for_all_its_results_is_not_cut() {
 #[tokio::test]
 async fn a_prompt_that_its_model_refuses_as_too_long_is_cut_once_and_sent_again() {
     let host = Host::new().await;
-    looks(&host, "scripted", 3);
+    inspections(&host, "scripted", 3);
     host.say("refused").await;
     host.ended().await;
     let outcome = host.outcome(7, "last");
@@ -155,7 +155,7 @@ async fn a_prompt_that_its_model_refuses_as_too_long_is_cut_once_and_sent_again(
 #[tokio::test]
 async fn a_summary_that_a_limit_leaves_too_little_for_is_not_made() {
     let host = Host::with_limits(json!({ "tokensMax": 3_000 })).await;
-    looks(&host, "small", 6);
+    inspections(&host, "small", 6);
     host.say("gather").await;
     host.ended().await;
     let outcome = host.outcome(13, "last");
@@ -176,7 +176,7 @@ async fn a_summary_that_a_limit_leaves_too_little_for_is_not_made() {
 #[tokio::test]
 async fn one_message_that_is_longer_than_the_window_is_cut_and_answered() {
     let host = Host::new().await;
-    looks(&host, "small", 1);
+    inspections(&host, "small", 1);
     host.say(&format!("gather {}", "y".repeat(90_000))).await;
     assert_eq!(host.ended().await.end, TurnEnd::Replied);
     let cuts = cuts(&host).await;

@@ -183,7 +183,7 @@ async fn a_run_that_only_waits_for_a_time_is_not_driven_until_then() {
         .await;
     host.pass_ms(59_999);
     host.undriven().await;
-    assert_eq!(host.broker.stats().looks, 0);
+    assert_eq!(host.broker.stats().inspections, 0);
     host.pass_ms(1);
     host.ended().await;
     assert_eq!(host.outcome(1, "timer"), Some(OperationOutcome::Elapsed));
@@ -400,13 +400,13 @@ async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun()
     let input = ended.inputs[0];
     let user = UserId::local();
     let puppet = target();
-    let look = async || {
+    let inspect = async || {
         let view = host.broker.input(&user, &puppet, host.session, input);
         let view = view.await.unwrap();
         let became = host.broker.await_reply(input, Duration::from_secs(10));
         (view.state, view.turn, became.await.unwrap())
     };
-    let (_, turn, became) = look().await;
+    let (_, turn, became) = inspect().await;
     assert!(turn.is_some());
     assert!(
         matches!(
@@ -424,7 +424,7 @@ async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun()
         run: Some(ended.run),
         begun: true,
     };
-    assert_eq!(look().await, (cancelled, turn, became));
+    assert_eq!(inspect().await, (cancelled, turn, became));
 }
 
 /// A call that only reads is made again, under the same key.

@@ -4,7 +4,7 @@ use super::host::Host;
 use crate::core::Core;
 use crate::fresh;
 use crate::journal::Context;
-use crate::kept_results::Looked;
+use crate::kept_results::Lookup;
 use crate::purge::{begin_agent, begin_session, finish, finish_open};
 use domain::authority::{Denies, Permissions};
 use domain::definition::DefinitionId;
@@ -166,7 +166,7 @@ async fn a_purge_comes_to_its_end_when_the_store_was_too_busy_for_its_reads() {
 }
 
 /// Looks for the result of a delegation of an agent's that reads a file.
-fn look(core: &Core, caller: AgentId, path: &str) -> Looked {
+fn inspect(core: &Core, caller: AgentId, path: &str) -> Lookup {
     let arguments = json!({
         "target": "worker", "operation": "read_file", "parameters": { "path": path },
     });
@@ -183,12 +183,12 @@ fn look(core: &Core, caller: AgentId, path: &str) -> Looked {
     };
     let served = core.served();
     core.kept_results
-        .look(&served, &delegation, scope, core.now())
+        .inspect(&served, &delegation, scope, core.now())
 }
 
 /// Hands over a delegation whose result is to be kept.
 fn hand_over(core: &Core, caller: AgentId, path: &str) -> OperationId {
-    let Looked::Awaited(key) = look(core, caller, path) else {
+    let Lookup::Awaited(key) = inspect(core, caller, path) else {
         panic!("the result of {path} is not to be kept");
     };
     let operation = OperationId::mint(fresh::run(), 1, path);
@@ -223,8 +223,8 @@ async fn no_result_is_kept_over_a_purge_and_none_that_comes_meanwhile() {
         let late = hand_over(core, row.agent, "late.txt");
         end_work(core, early);
         assert!(matches!(
-            look(core, row.agent, "early.txt"),
-            Looked::Kept(_)
+            inspect(core, row.agent, "early.txt"),
+            Lookup::Kept(_)
         ));
         let purged = if is_whole_agent {
             begin_agent(core, row.agent).await.unwrap();
@@ -236,14 +236,14 @@ async fn no_result_is_kept_over_a_purge_and_none_that_comes_meanwhile() {
         Box::pin(finish(core, purged, None)).await.unwrap();
         end_work(core, late);
         for path in ["early.txt", "late.txt"] {
-            let looked = look(core, row.agent, path);
-            assert!(matches!(looked, Looked::Awaited(_)), "{purged}: {path}");
+            let inspected = inspect(core, row.agent, path);
+            assert!(matches!(inspected, Lookup::Awaited(_)), "{purged}: {path}");
         }
         let later = hand_over(core, row.agent, "early.txt");
         end_work(core, later);
         assert!(matches!(
-            look(core, row.agent, "early.txt"),
-            Looked::Kept(_)
+            inspect(core, row.agent, "early.txt"),
+            Lookup::Kept(_)
         ));
     }
 }

@@ -12,13 +12,13 @@ use store::{Commit, Snapshot};
 use tokio::time::sleep;
 
 /// A pause in which a command has looked at what waits and waits for the driver.
-const LOOKED: Duration = Duration::from_millis(50);
+const INSPECTED: Duration = Duration::from_millis(50);
 
 /// Nothing of a run is stored before its first step has decided.
 #[tokio::test]
 async fn a_turn_without_work_is_one_commit_and_leaves_no_driver() {
     let host = Host::new().await;
-    let step = host.guest.held_step();
+    let step = host.guest.blocked_step();
     host.say("hi").await;
     host.stepped(1).await;
     assert_eq!(host.count("run.started").await, 0);
@@ -41,7 +41,7 @@ async fn a_turn_without_work_is_one_commit_and_leaves_no_driver() {
 #[tokio::test]
 async fn words_that_arrive_during_a_step_are_heard_by_the_next_one() {
     let host = Host::new().await;
-    let step = host.guest.held_step();
+    let step = host.guest.blocked_step();
     host.guest.steps([replies("to both")]);
     host.say("one").await;
     host.stepped(1).await;
@@ -58,7 +58,7 @@ async fn words_that_arrive_during_a_step_are_heard_by_the_next_one() {
 #[tokio::test]
 async fn a_snapshot_of_a_run_in_an_earlier_layout_is_passed_over() {
     let host = Host::new().await;
-    let step = host.guest.held_step();
+    let step = host.guest.blocked_step();
     host.guest.steps([works([timer(60_000)], &[])]);
     host.say("one").await;
     host.stepped(1).await;
@@ -125,7 +125,7 @@ async fn a_wake_does_not_cut_the_pause_after_a_full_runtime_short() {
 #[tokio::test]
 async fn a_stop_during_a_step_ends_the_turn_after_it() {
     let host = Host::new().await;
-    let step = host.guest.held_step();
+    let step = host.guest.blocked_step();
     host.say("hi").await;
     host.stepped(1).await;
     let goes_on = async { step.send(works([timer(1_000)], &[])).unwrap() };
@@ -139,11 +139,11 @@ async fn a_stop_during_a_step_ends_the_turn_after_it() {
 #[tokio::test]
 async fn a_stop_with_what_waits_looks_again_after_a_step_that_claimed_it() {
     let host = Host::new().await;
-    let step = host.guest.held_step();
+    let step = host.guest.blocked_step();
     host.say("hi").await;
     host.stepped(1).await;
     let goes_on = async {
-        sleep(LOOKED).await;
+        sleep(INSPECTED).await;
         step.send(works([timer(1_000)], &[])).unwrap();
     };
     let (cancelled, ()) = tokio::join!(host.cancel_with_waiting(), goes_on);

@@ -34,13 +34,13 @@ async fn a_call_of_a_model_is_told_where_it_happened_even_if_the_end_of_its_run_
         let event = || TelemetryEvent::new(kind, after.subject, after.time);
         telemetry.tell(|| after.position, event);
     }
-    let mut told = Vec::new();
-    while told.len() < kinds.len() {
+    let mut reported = Vec::new();
+    while reported.len() < kinds.len() {
         let heard = tokio::time::timeout(Duration::from_secs(30), listener.hear());
         match heard.await.expect("an event in time") {
-            Some(Heard::Event(event)) => told.push(event.kind),
-            other => panic!("{other:?} after {told:?}"),
+            Some(Heard::Event(event)) => reported.push(event.kind),
+            other => panic!("{other:?} after {reported:?}"),
         }
     }
-    assert_eq!(told, kinds);
+    assert_eq!(reported, kinds);
 }

@@ -4,7 +4,7 @@ use super::host::{Host, replies, target, works};
 use crate::journal::Context;
 use crate::{Address, Arriving, PostRouted};
 use domain::event::{Event, Source, TriggerDefined, TriggerOrigin};
-use domain::id::{OccasionId, Stream};
+use domain::id::{Stream, TriggerEventId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
@@ -40,7 +40,7 @@ async fn triggers(host: &Host) -> Vec<TriggerRow> {
 }
 
 /// Returns the text of a result that the step of this number heard of.
-fn told(host: &Host, step: usize, key: &str) -> String {
+fn reported(host: &Host, step: usize, key: &str) -> String {
     match host.outcome(step, key) {
         Some(OperationOutcome::Parts { parts }) => domain::message::text_of(&parts),
         other => panic!("{other:?}"),
@@ -63,7 +63,7 @@ async fn an_agent_sets_lists_and_removes_triggers_of_its_own() {
     assert_eq!(rows[0].spec.target, TriggerTarget::Session { session });
     assert!(matches!(rows[0].origin, TriggerOrigin::Agent { .. }));
     assert!(rows[0].next_due.is_some());
-    let listed = told(&host, 2, "list");
+    let listed = reported(&host, 2, "list");
     assert!(listed.contains("\"water\""), "{listed}");
     host.undriven().await;
     let remove = call(TRIGGER_REMOVE, &json!({ "name": "water" }));
@@ -129,7 +129,7 @@ async fn an_agent_sets_no_more_triggers_than_its_user_may_have() {
     ]);
     host.say("remind me").await;
     host.ended().await;
-    assert!(told(&host, 1, "last").contains("water"));
+    assert!(reported(&host, 1, "last").contains("water"));
     let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "more") else {
         panic!("{:?}", host.guest.news());
     };
@@ -155,7 +155,7 @@ async fn the_words_of_a_trigger_set_no_other_trigger() {
     let of_trigger = Arriving {
         source: Source::Trigger {
             trigger: "morning".parse().unwrap(),
-            occasion: OccasionId(Uuid::from_u128(7)),
+            trigger_event: TriggerEventId(Uuid::from_u128(7)),
             quiet: None,
             reply_to: None,
         },
@@ -165,7 +165,10 @@ async fn the_words_of_a_trigger_set_no_other_trigger() {
         unheard: false,
         isolated: None,
     };
-    host.broker.post_arrival(words, of_trigger).await.unwrap();
+    host.broker
+        .post_inbound_message(words, of_trigger)
+        .await
+        .unwrap();
     host.undriven().await;
     let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "set") else {
         panic!("{:?}", host.guest.news());

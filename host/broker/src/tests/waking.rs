@@ -70,8 +70,8 @@ async fn sessions_in_quarantine_that_stay_due_keep_no_other_from_being_woken() {
 #[tokio::test]
 async fn busy_sessions_that_stay_due_keep_no_other_from_being_woken() {
     let host = Host::new().await;
-    let held: Vec<_> = (0..DUE_SESSIONS_MAX)
-        .map(|_| host.guest.held_step())
+    let blocked: Vec<_> = (0..DUE_SESSIONS_MAX)
+        .map(|_| host.guest.blocked_step())
         .collect();
     host.guest.steps([replies("on time")]);
     for _ in 0..DUE_SESSIONS_MAX {
@@ -82,7 +82,7 @@ async fn busy_sessions_that_stay_due_keep_no_other_from_being_woken() {
     remind(&host, host.session, 10).await;
     host.pass_ms(10);
     host.ended().await;
-    for step in held {
+    for step in blocked {
         step.send(replies("late")).unwrap();
     }
     host.undriven().await;

@@ -1,5 +1,5 @@
 //! Redaction: secrets are taken out of whatever comes back from where they went, whole or in
-//! pieces.
+//! chunks.
 //!
 //! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and
 //! wherever it begins in what was encoded. Each of these is found in plain and behind up to three
@@ -97,12 +97,12 @@ impl Redactor {
         }
     }
 
-    /// Begins with bytes that come in pieces.
+    /// Begins with bytes that come in chunks.
     #[must_use]
     pub fn begin(&self) -> Redaction {
         Redaction {
             scans: self.0.iter().cloned().map(Scan::of).collect(),
-            held: Vec::new(),
+            pending: Vec::new(),
             passed: 0,
             found: false,
         }
@@ -119,18 +119,18 @@ impl fmt::Debug for Redactor {
 /// until it is known.
 pub struct Redaction {
     scans: Vec<Scan>,
-    held: Vec<u8>,
+    pending: Vec<u8>,
     /// Bytes that were let go.
     passed: u64,
     found: bool,
 }
 
 impl Redaction {
-    /// Takes the next piece, and gives what can go on: of what came so far, all but a possible
+    /// Takes the next chunk, and gives what can go on: of what came so far, all but a possible
     /// beginning of a secret.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let from = self.passed + self.held.len() as u64;
-        self.held.extend_from_slice(bytes);
+        let from = self.passed + self.pending.len() as u64;
+        self.pending.extend_from_slice(bytes);
         let mut found = Vec::new();
         for scan in &mut self.scans {
             scan.push(from, bytes, &mut found);
@@ -140,7 +140,7 @@ impl Redaction {
         self.release(kept)
     }
 
-    /// Returns the bytes that were held back. No piece may follow.
+    /// Returns the bytes that were held back. No chunk may follow.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for scan in &mut self.scans {
@@ -155,7 +155,7 @@ impl Redaction {
         let at =
             |offset: u64| usize::try_from(offset.saturating_sub(self.passed)).unwrap_or(usize::MAX);
         for range in found {
-            if let Some(secret) = self.held.get_mut(at(range.start)..at(range.end)) {
+            if let Some(secret) = self.pending.get_mut(at(range.start)..at(range.end)) {
                 secret.fill(MASK);
             }
         }
@@ -163,12 +163,12 @@ impl Redaction {
 
     /// Lets everything go that is before an offset.
     fn release(&mut self, kept: Option<u64>) -> Vec<u8> {
-        let length = kept.map_or(self.held.len(), |kept| {
+        let length = kept.map_or(self.pending.len(), |kept| {
             usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX)
         });
-        let rest = self.held.split_off(length.min(self.held.len()));
-        self.passed += self.held.len() as u64;
-        std::mem::replace(&mut self.held, rest)
+        let rest = self.pending.split_off(length.min(self.pending.len()));
+        self.passed += self.pending.len() as u64;
+        std::mem::replace(&mut self.pending, rest)
     }
 }
 

@@ -19,9 +19,9 @@ mod review;
 mod tests;
 mod within;
 
-pub use explain::{Look, Says};
+pub use explain::{ListCheck, Says};
 pub use inherited::{Denies, Permissions};
-pub use models::{NamedModel, Standing};
+pub use models::{ModelStatus, NamedModel};
 pub use review::{CapabilityStatus, Reviewed, review};
 
 use crate::access::grant::{
@@ -61,14 +61,14 @@ impl Denied {
 
 /// The requirements of a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ToolRequirements<'a> {
     /// Its name.
     pub tool: &'a str,
     /// The capabilities that it needs.
     pub capabilities: &'a [String],
 }
 
-impl Asked<'_> {
+impl ToolRequirements<'_> {
     /// Everything that it needs, each once: the capabilities that it names, and those that they
     /// bring with them.
     fn needed(&self) -> Vec<Needed> {
@@ -112,7 +112,7 @@ struct Needed {
     with: Option<String>,
 }
 
-impl<'a> From<&'a ToolDefinition> for Asked<'a> {
+impl<'a> From<&'a ToolDefinition> for ToolRequirements<'a> {
     fn from(tool: &'a ToolDefinition) -> Self {
         Self {
             tool: &tool.name,
@@ -170,7 +170,7 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// The rule that decided.
-    pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
+    pub fn may_call<'a>(&self, asked: impl Into<ToolRequirements<'a>>) -> Result<Rule, Denied> {
         let asked = asked.into();
         let tool = asked.tool;
         let agent = self.agent;
@@ -292,7 +292,11 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// It may not be called at all.
-    pub fn bound<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Result<Bound, Denied> {
+    pub fn bound<'a>(
+        &self,
+        asked: impl Into<ToolRequirements<'a>>,
+        grant: &Grant,
+    ) -> Result<Bound, Denied> {
         let asked = asked.into();
         self.may_call(asked)?;
         let needed = asked.capabilities_needed();

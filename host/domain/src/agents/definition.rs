@@ -7,7 +7,7 @@ mod own;
 mod tests;
 
 pub use extend::{Extended, UnfitKey, Wider};
-pub use own::{OwnDefinition, OwnLists, check_look};
+pub use own::{OwnDefinition, OwnLists, check_appearance};
 
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
@@ -293,7 +293,7 @@ pub struct Definition {
     /// Seconds after which a turn fails that comes no further (`message-timed-out`), from 1 to
     /// 604,800. Without it 120, or ten seconds more than the longer of `timeouts.firstTokenMs` and
     /// `timeouts.idleMs`, so that a slow model has its own time. Its clock runs while a model or a
-    /// tool is at work, and begins anew with every attempt at a model's reply, every piece of one
+    /// tool is at work, and begins anew with every attempt at a model's reply, every chunk of one
     /// and every outcome. Waiting for people, timers and other agents does not count, nor does a
     /// call of a tool within its time limit, or a model's reply in one piece within
     /// `timeouts.wholeMs`. `limits.activeMsMax` bounds all of it together.
@@ -563,8 +563,8 @@ impl Definition {
     /// where the purpose changes nothing, because the definition has a prompt.
     #[must_use]
     pub fn prompt_for(&self, purpose: &str) -> Option<String> {
-        let is_told = self.said_prompt().is_none() && !purpose.trim().is_empty();
-        is_told.then(|| format!("You are {}. {purpose}", self.display_name))
+        let is_reported = self.said_prompt().is_none() && !purpose.trim().is_empty();
+        is_reported.then(|| format!("You are {}. {purpose}", self.display_name))
     }
 
     fn said_prompt(&self) -> Option<&str> {

@@ -2,8 +2,8 @@
 //!
 //! The host posts each message to the program, signed with a secret of that agent, and the program
 //! answers later with a request of its own, signed with the same secret. Here are the settings of
-//! such an agent, the names of its sessions, the texts that are signed, and the times at which a
-//! delivery is tried again.
+//! such an agent, the names of its sessions, the texts that are signed, and the times at which an
+//! outbound message is tried again.
 
 #[cfg(test)]
 mod tests;
@@ -26,13 +26,13 @@ pub const COMPONENT: &str = "external";
 pub const NAME_CHARS_MAX: usize = 128;
 /// Seconds by which the time of a signed answer may differ from the host's.
 pub const SIGNATURE_AGE_S_MAX: u64 = 300;
-/// The longest pause before a delivery is tried again, in milliseconds.
+/// The longest pause before an outbound message is tried again, in milliseconds.
 pub const RETRY_MS_MAX: u64 = 3_600_000;
 /// Bytes of a message that is posted to an external agent, with what goes around it.
 pub const REQUEST_BYTES_MAX: u64 = 4 << 20;
-/// Bytes that one delivery may send and receive, heads included. The body of what comes back is not
-/// read.
-pub const DELIVERY_BYTES_MAX: u64 = 5 << 20;
+/// Bytes that one outbound message may send and receive, heads included. The body of what comes
+/// back is not read.
+pub const OUTBOUND_MESSAGE_BYTES_MAX: u64 = 5 << 20;
 /// The header with the second at which a request was signed, since 1970.
 pub const TIME_HEADER: &str = "x-agent-host-time";
 /// The header with the signature: `sha256=` and 64 hexadecimal digits.
@@ -58,12 +58,12 @@ pub struct ExternalSettings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
-    /// Milliseconds for one delivery, from 100 to 60,000; 5,000 without.
+    /// Milliseconds for one outbound message, from 100 to 60,000; 5,000 without.
     #[serde(default = "timeout_ms")]
     #[schemars(range(min = 100, max = 60_000))]
     pub timeout_ms: u32,
-    /// Further tries of a delivery that was not taken, from 0 to 20; none without. Each has the
-    /// same idempotency key.
+    /// Further tries of an outbound message that was not taken, from 0 to 20; none without. Each
+    /// has the same idempotency key.
     #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
@@ -117,7 +117,7 @@ pub enum UnfitUrl {
 }
 
 impl ExternalSettings {
-    /// Returns the target of deliveries.
+    /// Returns the target of outbound messages.
     ///
     /// # Errors
     /// `inputUrl` cannot be used.
@@ -125,7 +125,7 @@ impl ExternalSettings {
         parse(&self.input_url)
     }
 
-    /// Returns the grant of deliveries: one URL, no redirects.
+    /// Returns the grant of outbound messages: one URL, no redirects.
     ///
     /// # Errors
     /// `inputUrl` cannot be used.
@@ -171,8 +171,8 @@ impl ExternalSettings {
         format!("{base}/external/sessions/{session}/messages?message={message}")
     }
 
-    /// Returns the pause after so many tries of a delivery, in milliseconds: no shorter than what
-    /// the program asked for, and an hour at most. None when there is no further try.
+    /// Returns the pause after so many tries of an outbound message, in milliseconds: no shorter
+    /// than what the program asked for, and an hour at most. None when there is no further try.
     #[must_use]
     pub fn pause_ms(&self, tries: u32, asked_ms: Option<u64>) -> Option<u64> {
         let backoff = Backoff {
@@ -246,7 +246,7 @@ impl fmt::Display for ExternalName {
 /// The way of a signed request. It is part of what is signed, so that neither side can send back
 /// what it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum SignedDirection {
     /// From the host to the program.
     ToAgent,
     /// From the program to the host.
@@ -257,12 +257,18 @@ pub enum Way {
 /// for one session, one message, one body and a short time. The message is empty in an answer that
 /// names none.
 #[must_use]
-pub fn signed_text(way: Way, time_s: u64, session: &str, message: &str, body: &[u8]) -> Vec<u8> {
-    let way = match way {
-        Way::ToAgent => "agent",
-        Way::ToHost => "host",
+pub fn signed_text(
+    direction: SignedDirection,
+    time_s: u64,
+    session: &str,
+    message: &str,
+    body: &[u8],
+) -> Vec<u8> {
+    let direction = match direction {
+        SignedDirection::ToAgent => "agent",
+        SignedDirection::ToHost => "host",
     };
-    let mut text = format!("{way}.{time_s}.{session}.{message}.").into_bytes();
+    let mut text = format!("{direction}.{time_s}.{session}.{message}.").into_bytes();
     text.extend_from_slice(body);
     text
 }

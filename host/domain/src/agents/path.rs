@@ -3,7 +3,7 @@
 //! A path is all that an agent is found by, and says nothing of where it runs or what it is called:
 //!
 //! ```text
-//! /<user>/<connector>                              whom a connector talks with
+//! /<user>/<connector>                              whom a connector exchanges with
 //! /<user>/(agent|cron|task|subuser|app)/<name>     what a user has, by name
 //! /system/<tag>                                    the host's own
 //! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth

@@ -27,7 +27,7 @@ pub enum AgentRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Looking at the agent itself.
-    Look,
+    Inspect,
     /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
     /// own preferences.
     Interact,
@@ -47,7 +47,7 @@ pub enum Right {
 impl Right {
     fn doing(self) -> &'static str {
         match self {
-            Self::Look => "look at this agent",
+            Self::Inspect => "look at this agent",
             Self::Interact => "talk with this agent",
             Self::DisposeOfOthers => "clear or delete another user's session",
             Self::Archive => "archive this agent",
@@ -70,7 +70,7 @@ impl AgentRole {
     #[must_use]
     pub fn may(self, right: Right) -> bool {
         match right {
-            Right::Look => true,
+            Right::Inspect => true,
             Right::Interact => self != Self::Observer,
             Right::DisposeOfOthers | Right::Archive | Right::Assign | Right::Configure => {
                 self == Self::Primary
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_role_matrix_is_that_of_the_design() {
         let rights = [
-            Right::Look,
+            Right::Inspect,
             Right::Interact,
             Right::Archive,
             Right::Assign,

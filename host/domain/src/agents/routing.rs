@@ -156,9 +156,9 @@ pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
     } else {
         "messages speak".to_owned()
     };
-    let mut told = format!("{} {times} of it, the last at {}", best.found, best.last);
+    let mut reported = format!("{} {times} of it, the last at {}", best.found, best.last);
     match next {
-        None => told.push_str("; no other thread does"),
+        None => reported.push_str("; no other thread does"),
         Some(next) => {
             // Between 0 and 100.
             #[expect(
@@ -167,12 +167,12 @@ pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
                 reason = "a score is between 0 and 1"
             )]
             let percent = (next.score * 100.0).round() as u32;
-            told.push_str(&format!(
+            reported.push_str(&format!(
                 "; the next best thread has {percent} % of its score"
             ));
         }
     }
-    told
+    reported
 }
 
 #[cfg(test)]

@@ -293,8 +293,8 @@ fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
         .iter()
         .map(|tool| visible(first_sentence(&tool.description), SENTENCE_CHARS_MAX))
         .collect();
-    let told = format!("The tools of `{id}`. {}", sentences.join(" "));
-    let description = visible(&told, GENERATED_CHARS_MAX);
+    let reported = format!("The tools of `{id}`. {}", sentences.join(" "));
+    let description = visible(&reported, GENERATED_CHARS_MAX);
     let mut text = format!(
         "---\nname: {id}\ndescription: {}\n---\n\n# {id}\n\nUse these tools by the command \
          `{id}-cli` in `{BASH}`:\n\n    {id}-cli <tool> --flag value\n    {id}-cli <tool> --json \

@@ -225,12 +225,12 @@ impl Agent {
                 self.remembers_untrusted |= it.untrusted;
                 self.changed(it.updated_at);
             }
-            Event::PreferencesCarried(it) => {
+            Event::PreferencesTransferred(it) => {
                 self.user_preferences
                     .entry(it.to.clone())
                     .or_default()
                     .extend(it.preferences.clone());
-                self.changed(it.carried_at);
+                self.changed(it.transferred_at);
             }
             Event::AgentRenamed(it) => {
                 self.name.clone_from(&it.name);

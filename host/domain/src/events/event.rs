@@ -8,13 +8,13 @@ mod agent;
 mod boundary;
 mod connector;
 mod definition;
-mod delivery;
 mod host;
 mod input;
 mod key;
 mod keyvalue;
 mod kinds;
 mod label;
+mod outbound_message;
 mod purge;
 mod reader;
 mod record;
@@ -25,7 +25,7 @@ pub mod upcast;
 
 pub use agent::{
     ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed,
-    ExecutionResumed, ExecutionSuspended, NoteForgotten, NoteRemembered, PreferencesCarried,
+    ExecutionResumed, ExecutionSuspended, NoteForgotten, NoteRemembered, PreferencesTransferred,
     PreferencesUpdated, PromptOverridden, Provenance, ResponseReceived, RoleChanged,
     SessionImported, SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned,
     UserUnassigned,
@@ -36,11 +36,6 @@ pub use boundary::{
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use definition::{DefinitionMade, DefinitionRemoved};
-pub use delivery::{
-    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, DeliveryCause,
-    DeliveryOutcome, DeliveryQueued, DeliveryRequeued, DeliverySettled, DeliveryStarted,
-    PairingOffered, PairingSettled,
-};
 pub use host::{
     ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ProviderTroubled,
     REFUSAL_BYTES_MAX, ReloadCause, RestoreChoice,
@@ -53,6 +48,12 @@ pub use label::{
     ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
     SessionPinned, SessionRenamed, TurnsImported,
 };
+pub use outbound_message::{
+    ConnectorReceived, ConnectorTroubled, InboundMessage, InboundMessageOutcome,
+    InboundMessagesSettled, OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued,
+    OutboundMessageRequeued, OutboundMessageSettled, OutboundMessageStarted, PairingOffered,
+    PairingSettled,
+};
 pub use purge::{Erased, KeptByPurge, PurgeBegun, Purged, Remains};
 pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
@@ -64,9 +65,9 @@ pub use session::{
     FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,
 };
 pub use trigger::{
-    OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, PostedMessage, SkipReason,
-    TriggerDefined, TriggerFired, TriggerMessage, TriggerOrigin, TriggerPaused, TriggerPosted,
-    TriggerRemoved, TriggerResumed, TriggerTrouble, TriggerTroubled,
+    PauseReason, PostedMessage, SkipReason, TriggerDefined, TriggerEventAccepted,
+    TriggerEventFailed, TriggerEventsSkipped, TriggerFired, TriggerMessage, TriggerOrigin,
+    TriggerPaused, TriggerPosted, TriggerRemoved, TriggerResumed, TriggerTrouble, TriggerTroubled,
 };
 
 use crate::work::approval::ApprovalAnswered;
@@ -108,8 +109,8 @@ pub enum Event {
     #[serde(rename = "agent.preferences.updated.v1")]
     PreferencesUpdated(PreferencesUpdated),
     /// The preferences about a user who handed over an agent were copied to their successor.
-    #[serde(rename = "agent.preferences.carried.v1")]
-    PreferencesCarried(PreferencesCarried),
+    #[serde(rename = "agent.preferences.transferred.v1")]
+    PreferencesTransferred(PreferencesTransferred),
     /// A structured session took its agent's slot.
     #[serde(rename = "agent.session.started.v1")]
     SlotTaken(SlotTaken),
@@ -308,19 +309,20 @@ pub enum Event {
     /// A trigger is fired again.
     #[serde(rename = "trigger.resumed.v1")]
     TriggerResumed(TriggerResumed),
-    /// An occasion of a trigger was accepted: from here on nothing loses it.
-    #[serde(rename = "trigger.occasion.accepted.v1")]
-    OccasionAccepted(OccasionAccepted),
-    /// Occasions of a trigger's schedule were passed over.
-    #[serde(rename = "trigger.occasions.skipped.v1")]
-    OccasionsSkipped(OccasionsSkipped),
-    /// A trigger was fired: its occasion is acknowledged, and its messages are to be handed over.
+    /// A event of a trigger was accepted: from here on nothing loses it.
+    #[serde(rename = "trigger.event.accepted.v1")]
+    TriggerEventAccepted(TriggerEventAccepted),
+    /// Trigger events of a trigger's schedule were passed over.
+    #[serde(rename = "trigger.events.skipped.v1")]
+    TriggerEventsSkipped(TriggerEventsSkipped),
+    /// A trigger was fired: its trigger event is acknowledged, and its messages are to be handed
+    /// over.
     #[serde(rename = "trigger.fired.v1")]
     TriggerFired(TriggerFired),
-    /// An occasion could not be dealt with, and is tried again or given up.
-    #[serde(rename = "trigger.occasion.failed.v1")]
-    OccasionFailed(OccasionFailed),
-    /// The messages of a firing were handed over.
+    /// A trigger event could not be dealt with, and is tried again or given up.
+    #[serde(rename = "trigger.event.failed.v1")]
+    TriggerEventFailed(TriggerEventFailed),
+    /// The messages of a trigger run were handed over.
     #[serde(rename = "trigger.posted.v1")]
     TriggerPosted(TriggerPosted),
     /// An operator should know something of a trigger.
@@ -330,8 +332,8 @@ pub enum Event {
     #[serde(rename = "connector.received.v1")]
     ConnectorReceived(ConnectorReceived),
     /// It is known what became of messages that had arrived.
-    #[serde(rename = "connector.arrivals.settled.v1")]
-    ArrivalsSettled(ArrivalsSettled),
+    #[serde(rename = "connector.inbound.settled.v1")]
+    InboundMessagesSettled(InboundMessagesSettled),
     /// A sender whom nobody knows got a pairing code.
     #[serde(rename = "connector.pairing.offered.v1")]
     PairingOffered(PairingOffered),
@@ -339,18 +341,18 @@ pub enum Event {
     #[serde(rename = "connector.pairing.settled.v1")]
     PairingSettled(PairingSettled),
     /// A message to people outside is to be sent. In the commit of what it comes of.
-    #[serde(rename = "connector.delivery.queued.v1")]
-    DeliveryQueued(DeliveryQueued),
+    #[serde(rename = "connector.outbound.queued.v1")]
+    OutboundMessageQueued(OutboundMessageQueued),
     /// A message to people outside is about to be sent. After a crash this distinguishes "sent"
     /// from "never sent".
-    #[serde(rename = "connector.delivery.started.v1")]
-    DeliveryStarted(DeliveryStarted),
+    #[serde(rename = "connector.outbound.started.v1")]
+    OutboundMessageStarted(OutboundMessageStarted),
     /// It is known what became of an attempt to send a message to people outside.
-    #[serde(rename = "connector.delivery.settled.v1")]
-    DeliverySettled(DeliverySettled),
+    #[serde(rename = "connector.outbound.settled.v1")]
+    OutboundMessageSettled(OutboundMessageSettled),
     /// A message to people outside that had been given up is tried again.
-    #[serde(rename = "connector.delivery.requeued.v1")]
-    DeliveryRequeued(DeliveryRequeued),
+    #[serde(rename = "connector.outbound.requeued.v1")]
+    OutboundMessageRequeued(OutboundMessageRequeued),
     /// An operator should know something of a connector.
     #[serde(rename = "connector.troubled.v1")]
     ConnectorTroubled(ConnectorTroubled),

@@ -18,7 +18,7 @@ mod session;
 mod tests;
 
 pub use item::{Answered, OldAction, OldItem};
-pub use session::{ImportStanding, OldSession, OldStatus};
+pub use session::{ImportStatus, OldSession, OldStatus};
 
 use crate::access::user::{Naming, UserId};
 use crate::values::id::{ConversationId, SessionId};

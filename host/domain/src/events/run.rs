@@ -60,7 +60,7 @@ pub struct NewestCall {
 
 /// Something that the client was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ClientQuestion {
     /// The question as the client was shown it.
     pub action: ClientAction,
     /// Time of the question.
@@ -94,7 +94,7 @@ pub struct Run {
     /// Every key that was ever used.
     pub keys: BTreeSet<String>,
     /// Questions to the client by the guest's key, for the record of a structured session.
-    pub asked: BTreeMap<String, Asked>,
+    pub asked: BTreeMap<String, ClientQuestion>,
     /// Outcomes that are recorded and not yet reported to the agent.
     pub untold: Vec<(Operation, Settlement)>,
     /// Outcomes that stand in the thread already and are not yet reported to the agent.
@@ -104,10 +104,10 @@ pub struct Run {
     /// The decision with which the last step would have ended the run, had no messages arrived
     /// meanwhile. If those are taken back, the run ends so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Decision>,
+    pub deferred: Option<Decision>,
     /// The code of the model's call over which that decision gave up: see [`Run::model_failure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_over: Option<String>,
+    pub deferred_over: Option<String>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
     /// Number of them that the agent has answered: those claimed at its last reply, after which the
@@ -178,8 +178,8 @@ impl Run {
             untold: Vec::new(),
             untold_stopped: Vec::new(),
             wait: None,
-            held: None,
-            held_over: None,
+            deferred: None,
+            deferred_over: None,
             claimed: started.claimed.clone(),
             answered: 0,
             hops: started.hops,
@@ -287,7 +287,7 @@ impl Run {
         if self.is_progress(stepped) {
             self.recoveries = 0;
         }
-        self.held_over = match &stepped.decision {
+        self.deferred_over = match &stepped.decision {
             Decision::Fail { .. } => self.model_failure(&stepped.settled).map(str::to_owned),
             Decision::Wait(_) | Decision::Reply { .. } | Decision::Complete { .. } => None,
         };
@@ -336,7 +336,7 @@ impl Run {
         self.component = stepped.basis.documents.component;
         self.step += 1;
         self.failed_attempts = 0;
-        (self.wait, self.held) = match &stepped.decision {
+        (self.wait, self.deferred) = match &stepped.decision {
             Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
             // Decided while messages were waiting: the run goes on with them at once.
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
@@ -371,7 +371,7 @@ impl Run {
         if let Performer::Client { action } = &operation.performer {
             self.asked.insert(
                 operation.key.clone(),
-                Asked {
+                ClientQuestion {
                     action: action.clone(),
                     at: time,
                     answered_at: None,

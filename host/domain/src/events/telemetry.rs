@@ -6,12 +6,12 @@
 //! users, models or tools said.
 
 mod filter;
+mod reported;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use filter::{KINDS_ASKED_MAX, TelemetryFilter, kinds_matching};
-pub use told::{RunTally, telemetry_of};
+pub use reported::{RunTally, telemetry_of};
 
 use crate::events::event::Subject;
 use crate::values::error_code::ErrorCategory;
@@ -51,11 +51,11 @@ pub enum TelemetryKind {
     MessageFailed,
     /// A model is about to be asked.
     LlmRequestStart,
-    /// The first piece of a reply came.
+    /// The first chunk of a reply came.
     LlmStreamStart,
-    /// A piece of a reply came.
+    /// A chunk of a reply came.
     LlmStreamChunk,
-    /// The last piece of a reply came.
+    /// The last chunk of a reply came.
     LlmStreamEnd,
     /// A model replied.
     LlmRequestComplete,
@@ -142,7 +142,7 @@ pub struct TelemetryEvent {
     pub data: Map<String, Value>,
     /// The error, of an event that tells of one.
     pub error: Option<TelemetryError>,
-    /// The text of a piece of a reply. Shown only to an operator who asked for it and whose reading
+    /// The text of a chunk of a reply. Shown only to an operator who asked for it and whose reading
     /// is on record.
     pub content: Option<Arc<str>>,
 }

@@ -15,7 +15,7 @@ mod material;
 #[cfg(test)]
 mod tests;
 
-pub use cut::{Cut, Piece, cut, pieces};
+pub use cut::{Cut, CutTurn, cut, cut_turns};
 pub(crate) use material::clipped;
 pub use material::{bytes_for, fitting_messages, material};
 

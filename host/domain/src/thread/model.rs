@@ -165,15 +165,19 @@ mod tests {
             output_tokens,
             cached_tokens,
         };
-        for (told, wall_ms, believed) in [
+        for (reported, wall_ms, believed) in [
             (usage(900_000, 54_321, 10), 0, true),
             (usage(20_000_000, 0, 0), 1_000, false),
             (usage(20_000_000, 0, 0), 60_000, true),
             (usage(1 << 62, 0, 0), 300_000, false),
             (usage(u64::MAX, u64::MAX, 0), u64::MAX / 2_000, false),
         ] {
-            let found = told.possible(wall_ms);
-            assert_eq!(found, believed.then_some(told), "{told:?} in {wall_ms} ms");
+            let found = reported.possible(wall_ms);
+            assert_eq!(
+                found,
+                believed.then_some(reported),
+                "{reported:?} in {wall_ms} ms"
+            );
         }
         let cached = usage(5, 1, 9).possible(0).map(|it| it.cached_tokens);
         assert_eq!(cached, Some(5));

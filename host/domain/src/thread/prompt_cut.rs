@@ -146,8 +146,8 @@ impl PromptCut {
                 saved += tokens(message).saturating_sub(tokens(&stub(message)));
             }
         }
-        let told = (left_out > 0).then(|| tokens(&self.notice(left_out)));
-        saved.saturating_sub(told.unwrap_or_default())
+        let reported = (left_out > 0).then(|| tokens(&self.notice(left_out)));
+        saved.saturating_sub(reported.unwrap_or_default())
     }
 
     /// Returns the messages that it leaves out and another does not: what a summary is made of,

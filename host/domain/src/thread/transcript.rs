@@ -35,7 +35,7 @@ mod verify;
 
 pub use adopt::{ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX};
 pub use check::Unsound;
-pub use diff::{Diff, Told};
+pub use diff::{Diff, TurnText};
 pub use fault::{TranscriptFault, Unwritable};
 pub use thread::{BrokenThread, Tree};
 pub use verify::{Break, Verification, verify};

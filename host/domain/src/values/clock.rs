@@ -44,7 +44,7 @@ pub struct Past {
     pub last: Option<Timestamp>,
     /// The present as the host's last process would tell it. Known only on a machine that was not
     /// booted since.
-    pub carried: Option<Timestamp>,
+    pub transferred: Option<Timestamp>,
     /// The time by which credentials end, if an operator has confirmed a wall clock that was behind
     /// the host's time: as it would be now, or after a boot as it was last written down.
     pub credentials: Option<Timestamp>,
@@ -212,8 +212,8 @@ impl HostTime {
     #[must_use]
     pub fn begin(read: Reading, past: Past) -> Self {
         let last = past.last.unwrap_or_default();
-        let now = past.carried.unwrap_or(read.wall).max(last);
-        let gap_ms = match past.carried {
+        let now = past.transferred.unwrap_or(read.wall).max(last);
+        let gap_ms = match past.transferred {
             Some(_) => 0,
             None => past.last.map_or(0, |last| now.since_ms(last)),
         };

@@ -151,7 +151,7 @@ mod tests {
     use super::{Change, differences};
     use serde_json::{Value, json};
 
-    fn told(before: &Value, after: &Value) -> Vec<String> {
+    fn reported(before: &Value, after: &Value) -> Vec<String> {
         differences(before, after)
             .into_iter()
             .map(|it| {
@@ -207,7 +207,7 @@ mod tests {
             ),
         ];
         for (before, after, expected) in table {
-            assert_eq!(told(&before, &after), expected, "{before} {after}");
+            assert_eq!(reported(&before, &after), expected, "{before} {after}");
         }
     }
 

@@ -198,8 +198,8 @@ codes! {
     DefinitionConfigured = "DEFINITION_CONFIGURED", Conflict, Never;
     DefinitionGone = "DEFINITION_GONE", Conflict, Never, NotReady;
     DefinitionNotFound = "DEFINITION_NOT_FOUND", NotFound, Never, InitFailed;
-    DeliveryNotDead = "DELIVERY_NOT_DEAD", Conflict, Never;
-    DeliveryNotFound = "DELIVERY_NOT_FOUND", NotFound, Never => "path:delivery";
+    OutboundMessageNotDead = "OUTBOUND_MESSAGE_NOT_DEAD", Conflict, Never;
+    OutboundMessageNotFound = "OUTBOUND_MESSAGE_NOT_FOUND", NotFound, Never => "path:outbound_message";
     DependencyDown = "DEPENDENCY_DOWN", Unavailable, After(10), NotReady;
     DiskFull = "DISK_FULL", Unavailable, After(10), NotReady;
     ExportTooLarge = "EXPORT_TOO_LARGE", Conflict, Never;

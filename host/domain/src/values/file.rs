@@ -63,9 +63,12 @@ pub fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|char| is_refused(*char)) {
         None => Ok(()),
         Some(char) => {
-            let told =
+            let reported =
                 "a file's name has no `/`, no `\\` and no character that controls what is shown";
-            Err(format!("{told}; this one has `{}`", char.escape_default()))
+            Err(format!(
+                "{reported}; this one has `{}`",
+                char.escape_default()
+            ))
         }
     }
 }
@@ -124,11 +127,11 @@ pub fn is_accepted<'a>(accepted: impl IntoIterator<Item = &'a str>, media_type: 
 /// The refusal of a file for which its session has no room.
 #[must_use]
 pub fn full() -> Refusal {
-    let told = format!(
+    let reported = format!(
         "a session has at most {SESSION_FILES_MAX} files of {SESSION_FILES_BYTES_MAX} \
                  bytes together; open another one"
     );
-    Refusal::new(ErrorCode::SessionFilesFull, told)
+    Refusal::new(ErrorCode::SessionFilesFull, reported)
 }
 
 #[cfg(test)]

@@ -98,8 +98,8 @@ uuid_ids! {
     TriggerId
     /// A connector: half of a hash of its name.
     ConnectorId
-    /// An occasion of a trigger, or an arrival of a connector. A UUIDv7.
-    OccasionId
+    /// A event of a trigger, or an inbound message of a connector. A UUIDv7.
+    TriggerEventId
     /// An account (`work/account.rs`): the id of the run that a message began, or of the input
     /// that handed work over.
     AccountId
@@ -112,7 +112,7 @@ digest_ids! {
     OperationId
     /// A message to people outside: `hash(connector, chat, cause, number)`, the same for every
     /// attempt.
-    DeliveryId
+    OutboundMessageId
 }
 
 impl TriggerId {
@@ -131,13 +131,13 @@ impl ConnectorId {
     }
 }
 
-impl DeliveryId {
+impl OutboundMessageId {
     /// The id of a message through a connector into a chat, by its cause (a run, an operation, an
-    /// arrival) and its number among what comes of the same cause.
+    /// inbound message) and its number among what comes of the same cause.
     #[must_use]
     pub fn mint(connector: ConnectorId, chat: &str, cause: &str, number: u32) -> Self {
         Self(Digest::of_parts(&[
-            b"delivery",
+            b"outbound_message",
             connector.0.as_bytes(),
             chat.as_bytes(),
             cause.as_bytes(),
@@ -238,7 +238,7 @@ pub enum Stream {
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
-    /// A trigger: what it is, its occasions, and what became of each.
+    /// A trigger: what it is, its trigger events, and what became of each.
     Trigger(TriggerId),
     /// A connector: what arrived, what is to be sent, and what became of it.
     Connector(ConnectorId),

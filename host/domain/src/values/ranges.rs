@@ -27,7 +27,7 @@ pub fn out_of_range<T: JsonSchema + Serialize>(section: &T) -> Vec<OutOfRange> {
         return Vec::new();
     };
     let bound = |key: &str, name: &str| schema.get("properties")?.get(key)?.get(name)?.as_u64();
-    let looked_at = values.into_iter().filter_map(|(key, value)| {
+    let inspected = values.into_iter().filter_map(|(key, value)| {
         let value = value.as_u64()?;
         let least = bound(&key, "minimum")?;
         let most = bound(&key, "maximum")?;
@@ -38,7 +38,7 @@ pub fn out_of_range<T: JsonSchema + Serialize>(section: &T) -> Vec<OutOfRange> {
             most,
         })
     });
-    looked_at
+    inspected
         .filter(|found| !(found.least..=found.most).contains(&found.value))
         .collect()
 }

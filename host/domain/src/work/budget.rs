@@ -108,10 +108,10 @@ impl Available {
         let needed = price.map(|price| price.at_most(prompt, reply));
         match (self.cost_micros, needed) {
             (Some(_), None) => {
-                let told = "what this turn costs is limited (costMicrosMax), and the model, or one \
+                let reported = "what this turn costs is limited (costMicrosMax), and the model, or one \
                             that is asked in its place, has no price: \
                             the operator says one in `models.<alias>.price`";
-                Err(told.to_owned())
+                Err(reported.to_owned())
             }
             // Users read it, and know of no reservations.
             (Some(left), Some(needed)) if left < needed => {
@@ -132,12 +132,12 @@ impl Available {
             ..
         } = *self;
         if cost_micros.is_some_and(|micros| micros < more.cost_micros) {
-            let told = format!("too little is left of the cost of {of} (costMicrosMax)");
-            return Some(("costMicrosMax", told));
+            let reported = format!("too little is left of the cost of {of} (costMicrosMax)");
+            return Some(("costMicrosMax", reported));
         }
         (tokens < more.tokens).then(|| {
-            let told = format!("too few tokens are left of {of} (tokensMax)");
-            ("tokensMax", told)
+            let reported = format!("too few tokens are left of {of} (tokensMax)");
+            ("tokensMax", reported)
         })
     }
 

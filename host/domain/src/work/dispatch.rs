@@ -7,7 +7,7 @@
 //! kind has a depth of its own. What is refused settles at once as an ordinary failure that names
 //! the limit, so that the agent can do something else.
 
-pub mod held;
+pub mod blocked;
 pub mod waits;
 
 use crate::work::step::Failure;
@@ -92,7 +92,7 @@ impl DispatchLimits {
     ///
     /// # Errors
     /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
-    pub fn admit(&self, standing: DispatchState, edge: Edge) -> Result<Depth, Failure> {
+    pub fn admit(&self, status: DispatchState, edge: Edge) -> Result<Depth, Failure> {
         let Self {
             call_depth_max,
             spawn_depth_max,
@@ -100,7 +100,7 @@ impl DispatchLimits {
             tree_dispatches_max,
             ..
         } = self;
-        let Depth { call, spawn } = standing.depth;
+        let Depth { call, spawn } = status.depth;
         let (depth, limit, too_deep) = match edge {
             Edge::Call => (
                 Depth {
@@ -132,21 +132,21 @@ impl DispatchLimits {
         if let Some(message) = too_deep {
             return Err(with_limit(Failure::lasting(CODE, message), limit));
         }
-        if let Some(message) = self.too_many_runs(standing.of_message) {
+        if let Some(message) = self.too_many_runs(status.of_message) {
             let limit = ("runsPerMessageMax", self.runs_per_message_max);
             return Err(with_limit(Failure::lasting(CODE, message), limit));
         }
-        if standing.of_run >= u64::from(*children_max) {
+        if status.of_run >= u64::from(*children_max) {
             let message = format!(
                 "this turn has {} dispatches open of {children_max} (childrenMax); wait until one \
                  has ended",
-                standing.of_run
+                status.of_run
             );
             let limit = ("childrenMax", *children_max);
             return Err(with_limit(Failure::passing(CODE, message), limit));
         }
-        if standing.of_tree >= u64::from(*tree_dispatches_max) {
-            let open = standing.of_tree;
+        if status.of_tree >= u64::from(*tree_dispatches_max) {
+            let open = status.of_tree;
             let message = format!(
                 "this agent and those below it have {open} dispatches open of \
                          {tree_dispatches_max} (treeDispatchesMax); try again later"

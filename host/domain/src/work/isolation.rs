@@ -66,20 +66,20 @@ pub fn suspected(
     found: &[Found],
     computed: &BTreeSet<SessionId>,
 ) -> Suspicions {
-    let standing: Suspicions = found
+    let status: Suspicions = found
         .iter()
         .filter_map(|found| {
             Some((found.session, *before.get(&found.session)?))
                 .filter(|(_, suspicion)| suspicion.stands(found))
         })
         .collect();
-    let suspects = standing
+    let suspects = status
         .iter()
         .filter(|(session, suspicion)| suspicion.is_suspect() && computed.contains(*session));
     let suspects: Vec<SessionId> = suspects.map(|(session, _)| *session).collect();
     let mut after = Suspicions::new();
     for found in found {
-        let mut suspicion = standing.get(&found.session).copied().unwrap_or_default();
+        let mut suspicion = status.get(&found.session).copied().unwrap_or_default();
         suspicion.run = found.run;
         if computed.contains(&found.session) {
             suspicion.ends = suspicion.ends.saturating_add(1);

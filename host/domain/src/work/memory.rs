@@ -38,7 +38,7 @@ pub const QUERY_BYTES_MAX: usize = 4 << 10;
 /// Hits of a search that names no limit.
 pub const HITS: u32 = 8;
 /// Bytes of a session that are handed to its memory agent at a time. What is left is handed over in
-/// further pieces.
+/// further chunks.
 pub const READING_BYTES_MAX: usize = 48 << 10;
 /// Messages of a session that are handed to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
@@ -52,10 +52,10 @@ pub const MEMORY_FULL: &str = "memory-full";
 /// The code of a note that a memory agent would keep outside of a reading.
 pub const NOTHING_READ: &str = "nothing-read";
 
-/// The occasion on which a session is read.
+/// The trigger event on which a session is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Occasion {
+pub enum TriggerEvent {
     /// It was due: no turn of it ended for some time, or a user asked for it.
     Due,
     /// Its thread is about to be compacted.
@@ -318,7 +318,7 @@ pub fn unread(read: Option<u64>, last: u64) -> Option<Unread> {
     (first <= last).then_some(Unread { first, last })
 }
 
-/// Returns the message that hands a piece of a session to its memory agent. What was said is quoted
+/// Returns the message that hands a part of a session to its memory agent. What was said is quoted
 /// line by line, so that nothing in it can pass for the host's own words.
 #[must_use]
 pub fn reading(user: &str, said: &str) -> String {

@@ -13,8 +13,8 @@ use crate::values::time::Timestamp;
 use crate::work::approval::Approval;
 use crate::work::budget::Amount;
 use crate::work::delegate::{DelegateAddress, TaskState};
+use crate::work::direct_message::Messaged;
 use crate::work::step::{ModelRequest, OperationOutcome};
-use crate::work::talk::Messaged;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ pub enum Performer {
         /// The input that carries the work.
         input: InputId,
         /// The text that the agent handing it over is given.
-        told: String,
+        reported: String,
     },
     /// Messages are delivered to the program behind an external agent, which answers later.
     External {
@@ -116,7 +116,7 @@ pub enum Performer {
     /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
     Memory {
         /// The result as JSON.
-        told: String,
+        reported: String,
     },
     /// A tool of the host's own changes what lasts, as soon as the run's user has agreed: the run
     /// rests on content from outside. The change is part of the commit that has the outcome.

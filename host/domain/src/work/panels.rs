@@ -94,7 +94,7 @@ pub struct PanelContext {
     /// The ids of the selected items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selection: Vec<String>,
-    /// The wish for the style of an answer.
+    /// The request for the style of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
@@ -125,15 +125,15 @@ impl PanelInventory {
     /// refusal names the field.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.panels.len() > PANELS_MAX {
-            let told = format!("at most {PANELS_MAX} panels are taken");
-            return Err(invalid("/panels", told));
+            let reported = format!("at most {PANELS_MAX} panels are taken");
+            return Err(invalid("/panels", reported));
         }
         let mut ids = BTreeSet::new();
         for (index, panel) in self.panels.iter().enumerate() {
             panel.check(&format!("/panels/{index}"))?;
             if !ids.insert(panel.panel_id.as_str()) {
-                let told = format!("the id `{}` stands twice", panel.panel_id);
-                return Err(invalid(format!("/panels/{index}/panel_id"), told));
+                let reported = format!("the id `{}` stands twice", panel.panel_id);
+                return Err(invalid(format!("/panels/{index}/panel_id"), reported));
             }
         }
         match &self.selected_panel_id {
@@ -176,25 +176,25 @@ impl Panel {
         let context = context.map(|(name, text)| (format!("context/{name}"), text));
         for (name, text) in own.chain(context) {
             if text.len() > TEXT_BYTES_MAX {
-                let told = format!("it has {} bytes; at most {TEXT_BYTES_MAX}", text.len());
-                return Err(invalid(format!("{at}/{name}"), told));
+                let reported = format!("it has {} bytes; at most {TEXT_BYTES_MAX}", text.len());
+                return Err(invalid(format!("{at}/{name}"), reported));
             }
             if text.chars().any(controls_what_is_shown) {
-                let told = "it has control characters; leave them out";
-                return Err(invalid(format!("{at}/{name}"), told));
+                let reported = "it has control characters; leave them out";
+                return Err(invalid(format!("{at}/{name}"), reported));
             }
         }
         let selected = self.context.as_ref().map_or(0, |it| it.selection.len());
         if selected > SELECTION_MAX {
-            let told = format!("at most {SELECTION_MAX} items can be selected");
-            return Err(invalid(format!("{at}/context/selection"), told));
+            let reported = format!("at most {SELECTION_MAX} items can be selected");
+            return Err(invalid(format!("{at}/context/selection"), reported));
         }
         Ok(())
     }
 }
 
-fn invalid(field: impl Into<String>, told: impl Into<String>) -> Refusal {
-    Refusal::new(ErrorCode::Invalid, told).at(field)
+fn invalid(field: impl Into<String>, reported: impl Into<String>) -> Refusal {
+    Refusal::new(ErrorCode::Invalid, reported).at(field)
 }
 
 /// Returns whether the tools are offered to an agent: it has a tool that lists items, or its allow
@@ -273,17 +273,17 @@ pub fn result(tool: &str, shown: &[(SessionId, PanelInventory)], with_context: b
             if only_selected && !selected {
                 continue;
             }
-            let mut told = json!({
+            let mut reported = json!({
                 "panel_id": panel.panel_id,
                 "panel_type": panel.panel_type,
                 "panel_title": panel.panel_title,
                 "selected": selected,
                 "session_id": session,
             });
-            if let Some(fields) = told.as_object_mut().filter(|_| with_context) {
+            if let Some(fields) = reported.as_object_mut().filter(|_| with_context) {
                 fields.insert("context".to_owned(), json!(panel.context));
             }
-            panels.push(told);
+            panels.push(reported);
         }
     }
     json!({ "panels": panels })

@@ -37,7 +37,7 @@ pub use mode::{Mode, UnknownMode};
 pub use overflow::{Overflow, OverflowNotice, excerpt, line};
 pub use plan::{Claims, Condition, Plan, PlannedTurn, collected};
 pub use settings::{Cap, Debounce, DropPolicy, QueueOverride, QueueSettings, SettingError};
-pub use waiting::{Manner, Queue, Queued, WaitKind, WaitingInput};
+pub use waiting::{Grouping, Queue, Queued, WaitKind, WaitingInput};
 
 use crate::values::limits::WAITING_INPUTS_MAX;
 

@@ -18,8 +18,8 @@ use crate::thread::compaction::text_tokens;
 use crate::thread::speaker::EXPLAINED;
 use crate::values::digest::Digest;
 use crate::work::basis::Peer;
+use crate::work::direct_message;
 use crate::work::panels::{Panel, PanelInventory};
-use crate::work::talk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -107,7 +107,10 @@ impl Known<'_> {
             }
             SectionName::ArtifactsPanels => self.panels_shown().and_then(text::panels),
             SectionName::AvailableAgents => {
-                let may_send = self.tools.iter().any(|tool| tool.name == talk::MESSAGE);
+                let may_send = self
+                    .tools
+                    .iter()
+                    .any(|tool| tool.name == direct_message::MESSAGE);
                 may_send.then(|| text::agents(self.peers)).flatten()
             }
         }

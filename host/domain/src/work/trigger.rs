@@ -1,13 +1,13 @@
 //! Triggers: what makes the host speak to an agent without being spoken to.
 //!
-//! The host owns schedule, state, missed occasions, retries and delivery; a component turns an
-//! occasion into messages.
+//! The host owns schedule, state, missed trigger events, retries and outbound message; a component
+//! turns a trigger event into messages.
 //!
 //! - what an operator says of a trigger: `spec.rs`, and of its target: `target.rs`
-//! - when it is due: `schedule.rs`; what becomes of missed occasions: `missed.rs`
+//! - when it is due: `schedule.rs`; what becomes of missed trigger events: `missed.rs`
 //! - heartbeats: `heartbeat.rs`; webhooks: `webhook.rs`, `cloud_event.rs`; files: `files.rs`;
 //!   events of the host: `host_event.rs`
-//! - what happened: `occasion.rs`; the message with its variables: `template.rs`
+//! - what happened: `trigger_event.rs`; the message with its variables: `template.rs`
 //! - the tools with which agents set themselves triggers: `own.rs`
 //! - failures in a row: `breaker.rs`; limits: `limits.rs`; faults in a definition: `fault.rs`
 //! - intervals: `interval.rs`; time zones: `zone.rs`; names: `name.rs`
@@ -22,12 +22,12 @@ mod interval;
 mod limits;
 mod missed;
 mod name;
-mod occasion;
 mod own;
 mod schedule;
 mod spec;
 mod target;
 mod template;
+mod trigger_event;
 mod webhook;
 mod zone;
 
@@ -41,12 +41,12 @@ pub use interval::*;
 pub use limits::*;
 pub use missed::*;
 pub use name::*;
-pub use occasion::*;
 pub use own::*;
 pub use schedule::*;
 pub use spec::*;
 pub use target::*;
 pub use template::*;
+pub use trigger_event::*;
 pub use webhook::*;
 pub use zone::{BeyondCalendar, Zone};
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Failures in a row at which an operator is told.
-pub const FAILURES_TOLD: u32 = 3;
+pub const FAILURES_REPORTED: u32 = 3;
 
 /// A trouble, or the end of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl ServiceTrouble {
 
 /// The kind of a trouble that an operator was told of and that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ReportedTrouble {
     Unauthorised,
     Failing,
 }
@@ -45,40 +45,41 @@ enum Told {
 /// The record of what an operator was told of one service.
 #[derive(Debug, Default)]
 pub struct TroubleRecord {
-    told: Option<Told>,
+    reported: Option<ReportedTrouble>,
 }
 
 impl TroubleRecord {
     /// Begins with what was told before this process.
     #[must_use]
     pub fn remembering(trouble: Option<&ServiceTrouble>) -> Self {
-        let told = trouble.and_then(kind);
-        Self { told }
+        let reported = trouble.and_then(kind);
+        Self { reported }
     }
 
     /// Notes a success. Returns what an operator is to be told.
     pub fn succeeded(&mut self) -> Option<ServiceTrouble> {
-        self.told.take().map(|_| ServiceTrouble::Recovered)
+        self.reported.take().map(|_| ServiceTrouble::Recovered)
     }
 
     /// Notes the last of so many failures in a row. Returns what an operator is to be told.
     /// Credentials that do not count are told at once; the worse trouble is told even if the other
     /// was.
     pub fn failed(&mut self, failures: u32, trouble: ServiceTrouble) -> Option<ServiceTrouble> {
-        let told = kind(&trouble)?;
-        let is_due = told == Told::Unauthorised || failures >= FAILURES_TOLD;
-        let is_new = self.told.is_none() || (told == Told::Unauthorised && self.told != Some(told));
+        let reported = kind(&trouble)?;
+        let is_due = reported == ReportedTrouble::Unauthorised || failures >= FAILURES_REPORTED;
+        let is_new = self.reported.is_none()
+            || (reported == ReportedTrouble::Unauthorised && self.reported != Some(reported));
         (is_due && is_new).then(|| {
-            self.told = Some(told);
+            self.reported = Some(reported);
             trouble
         })
     }
 }
 
-fn kind(trouble: &ServiceTrouble) -> Option<Told> {
+fn kind(trouble: &ServiceTrouble) -> Option<ReportedTrouble> {
     match trouble {
-        ServiceTrouble::Unauthorised { .. } => Some(Told::Unauthorised),
-        ServiceTrouble::Failing { .. } => Some(Told::Failing),
+        ServiceTrouble::Unauthorised { .. } => Some(ReportedTrouble::Unauthorised),
+        ServiceTrouble::Failing { .. } => Some(ReportedTrouble::Failing),
         ServiceTrouble::Recovered => None,
     }
 }

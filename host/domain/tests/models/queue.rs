@@ -89,11 +89,11 @@ pub struct Reference<Id> {
     /// Those that were taken out by name, and may come back.
     gone: Vec<Item<Id>>,
     /// Number of inputs that came.
-    came: usize,
+    received: usize,
     dropped: usize,
     lines: Vec<String>,
     /// The overflow that was reported last: the number of inputs, and their lines.
-    told: (usize, Vec<String>),
+    reported: (usize, Vec<String>),
 }
 
 impl<Id> Default for Reference<Id> {
@@ -101,10 +101,10 @@ impl<Id> Default for Reference<Id> {
         Self {
             items: Vec::new(),
             gone: Vec::new(),
-            came: 0,
+            received: 0,
             dropped: 0,
             lines: Vec::new(),
-            told: (0, Vec::new()),
+            reported: (0, Vec::new()),
         }
     }
 }
@@ -127,8 +127,8 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         condition: Condition,
         now: Timestamp,
     ) -> Result<Vec<Id>, Full> {
-        let number = self.came;
-        self.came += 1;
+        let number = self.received;
+        self.received += 1;
         let Some(settings) = letter.settings else {
             self.items.push(Item {
                 id,
@@ -227,7 +227,7 @@ impl<Id: Clone + PartialEq> Reference<Id> {
             return self.start(&theirs);
         }
         let last = self.items.iter().rfind(|item| is_queued(item.mode));
-        let held_until = last
+        let deferred_until = last
             .map(|item| item.quiet)
             .filter(|(from, until)| *from <= now && now < *until)
             .map(|(_, until)| until);
@@ -242,13 +242,13 @@ impl<Id: Clone + PartialEq> Reference<Id> {
             let may_go = |place: &&usize| {
                 self.items
                     .get(**place)
-                    .is_some_and(|item| held_until.is_none() || !is_queued(item.mode))
+                    .is_some_and(|item| deferred_until.is_none() || !is_queued(item.mode))
             };
             if let Some(place) = urgent.iter().find(may_go) {
                 return self.begin(*place, &urgent);
             }
         }
-        held_until.map_or(Next::Nothing, Next::Wait)
+        deferred_until.map_or(Next::Nothing, Next::Wait)
     }
 
     /// A turn begins with the item at this place, among those that are as urgent.
@@ -360,18 +360,18 @@ impl<Id: Clone + PartialEq> Reference<Id> {
 
     /// Reports the inputs that were dropped since the last report.
     pub fn tell(&mut self) -> Option<String> {
-        let told = self.untold();
-        self.told = (
+        let reported = self.untold();
+        self.reported = (
             std::mem::take(&mut self.dropped),
             std::mem::take(&mut self.lines),
         );
-        told
+        reported
     }
 
     /// Takes back the last report, which reached no one. Its inputs are reported again, before
     /// those that were dropped since.
     pub fn tell_again(&mut self) {
-        let (dropped, mut lines) = std::mem::take(&mut self.told);
+        let (dropped, mut lines) = std::mem::take(&mut self.reported);
         self.dropped += dropped;
         lines.append(&mut self.lines);
         self.lines = lines.split_off(lines.len().saturating_sub(OVERFLOW_LINES_MAX));
@@ -380,7 +380,7 @@ impl<Id: Clone + PartialEq> Reference<Id> {
     /// Returns the report of the inputs that were dropped since the last one.
     #[must_use]
     pub fn untold(&self) -> Option<String> {
-        let mut told = match self.dropped {
+        let mut reported = match self.dropped {
             0 => return None,
             1 => vec!["[Queue overflow] Dropped 1 message due to cap.".to_owned()],
             many => vec![format!(
@@ -388,10 +388,10 @@ impl<Id: Clone + PartialEq> Reference<Id> {
             )],
         };
         if !self.lines.is_empty() {
-            told.push("Summary:".to_owned());
+            reported.push("Summary:".to_owned());
         }
-        told.extend(self.lines.iter().map(|line| format!("- {line}")));
-        Some(told.join("\n"))
+        reported.extend(self.lines.iter().map(|line| format!("- {line}")));
+        Some(reported.join("\n"))
     }
 
     fn pick(&self, most: usize, which: impl Fn(&Item<Id>) -> bool) -> Vec<usize> {

@@ -2,15 +2,15 @@
 //! pressed button, are told so by the components that asked for it.
 //!
 //! It is done after the commit that stores the message, at most once, and beside everything else:
-//! no poll, no answer to a service's call and no delivery waits for it. Nothing of it is stored and
-//! nothing rests on it. It is left out if the host ends in between, if too many wait, and if its
-//! turn comes too late.
+//! no poll, no answer to a service's call and no outbound message waits for it. Nothing of it is
+//! stored and nothing rests on it. It is left out if the host ends in between, if too many wait,
+//! and if its turn comes too late.
 
 use super::Shared;
 use super::intake::Brought;
 use super::served::Served;
 use domain::connector::{Body, Outgoing};
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::path::ConnectorName;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,19 +76,19 @@ impl Shared {
         &self,
         served: &Served,
         brought: &Brought,
-        ids: &[OccasionId],
+        ids: &[TriggerEventId],
     ) {
         let until = Instant::now() + Duration::from_millis(WAIT_MS_MAX);
         for (id, message) in ids.iter().zip(&brought.messages) {
-            let mut wishes = brought.acknowledgements.iter();
-            let Some(wish) = wishes.find(|wish| wish.message == message.id) else {
+            let mut requests = brought.acknowledgements.iter();
+            let Some(request) = requests.find(|request| request.message == message.id) else {
                 continue;
             };
             let due = Due {
                 connector: served.name.clone(),
                 message: Outgoing {
                     chat: message.chat.clone(),
-                    body: Body::Acknowledgement(wish.handle.clone()),
+                    body: Body::Acknowledgement(request.handle.clone()),
                     idempotency_key: format!("acknowledgement-{id}"),
                 },
                 until,

@@ -9,12 +9,12 @@ use super::settlement::Settlement;
 use broker::{Error, Respond, Target};
 use domain::connector::{ButtonValue, ReplyRoute, Said, kept_reason, open_approval, read};
 use domain::error_code::ErrorKind;
-use domain::event::{ArrivalOutcome, NewEvent};
+use domain::event::{InboundMessageOutcome, NewEvent};
 use domain::id::{AgentId, OperationId, SessionId};
 use domain::tool::ClientAction;
 use domain::user::UserId;
 use serde_json::Value;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
 /// Questions of a chat that are looked at for one that waits.
 const QUESTIONS_MAX: usize = 8;
@@ -32,13 +32,13 @@ pub(super) struct Question {
 }
 
 impl Shared {
-    /// Takes an arrival as the answer to a question. None if it is none, and so words for the
-    /// agent.
+    /// Takes an inbound message as the answer to a question. None if it is none, and so words for
+    /// the agent.
     pub(super) async fn answer(
         &self,
         served: &Served,
         sender: &Sender,
-        first: &ArrivalRow,
+        first: &InboundMessageRow,
     ) -> Result<Option<Settlement>, Error> {
         let said = &first.message.said;
         let is_none = match said {
@@ -77,7 +77,7 @@ impl Shared {
         match responded {
             Ok(()) => Ok(Some(Settlement::new(
                 1,
-                ArrivalOutcome::Answered {
+                InboundMessageOutcome::Answered {
                     user: sender.user.clone(),
                     operation: question.id,
                 },
@@ -97,7 +97,7 @@ impl Shared {
         &self,
         served: &Served,
         sender: &Sender,
-        first: &ArrivalRow,
+        first: &InboundMessageRow,
     ) -> Result<Option<NewEvent>, Error> {
         // In a group nobody approves, and nobody takes an edit or a reaction for an approval.
         if first.message.group.is_some() || matches!(first.message.said, Said::Aside { .. }) {
@@ -109,13 +109,13 @@ impl Shared {
         Ok(words.map(|words| hosts_words(served, first, &words, now)))
     }
 
-    /// Returns the question that an arrival may answer: that of its button, or the latest of its
-    /// chat.
+    /// Returns the question that an inbound message may answer: that of its button, or the latest
+    /// of its chat.
     async fn question(
         &self,
         served: &Served,
         sender: &Sender,
-        first: &ArrivalRow,
+        first: &InboundMessageRow,
     ) -> Result<Option<Question>, Error> {
         let store = self.core.store();
         if let Said::Button { value } = &first.message.said {
@@ -200,11 +200,11 @@ impl Shared {
     }
 
     /// Returns the settlement of a button that answers nothing, with words that say so.
-    fn no_answer(&self, served: &Served, first: &ArrivalRow, words: &str) -> Settlement {
+    fn no_answer(&self, served: &Served, first: &InboundMessageRow, words: &str) -> Settlement {
         let now = self.core.now();
         Settlement {
             count: 1,
-            outcome: ArrivalOutcome::Refused {
+            outcome: InboundMessageOutcome::Refused {
                 reason: kept_reason(words),
             },
             also: vec![hosts_words(served, first, words, now)],

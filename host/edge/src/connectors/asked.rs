@@ -11,7 +11,7 @@ const AGAIN_MS: u64 = 3_600_000;
 
 /// The purpose of a call of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum CallPurpose {
     /// News.
     Poll,
     /// The content of a call of the service.
@@ -26,7 +26,7 @@ pub(super) enum Asked {
     Fetch,
 }
 
-impl Asked {
+impl CallPurpose {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Poll => "connector.poll",
@@ -66,12 +66,17 @@ struct Kind {
 
 impl Notes {
     /// Returns whether decisions are to be put on record, and remembers them if so.
-    pub(super) fn is_news(&mut self, asked: Asked, decided: &Decided, now: Timestamp) -> bool {
+    pub(super) fn is_news(
+        &mut self,
+        asked: CallPurpose,
+        decided: &Decided,
+        now: Timestamp,
+    ) -> bool {
         let note = match asked {
-            Asked::Poll => &mut self.polls,
-            Asked::Show(_) => &mut self.shows,
-            Asked::Acknowledge => &mut self.acknowledgements,
-            Asked::Receive | Asked::Send(_) | Asked::Fetch => return true,
+            CallPurpose::Poll => &mut self.polls,
+            CallPurpose::Show(_) => &mut self.shows,
+            CallPurpose::Acknowledge => &mut self.acknowledgements,
+            CallPurpose::Receive | CallPurpose::Send(_) | CallPurpose::Fetch => return true,
         };
         let mut kinds: Vec<Kind> = decided
             .decisions
@@ -118,7 +123,7 @@ mod tests {
         let mut notes = Notes::default();
         let granted = decided(BoundaryVerdict::Granted, 1);
         let mut is_news =
-            |ms: u64, decided: &Decided| notes.is_news(Asked::Poll, decided, Timestamp(ms));
+            |ms: u64, decided: &Decided| notes.is_news(CallPurpose::Poll, decided, Timestamp(ms));
         assert!(is_news(0, &granted));
         assert!(!is_news(1_000, &decided(BoundaryVerdict::Granted, 2)));
         assert!(is_news(2_000, &decided(BoundaryVerdict::Refused, 1)));
@@ -131,7 +136,7 @@ mod tests {
     fn each_message_that_is_sent_has_an_entry() {
         let mut notes = Notes::default();
         let granted = decided(BoundaryVerdict::Granted, 1);
-        let mut is_news = || notes.is_news(Asked::Send(None), &granted, Timestamp(0));
+        let mut is_news = || notes.is_news(CallPurpose::Send(None), &granted, Timestamp(0));
         assert!(is_news() && is_news());
     }
 }

@@ -12,7 +12,7 @@ use domain::file::File;
 use domain::id::{AgentId, SessionId};
 use domain::refusal::Refusal;
 use domain::session::CHAT;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
 /// The place where files are handed over.
 pub(super) struct Place<'a> {
@@ -22,17 +22,18 @@ pub(super) struct Place<'a> {
 }
 
 impl Shared {
-    /// Hands over the files of arrivals. Returns a line for each that says what became of it.
+    /// Hands over the files of inbound messages. Returns a line for each that says what became of
+    /// it.
     ///
     /// A file that a session has already is one file, so that this may be done again.
     pub(super) async fn hand_over_files(
         &self,
         served: &Served,
         place: &Place<'_>,
-        batch: &[ArrivalRow],
+        batch: &[InboundMessageRow],
     ) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
-        for message in batch.iter().map(|arrival| &arrival.message) {
+        for message in batch.iter().map(|inbound_message| &inbound_message.message) {
             for attachment in &message.attachments {
                 let line = self.hand_over(served, place, attachment).await?;
                 lines.push(message.line_of_file(line));
@@ -59,8 +60,8 @@ impl Shared {
             // Nothing is lost by another try.
             Err(failure) => {
                 self.note_intake_failure(served, failure.clone()).await;
-                let told = kept_reason(&ConnectorFailure::from(failure).to_string());
-                return Err(Refusal::new(ErrorCode::Busy, told).into());
+                let reported = kept_reason(&ConnectorFailure::from(failure).to_string());
+                return Err(Refusal::new(ErrorCode::Busy, reported).into());
             }
         };
         let command = UploadFile {

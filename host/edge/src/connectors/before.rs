@@ -1,5 +1,5 @@
-//! The past of an arrival: it may have been dealt with before a crash, or before the store did not
-//! take its settlement.
+//! The past of an inbound message: it may have been dealt with before a crash, or before the store
+//! did not take its settlement.
 
 use super::Shared;
 use super::sender::Sender;
@@ -7,11 +7,11 @@ use super::served::Served;
 use super::settlement::Settlement;
 use broker::Error;
 use domain::digest::Digest;
-use domain::event::{ArrivalOutcome, Event};
+use domain::event::{Event, InboundMessageOutcome};
 use domain::id::{OperationId, RunId, Stream};
 use domain::path::ConnectorName;
 use serde::Deserialize;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
 /// Bytes of a key as it is; a longer one is replaced by its digest.
 const KEY_BYTES_MAX: usize = 255;
@@ -24,11 +24,12 @@ struct AnswerAt {
 }
 
 impl Shared {
-    /// Returns whether an arrival has become an input, or a part of one, as its first message.
+    /// Returns whether an inbound message has become an input, or a part of one, as its first
+    /// message.
     pub(super) async fn is_posted(
         &self,
         served: &Served,
-        first: &ArrivalRow,
+        first: &InboundMessageRow,
     ) -> Result<bool, Error> {
         let key = key_of(&served.name, &first.message.id);
         let landed = self
@@ -39,12 +40,13 @@ impl Shared {
         Ok(landed.is_some())
     }
 
-    /// Returns the settlement of an arrival that has answered a question; none if it has not.
+    /// Returns the settlement of an inbound message that has answered a question; none if it has
+    /// not.
     pub(super) async fn answered_before(
         &self,
         served: &Served,
         sender: &Sender,
-        first: &ArrivalRow,
+        first: &InboundMessageRow,
     ) -> Result<Option<Settlement>, Error> {
         let store = self.core.store();
         let key = key_of(&served.name, &first.message.id);
@@ -60,12 +62,12 @@ impl Shared {
             Err(_) => None,
         };
         let outcome = match question {
-            Some(operation) => ArrivalOutcome::Answered {
+            Some(operation) => InboundMessageOutcome::Answered {
                 user: sender.user.clone(),
                 operation,
             },
             // The answer was erased since.
-            None => ArrivalOutcome::Ignored,
+            None => InboundMessageOutcome::Ignored,
         };
         Ok(Some(Settlement::new(1, outcome)))
     }

@@ -1,9 +1,9 @@
 //! Calls of connectors' components: how many at a time, for how long, and what became of them.
 
 use super::Shared;
-use super::asked::Asked;
+use super::asked::CallPurpose;
 use super::ledger::Audited;
-use super::served::{Means, Served, Way};
+use super::served::{ComponentDeps, ConnectorLink, Served};
 use domain::connector::{Batch, ConnectorFailure, Outgoing, kept_reason};
 use domain::event::Event;
 use domain::id::RunId;
@@ -25,7 +25,7 @@ const SHOWS_MAX: usize = 8;
 const POLL_MS: u32 = 20_000;
 /// Milliseconds for reading a call of a service, which waits for the answer.
 const READING_MS: u32 = 10_000;
-/// Milliseconds for sending one piece of a message.
+/// Milliseconds for sending one part of a message.
 const SENDING_MS: u32 = 30_000;
 /// Milliseconds for telling a service that a message was taken.
 const ACKNOWLEDGING_MS: u32 = 5_000;
@@ -114,14 +114,14 @@ impl Shared {
         cursor: Option<&str>,
     ) -> Called<Batch, CallFailure> {
         let _permit = self.permits.polls.acquire().await;
-        let Some(means) = means(served) else {
+        let Some(deps) = deps(served) else {
             return Called::not_begun(no_component());
         };
         let audit = CallAudit::default();
-        let call = call(served, means, POLL_MS, &audit);
+        let call = call(served, deps, POLL_MS, &audit);
         // On the heap: a connector that waits for its next poll keeps nothing of the call.
         let polled = Box::pin(self.core.runtime.poll(call, cursor)).await;
-        self.ended(served, Asked::Poll, &audit, polled)
+        self.ended(served, CallPurpose::Poll, &audit, polled)
     }
 
     /// Has a call of a service read. It was verified.
@@ -135,16 +135,16 @@ impl Shared {
         let Ok(_permit) = wait.await else {
             return Called::not_begun(busy(BUSY_MS));
         };
-        let Some(means) = means(served) else {
+        let Some(deps) = deps(served) else {
             return Called::not_begun(no_component());
         };
         let audit = CallAudit::default();
-        let call = call(served, means, READING_MS, &audit);
+        let call = call(served, deps, READING_MS, &audit);
         let read = Box::pin(self.core.runtime.receive(call, service)).await;
-        self.ended(served, Asked::Receive, &audit, read)
+        self.ended(served, CallPurpose::Receive, &audit, read)
     }
 
-    /// Sends one piece of a message, for a run if it comes of one, into the chat that its chat has
+    /// Sends one part of a message, for a run if it comes of one, into the chat that its chat has
     /// become. Returns the service's id of it.
     pub(super) async fn send(
         &self,
@@ -153,12 +153,12 @@ impl Shared {
         run: Option<RunId>,
     ) -> Called<String> {
         let _permit = self.permits.sendings.acquire().await;
-        let asked = Asked::Send(run);
+        let asked = CallPurpose::Send(run);
         let called = self.send_now(served, message, asked, SENDING_MS).await;
         let Err(ConnectorFailure::Moved { chat, moved }) = &called.result else {
             return called;
         };
-        served.standing.chat_moved(&message.chat, chat);
+        served.lasting.chat_moved(&message.chat, chat);
         if let Err(error) = self.follow(served, moved).await {
             tracing::warn!(
                 connector.name = %served.name,
@@ -179,7 +179,7 @@ impl Shared {
     ) -> Option<Result<String, ConnectorFailure>> {
         let _permit = self.permits.shows.try_acquire().ok()?;
         let shown = self
-            .send_now(served, message, Asked::Show(run), SENDING_MS)
+            .send_now(served, message, CallPurpose::Show(run), SENDING_MS)
             .await;
         self.note(served, shown.entry).await;
         Some(shown.result)
@@ -192,27 +192,27 @@ impl Shared {
         served: &Served,
         message: &Outgoing,
     ) -> Result<(), ConnectorFailure> {
-        let told = self
-            .send_now(served, message, Asked::Acknowledge, ACKNOWLEDGING_MS)
+        let reported = self
+            .send_now(served, message, CallPurpose::Acknowledge, ACKNOWLEDGING_MS)
             .await;
-        self.note(served, told.entry).await;
-        told.result.map(drop)
+        self.note(served, reported.entry).await;
+        reported.result.map(drop)
     }
 
     async fn send_now(
         &self,
         served: &Served,
         message: &Outgoing,
-        asked: Asked,
+        asked: CallPurpose,
         deadline_ms: u32,
     ) -> Called<String> {
-        let Some(means) = means(served) else {
+        let Some(deps) = deps(served) else {
             return Called::not_begun(no_component()).into_trouble_of_service();
         };
         let audit = CallAudit::default();
-        let call = call(served, means, deadline_ms, &audit);
+        let call = call(served, deps, deadline_ms, &audit);
         let message = Outgoing {
-            chat: served.standing.present_chat(&message.chat),
+            chat: served.lasting.present_chat(&message.chat),
             ..message.clone()
         };
         let sent = Box::pin(self.core.runtime.send(call, &message)).await;
@@ -227,11 +227,11 @@ impl Shared {
         handle: &str,
     ) -> Result<Vec<u8>, CallFailure> {
         let _permit = self.permits.fetches.acquire().await;
-        let means = means(served).ok_or_else(no_component)?;
+        let deps = deps(served).ok_or_else(no_component)?;
         let audit = CallAudit::default();
-        let call = call(served, means, FETCH_MS, &audit);
+        let call = call(served, deps, FETCH_MS, &audit);
         let fetched = Box::pin(self.core.runtime.fetch(call, handle)).await;
-        let fetched = self.ended(served, Asked::Fetch, &audit, fetched);
+        let fetched = self.ended(served, CallPurpose::Fetch, &audit, fetched);
         self.note(served, fetched.entry).await;
         fetched.result
     }
@@ -240,11 +240,11 @@ impl Shared {
     fn ended<T>(
         &self,
         served: &Served,
-        asked: Asked,
+        asked: CallPurpose,
         audit: &CallAudit,
         connected: Connected<T>,
     ) -> Called<T, CallFailure> {
-        let log = &served.standing.log;
+        let log = &served.lasting.log;
         log.record(&served.spec.component, &connected.logs);
         let Audited { has_sent, entry } = self.take_audit(served, asked, audit);
         let Connected {
@@ -260,10 +260,10 @@ impl Shared {
     }
 }
 
-fn means(served: &Served) -> Option<&Means> {
-    match &served.way {
-        Way::Component(means) => Some(means),
-        Way::Direct | Way::None => None,
+fn deps(served: &Served) -> Option<&ComponentDeps> {
+    match &served.link {
+        ConnectorLink::Component(deps) => Some(deps),
+        ConnectorLink::Direct | ConnectorLink::None => None,
     }
 }
 
@@ -287,13 +287,13 @@ fn no_component() -> CallFailure {
 
 fn call<'a>(
     served: &'a Served,
-    means: &'a Means,
+    deps: &'a ComponentDeps,
     deadline_ms: u32,
     audit: &'a CallAudit,
 ) -> ConnectorCall<'a> {
     ConnectorCall {
-        component: &means.entry.component,
-        grant: &means.entry.grant,
+        component: &deps.entry.component,
+        grant: &deps.entry.grant,
         configuration: &served.spec.configuration,
         deadline_ms,
         audit,

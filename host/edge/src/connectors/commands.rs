@@ -3,21 +3,23 @@
 use super::before::key_of;
 use super::intake::{Brought, TakenIn};
 use super::queueing::within_bounds;
-use super::served::{Served, Way};
+use super::served::{ConnectorLink, Served};
 use super::{Connectors, Shared};
 use crate::journal::Context;
 use crate::once::{Once, once};
 use broker::{By, Error};
 use domain::connector::{ConnectorSpec, Incoming, SERVICE_ID_BYTES_MAX};
 use domain::error_code::ErrorCode;
-use domain::event::{DeliveryCause, DeliveryQueued, DeliveryRequeued, Event};
-use domain::id::{ConnectorId, DeliveryId, OccasionId, Stream};
+use domain::event::{Event, OutboundMessageCause, OutboundMessageQueued, OutboundMessageRequeued};
+use domain::id::{ConnectorId, OutboundMessageId, Stream, TriggerEventId};
 use domain::path::{AgentPath, ConnectorKey, ConnectorName, ReplyTarget};
 use domain::refusal::Refusal;
 use domain::user::UserId;
 use serde_json::json;
 use std::sync::Arc;
-use store::{Commit, CommitError, ConnectorGuard, DeliveryRow, DeliveryState, Expected, Key};
+use store::{
+    Commit, CommitError, ConnectorGuard, Expected, Key, OutboundMessageRow, OutboundMessageState,
+};
 use uuid::Uuid;
 
 /// The words of a test unless it has others.
@@ -36,9 +38,9 @@ pub enum TestTarget {
 
 /// The words of a visitor of a page, which are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcceptedArrival {
+pub struct AcceptedInboundMessage {
     /// Its id here.
-    pub arrival: OccasionId,
+    pub inbound_message: TriggerEventId,
     /// True if it was taken before: nothing has happened again.
     pub replayed: bool,
 }
@@ -62,39 +64,40 @@ impl Connectors {
         name: &ConnectorName,
         to: TestTarget,
         text: Option<String>,
-    ) -> Result<DeliveryId, Error> {
+    ) -> Result<OutboundMessageId, Error> {
         let shared = &*self.shared;
         let served = shared.enabled(name)?;
         let chat = shared.chat_of(&served, to).await?;
         let id = Uuid::new_v4();
-        let delivery = DeliveryId::mint(served.id(), &chat, &format!("test:{id}"), 0);
+        let outbound_message =
+            OutboundMessageId::mint(served.id(), &chat, &format!("test:{id}"), 0);
         let asked = json!({ "test_connector": name, "chat": chat, "text": text });
-        let key = match once(&shared.core, by, &asked, &delivery.to_string()).await? {
+        let key = match once(&shared.core, by, &asked, &outbound_message.to_string()).await? {
             Once::New(key) => key,
             Once::Before(reply) => {
                 let before = String::from_utf8_lossy(&reply).parse();
-                return before.map_err(|_| delivery_not_found().into());
+                return before.map_err(|_| outbound_message_not_found().into());
             }
         };
         let given = text.as_deref().unwrap_or(TEST);
         let text = within_bounds(given);
         if text.len() < given.trim().len() {
-            let told = format!("the text has {} bytes, which are too many", given.len());
-            return Err(invalid(&told, "/text").into());
+            let reported = format!("the text has {} bytes, which are too many", given.len());
+            return Err(invalid(&reported, "/text").into());
         }
         if text.is_empty() {
-            let told = "the text says nothing; leave it out for a sentence of the host's own";
-            return Err(invalid(told, "/text").into());
+            let reported = "the text says nothing; leave it out for a sentence of the host's own";
+            return Err(invalid(reported, "/text").into());
         }
         let now = shared.core.now();
-        let queued = Event::DeliveryQueued(DeliveryQueued {
+        let queued = Event::OutboundMessageQueued(OutboundMessageQueued {
             connector: name.clone(),
-            delivery,
+            outbound_message,
             chat,
             text,
             choices: Vec::new(),
             without_buttons: None,
-            cause: DeliveryCause::Test {
+            cause: OutboundMessageCause::Test {
                 user: by.user.clone(),
             },
             time: now,
@@ -104,7 +107,7 @@ impl Connectors {
         commit.key = key;
         shared.core.store().commit(commit).await?;
         shared.outbox.notify_one();
-        Ok(delivery)
+        Ok(outbound_message)
     }
 
     /// Has a message sent again that was given up, or of which it cannot be told whether it was
@@ -116,23 +119,26 @@ impl Connectors {
         &self,
         by: By<'_>,
         name: &ConnectorName,
-        delivery: DeliveryId,
-    ) -> Result<DeliveryRow, Error> {
+        outbound_message: OutboundMessageId,
+    ) -> Result<OutboundMessageRow, Error> {
         let shared = &*self.shared;
-        let asked = json!({ "requeue": delivery, "connector": name });
+        let asked = json!({ "requeue": outbound_message, "connector": name });
         let key = match once(&shared.core, by, &asked, "").await? {
             Once::New(key) => key,
-            Once::Before(_) => return shared.delivery_of(name, delivery).await,
+            Once::Before(_) => return shared.outbound_message_of(name, outbound_message).await,
         };
-        let row = shared.delivery_of(name, delivery).await?;
-        if !matches!(row.state, DeliveryState::Dead | DeliveryState::Unknown) {
+        let row = shared.outbound_message_of(name, outbound_message).await?;
+        if !matches!(
+            row.state,
+            OutboundMessageState::Dead | OutboundMessageState::Unknown
+        ) {
             return Err(not_dead(row.state).into());
         }
-        let edits = shared.core.store().edited_by(delivery).await?;
+        let edits = shared.core.store().edited_by(outbound_message).await?;
         let now = shared.core.now();
-        let requeued = Event::DeliveryRequeued(DeliveryRequeued {
+        let requeued = Event::OutboundMessageRequeued(OutboundMessageRequeued {
             connector: name.clone(),
-            delivery,
+            outbound_message,
             by: by.user.clone(),
             edits,
             time: now,
@@ -140,8 +146,8 @@ impl Connectors {
         let event = Context::by(by.user, now).event(requeued);
         let stream = Stream::Connector(ConnectorId::of_name(name.as_str()));
         let mut commit = Commit::new()
-            .guard(ConnectorGuard::DeliveryIs {
-                delivery,
+            .guard(ConnectorGuard::OutboundMessageIs {
+                outbound_message,
                 state: row.state,
             })
             .append(stream, Expected::Any, vec![event]);
@@ -153,13 +159,13 @@ impl Connectors {
             // The same request, at the same moment.
             Ok(_) | Err(CommitError::Replayed { .. }) => {}
             Err(CommitError::Conflict(_)) => {
-                let row = shared.delivery_of(name, delivery).await?;
+                let row = shared.outbound_message_of(name, outbound_message).await?;
                 return Err(not_dead(row.state).into());
             }
             Err(error) => return Err(error.into()),
         }
         shared.outbox.notify_one();
-        shared.delivery_of(name, delivery).await
+        shared.outbound_message_of(name, outbound_message).await
     }
 
     /// Takes what a visitor of a page said, through a connector that is the host's own. When this
@@ -172,10 +178,10 @@ impl Connectors {
         &self,
         name: &ConnectorName,
         message: Incoming,
-    ) -> Result<AcceptedArrival, Error> {
+    ) -> Result<AcceptedInboundMessage, Error> {
         let shared = &*self.shared;
         let served = shared.enabled(name)?;
-        if !matches!(served.way, Way::Direct) {
+        if !matches!(served.link, ConnectorLink::Direct) {
             return Err(connector_not_found(name).into());
         }
         let message = message
@@ -189,15 +195,15 @@ impl Connectors {
         };
         match shared.take_in(&served, brought).await? {
             TakenIn::New(taken) => match taken.first() {
-                Some(arrival) => Ok(AcceptedArrival {
-                    arrival: *arrival,
+                Some(inbound_message) => Ok(AcceptedInboundMessage {
+                    inbound_message: *inbound_message,
                     replayed: false,
                 }),
                 None => shared.accepted_before(&key).await,
             },
             TakenIn::Crowded | TakenIn::Overtaken => {
-                let told = "too many messages wait to be dealt with; try again shortly";
-                Err(Refusal::new(ErrorCode::Busy, told).into())
+                let reported = "too many messages wait to be dealt with; try again shortly";
+                Err(Refusal::new(ErrorCode::Busy, reported).into())
             }
         }
     }
@@ -213,8 +219,9 @@ impl Shared {
         if served.spec.enabled {
             return Ok(served);
         }
-        let told = format!("the connector `{name}` is disabled; enable it in the configuration");
-        Err(Refusal::new(ErrorCode::ConnectorDisabled, told))
+        let reported =
+            format!("the connector `{name}` is disabled; enable it in the configuration");
+        Err(Refusal::new(ErrorCode::ConnectorDisabled, reported))
     }
 
     /// Returns the chat of a test.
@@ -222,59 +229,61 @@ impl Shared {
         match to {
             TestTarget::Chat(chat) if is_chat(&chat) => Ok(chat),
             TestTarget::Chat(_) => {
-                let told = format!(
+                let reported = format!(
                     "a chat has 1 to {SERVICE_ID_BYTES_MAX} bytes, and no control character in it"
                 );
-                Err(invalid(told, "/chat").into())
+                Err(invalid(reported, "/chat").into())
             }
             TestTarget::User(user) => {
                 let rows = self.core.store().keys_of_user(&user, KEYS_MAX).await?;
                 let keys: Vec<ConnectorKey> = rows.into_iter().map(|row| row.key).collect();
                 let path = AgentPath::connector(user, served.name.clone());
                 let target = ReplyTarget::resolve(&path, &keys).map_err(|none| {
-                    let told = none.to_string();
-                    Refusal::new(ErrorCode::ConnectorKeyNotFound, told).at("/user")
+                    let reported = none.to_string();
+                    Refusal::new(ErrorCode::ConnectorKeyNotFound, reported).at("/user")
                 })?;
                 Ok(target.target_id)
             }
         }
     }
 
-    /// Returns a delivery of a connector.
-    pub(super) async fn delivery_of(
+    /// Returns an outbound message of a connector.
+    pub(super) async fn outbound_message_of(
         &self,
         name: &ConnectorName,
-        delivery: DeliveryId,
-    ) -> Result<DeliveryRow, Error> {
-        let row = self.core.store().delivery(delivery).await?;
+        outbound_message: OutboundMessageId,
+    ) -> Result<OutboundMessageRow, Error> {
+        let row = self.core.store().outbound_message(outbound_message).await?;
         row.filter(|row| row.connector == *name)
-            .ok_or_else(|| delivery_not_found().into())
+            .ok_or_else(|| outbound_message_not_found().into())
     }
 
     /// Returns what a visitor said before under a key.
-    async fn accepted_before(&self, key: &Key) -> Result<AcceptedArrival, Error> {
+    async fn accepted_before(&self, key: &Key) -> Result<AcceptedInboundMessage, Error> {
         let landed = self
             .core
             .store()
             .remembered_request(&key.source, &key.key, self.core.now())
             .await?;
-        let arrival = landed.and_then(|landed| String::from_utf8(landed.reply).ok()?.parse().ok());
-        let arrival = arrival.ok_or_else(|| {
-            let told = "a message with this id came at this moment; try again shortly";
-            Refusal::new(ErrorCode::Busy, told)
+        let inbound_message =
+            landed.and_then(|landed| String::from_utf8(landed.reply).ok()?.parse().ok());
+        let inbound_message = inbound_message.ok_or_else(|| {
+            let reported = "a message with this id came at this moment; try again shortly";
+            Refusal::new(ErrorCode::Busy, reported)
         })?;
-        Ok(AcceptedArrival {
-            arrival,
+        Ok(AcceptedInboundMessage {
+            inbound_message,
             replayed: true,
         })
     }
 }
 
-/// Returns the key under which a visitor's message is found again. Its reply is the arrival.
+/// Returns the key under which a visitor's message is found again. Its reply is the inbound
+/// message.
 fn visitors_key(served: &Served, id: &str) -> Key {
     let key = key_of(&served.name, id);
     Key {
-        source: format!("{} arrivals", served.origin()),
+        source: format!("{} inbound messages", served.origin()),
         request: domain::digest::Digest::of(key.as_bytes()),
         key,
         reply: Vec::new(),
@@ -283,25 +292,25 @@ fn visitors_key(served: &Served, id: &str) -> Key {
 }
 
 pub(super) fn connector_not_found(name: &ConnectorName) -> Refusal {
-    let told = format!("there is no connector `{name}`; GET /api/connectors lists them");
-    Refusal::new(ErrorCode::ConnectorNotFound, told).at("path:connector")
+    let reported = format!("there is no connector `{name}`; GET /api/connectors lists them");
+    Refusal::new(ErrorCode::ConnectorNotFound, reported).at("path:connector")
 }
 
-fn delivery_not_found() -> Refusal {
-    let told = "this connector has no such delivery";
-    Refusal::new(ErrorCode::DeliveryNotFound, told)
+fn outbound_message_not_found() -> Refusal {
+    let reported = "this connector has no such outbound message";
+    Refusal::new(ErrorCode::OutboundMessageNotFound, reported)
 }
 
-fn not_dead(state: DeliveryState) -> Refusal {
-    let told = format!(
-        "only a delivery that is dead or unknown is sent again; this one is {}",
+fn not_dead(state: OutboundMessageState) -> Refusal {
+    let reported = format!(
+        "only an outbound message that is dead or unknown is sent again; this one is {}",
         state.as_str()
     );
-    Refusal::new(ErrorCode::DeliveryNotDead, told)
+    Refusal::new(ErrorCode::OutboundMessageNotDead, reported)
 }
 
-fn invalid(told: impl Into<String>, field: &str) -> Refusal {
-    Refusal::new(ErrorCode::Invalid, told).at(field)
+fn invalid(reported: impl Into<String>, field: &str) -> Refusal {
+    Refusal::new(ErrorCode::Invalid, reported).at(field)
 }
 
 fn is_chat(text: &str) -> bool {

@@ -10,11 +10,11 @@ use domain::time::Timestamp;
 use std::sync::Arc;
 use store::{PairingRow, Rewritten};
 
-/// Milliseconds between two looks for codes that have expired.
-const LOOK_MS: u64 = 30_000;
-/// Milliseconds between two looks for what is to be erased.
+/// Milliseconds between two polls for codes that have expired.
+const POLL_MS: u64 = 30_000;
+/// Milliseconds between two polls for what is to be erased.
 const ERASURE_MS: u64 = 3_600_000;
-/// Codes that are settled after one look. Further ones are settled after the next.
+/// Codes that are settled after one inspection. Further ones are settled after the next.
 const PAGE: usize = 1_000;
 
 /// Settles codes that have expired, and erases what is old, until the edge stops.
@@ -25,10 +25,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
         shared.settle_expired().await;
         let now = shared.core.now();
         if now >= next_erasure {
-            is_rewritten = shared.erase_strangers(now, is_rewritten).await;
+            is_rewritten = shared.erase_unknown_senders(now, is_rewritten).await;
             next_erasure = now.plus_ms(ERASURE_MS);
         }
-        if !shared.core.sleep_ms(LOOK_MS).await {
+        if !shared.core.sleep_ms(POLL_MS).await {
             return;
         }
     }
@@ -48,9 +48,9 @@ impl Shared {
     /// Erases what is stored of people whom nobody knows, once it is so old that a message of then
     /// would be taken as a new one. Returns whether nothing of it is in the store's log any more;
     /// `is_rewritten` says so of what was erased before.
-    async fn erase_strangers(&self, now: Timestamp, is_rewritten: bool) -> bool {
+    async fn erase_unknown_senders(&self, now: Timestamp, is_rewritten: bool) -> bool {
         let store = self.core.store();
-        let erased = store.erase_strangers(once_since(now)).await;
+        let erased = store.erase_unknown_senders(once_since(now)).await;
         if is_rewritten && matches!(erased, Ok(0)) {
             return true;
         }

@@ -1,19 +1,19 @@
-//! Arrivals of a chat that become one input: those that a person sent within a moment.
+//! Inbound messages of a chat that become one input: those that a person sent within a moment.
 
 use domain::connector::{ATTACHMENTS_MAX, GATHERED_MS, GATHERED_SENT_MS, Incoming, Said};
 use domain::queue::Mode;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
 /// Bytes of words that become one input.
 const WORDS_BYTES_MAX: usize = 256 << 10;
 /// The word that a directive of the queue begins with.
 const DIRECTIVE: &str = "/queue";
 
-/// Returns the number of arrivals, from the first, that are dealt with as one.
+/// Returns the number of inbound messages, from the first, that are dealt with as one.
 ///
 /// They follow from what is stored alone, so that they are the same after a crash.
-pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
-    let Some(first) = arrivals.first() else {
+pub(super) fn batch_len(inbound_messages: &[InboundMessageRow]) -> usize {
+    let Some(first) = inbound_messages.first() else {
         return 0;
     };
     if stands_alone(&first.message) {
@@ -21,59 +21,61 @@ pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
     }
     let mut files = 0;
     let mut bytes = 0;
-    let fits = |arrival: &&ArrivalRow| {
-        files += arrival.message.attachments.len();
-        bytes += words_len(&arrival.message);
-        let sent = arrival.message.sent_at.0;
-        arrival.received.since_ms(first.received) <= GATHERED_MS
+    let fits = |inbound_message: &&InboundMessageRow| {
+        files += inbound_message.message.attachments.len();
+        bytes += words_len(&inbound_message.message);
+        let sent = inbound_message.message.sent_at.0;
+        inbound_message.received.since_ms(first.received) <= GATHERED_MS
             && sent.abs_diff(first.message.sent_at.0) <= GATHERED_SENT_MS
-            && is_of_the_same(&arrival.message, &first.message)
-            && !stands_alone(&arrival.message)
+            && is_of_the_same(&inbound_message.message, &first.message)
+            && !stands_alone(&inbound_message.message)
             && files <= ATTACHMENTS_MAX
             && bytes <= WORDS_BYTES_MAX
     };
     // The first is always among them.
-    arrivals.iter().take_while(fits).count().max(1)
+    inbound_messages.iter().take_while(fits).count().max(1)
 }
 
 /// Returns those of a batch that become one input in a queue of this mode. Where each message has a
 /// turn of its own, only files and the words that came with them are one.
-pub(super) fn of_one_input(batch: &[ArrivalRow], mode: Mode) -> &[ArrivalRow] {
+pub(super) fn of_one_input(batch: &[InboundMessageRow], mode: Mode) -> &[InboundMessageRow] {
     match mode {
         Mode::Followup => batch.get(..with_files_len(batch)).unwrap_or_default(),
         Mode::Steer | Mode::Collect | Mode::Interrupt => batch,
     }
 }
 
-/// Returns the number of arrivals, from the first, that are one message and its files: one of them
-/// at most has words, and one at most has no file.
-fn with_files_len(batch: &[ArrivalRow]) -> usize {
+/// Returns the number of inbound messages, from the first, that are one message and its files: one
+/// of them at most has words, and one at most has no file.
+fn with_files_len(batch: &[InboundMessageRow]) -> usize {
     let mut worded = 0;
     let mut fileless = 0;
-    let is_part = |arrival: &&ArrivalRow| {
-        worded += usize::from(arrival.message.has_words());
-        fileless += usize::from(arrival.message.attachments.is_empty());
+    let is_part = |inbound_message: &&InboundMessageRow| {
+        worded += usize::from(inbound_message.message.has_words());
+        fileless += usize::from(inbound_message.message.attachments.is_empty());
         worded <= 1 && fileless <= 1
     };
     batch.iter().take_while(is_part).count()
 }
 
-/// Returns the number of arrivals, from the first, that are of the same person in the same place.
-pub(super) fn same_sender_len(arrivals: &[ArrivalRow]) -> usize {
-    let Some(first) = arrivals.first() else {
+/// Returns the number of inbound messages, from the first, that are of the same person in the same
+/// place.
+pub(super) fn same_sender_len(inbound_messages: &[InboundMessageRow]) -> usize {
+    let Some(first) = inbound_messages.first() else {
         return 0;
     };
-    arrivals
+    inbound_messages
         .iter()
-        .take_while(|arrival| is_of_the_same(&arrival.message, &first.message))
+        .take_while(|inbound_message| is_of_the_same(&inbound_message.message, &first.message))
         .count()
 }
 
-/// Returns the words of arrivals that become one input, with a line for each of their files.
-pub(super) fn joined_text(arrivals: &[ArrivalRow], files: &[String]) -> String {
-    let mut lines: Vec<String> = arrivals
+/// Returns the words of inbound messages that become one input, with a line for each of their
+/// files.
+pub(super) fn joined_text(inbound_messages: &[InboundMessageRow], files: &[String]) -> String {
+    let mut lines: Vec<String> = inbound_messages
         .iter()
-        .filter_map(|arrival| arrival.message.said_words())
+        .filter_map(|inbound_message| inbound_message.message.said_words())
         .collect();
     lines.extend_from_slice(files);
     lines.join("\n")
@@ -109,14 +111,14 @@ fn words_len(message: &Incoming) -> usize {
 mod tests {
     use super::*;
     use domain::connector::{Attachment, Quotation, QuotationKind};
-    use domain::id::OccasionId;
+    use domain::id::TriggerEventId;
     use domain::time::Timestamp;
     use uuid::Uuid;
 
-    /// Returns an arrival of a person in a chat of two.
-    fn arrival(id: &str, text: &str, received: u64) -> ArrivalRow {
-        ArrivalRow {
-            id: OccasionId(Uuid::new_v4()),
+    /// Returns an inbound message of a person in a chat of two.
+    fn inbound_message(id: &str, text: &str, received: u64) -> InboundMessageRow {
+        InboundMessageRow {
+            id: TriggerEventId(Uuid::new_v4()),
             connector: "telegram".parse().unwrap(),
             message: Incoming {
                 id: id.to_owned(),
@@ -156,24 +158,24 @@ mod tests {
 
     #[test]
     fn what_a_person_sends_within_a_moment_becomes_one_input() {
-        let arrivals = [
-            arrival("1", "one", 0),
-            arrival("2", "two", GATHERED_MS),
-            arrival("3", "three", GATHERED_MS + 1),
+        let inbound_messages = [
+            inbound_message("1", "one", 0),
+            inbound_message("2", "two", GATHERED_MS),
+            inbound_message("3", "three", GATHERED_MS + 1),
         ];
-        assert_eq!(batch_len(&arrivals), 2);
+        assert_eq!(batch_len(&inbound_messages), 2);
         assert_eq!(
-            joined_text(&arrivals[..2], &["[a file]".to_owned()]),
+            joined_text(&inbound_messages[..2], &["[a file]".to_owned()]),
             "one\ntwo\n[a file]"
         );
-        assert_eq!(batch_len(&arrivals[2..]), 1);
+        assert_eq!(batch_len(&inbound_messages[2..]), 1);
         assert_eq!(batch_len(&[]), 0);
     }
 
     #[test]
     fn what_waited_at_its_service_is_told_apart_by_when_it_was_sent() {
         let sent = |id: &str, sent_at: u64| {
-            let mut waited = arrival(id, id, 0);
+            let mut waited = inbound_message(id, id, 0);
             waited.message.sent_at = Timestamp(sent_at);
             waited
         };
@@ -188,7 +190,10 @@ mod tests {
 
     #[test]
     fn each_message_is_one_input_where_each_has_a_turn_of_its_own() {
-        let mut batch = [arrival("1", "one", 0), arrival("2", "two", 0)];
+        let mut batch = [
+            inbound_message("1", "one", 0),
+            inbound_message("2", "two", 0),
+        ];
         for (mode, count) in [
             (Mode::Followup, 1),
             (Mode::Steer, 2),
@@ -207,9 +212,9 @@ mod tests {
 
     #[test]
     fn files_are_one_message_with_the_words_that_came_with_them_alone() {
-        let one = || arrival("1", "one", 0);
+        let one = || inbound_message("1", "one", 0);
         let files = |text: &str| {
-            let mut files = arrival("2", text, 0);
+            let mut files = inbound_message("2", text, 0);
             files.message.attachments = vec![file()];
             files
         };
@@ -230,21 +235,21 @@ mod tests {
 
     #[test]
     fn another_person_a_button_and_a_directive_begin_anew() {
-        let one = arrival("1", "one", 0);
-        let mut other = arrival("2", "two", 0);
+        let one = inbound_message("1", "one", 0);
+        let mut other = inbound_message("2", "two", 0);
         other.message.sender = "8".to_owned();
         assert_eq!(batch_len(&[one.clone(), other.clone()]), 1);
         assert_eq!(same_sender_len(&[one.clone(), one.clone(), other]), 2);
-        let mut button = arrival("3", "", 0);
+        let mut button = inbound_message("3", "", 0);
         button.message.said = Said::Button {
             value: "v".to_owned(),
         };
         assert_eq!(batch_len(&[one.clone(), button.clone()]), 1);
         assert_eq!(batch_len(&[button.clone(), button]), 1);
-        let directive = arrival("4", "/queue collect", 0);
+        let directive = inbound_message("4", "/queue collect", 0);
         assert_eq!(batch_len(&[one.clone(), directive.clone()]), 1);
         assert_eq!(batch_len(&[directive, one.clone()]), 1);
-        let mut aside = arrival("5", "", 0);
+        let mut aside = inbound_message("5", "", 0);
         aside.message.said = Said::Aside {
             text: "/queue collect".to_owned(),
         };
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn people_of_a_group_are_heard_together() {
-        let mut one = arrival("1", "one", 0);
+        let mut one = inbound_message("1", "one", 0);
         one.message.group = Some("g".to_owned());
         let mut other = one.clone();
         other.message.sender = "8".to_owned();
@@ -268,14 +273,14 @@ mod tests {
 
     #[test]
     fn an_input_has_no_more_files_and_words_than_one_message_may_have() {
-        let mut many = arrival("1", "one", 0);
+        let mut many = inbound_message("1", "one", 0);
         many.message.attachments = vec![file(); ATTACHMENTS_MAX];
-        let mut more = arrival("2", "two", 0);
+        let mut more = inbound_message("2", "two", 0);
         more.message.attachments = vec![file()];
         assert_eq!(batch_len(&[many, more]), 1);
-        let long = arrival("3", &"x".repeat(WORDS_BYTES_MAX), 0);
+        let long = inbound_message("3", &"x".repeat(WORDS_BYTES_MAX), 0);
         assert_eq!(batch_len(&[long.clone(), long]), 1);
-        let mut quotes = arrival("4", "four", 0);
+        let mut quotes = inbound_message("4", "four", 0);
         quotes.message.quotations = vec![quotation("x".repeat(WORDS_BYTES_MAX / 2))];
         assert_eq!(
             batch_len(&[quotes.clone(), quotes]),

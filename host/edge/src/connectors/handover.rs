@@ -1,5 +1,5 @@
-//! The order in which arrivals are handed over: of a chat one after the other, and a few chats at a
-//! time.
+//! The order in which inbound messages are handed over: of a chat one after the other, and a few
+//! chats at a time.
 //!
 //! The work is read from the store, so that a start goes on where the host stopped, and
 //! however much arrives at once, the work on it is bounded. A chat that waits holds nobody else
@@ -24,17 +24,17 @@ use tokio::time::Instant;
 const CHATS_MAX: usize = 32;
 /// Chats that are read at a time, beside those that are dealt with or wait.
 const PAGE: usize = 64;
-/// Arrivals of a chat that are dealt with before others have their turn.
+/// Inbound messages of a chat that are dealt with before others have their turn.
 const OF_CHAT_MAX: usize = 50;
 /// Chats that wait and are remembered for it. With more, they are looked at again.
-const HELD_MAX: usize = 10_000;
+const DEFERRED_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
-/// Milliseconds until arrivals are read again that could not be read.
+/// Milliseconds until inbound messages are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
 /// Milliseconds until a chat is dealt with again over which the host failed.
 const PANIC_MS: u64 = 5_000;
-/// Milliseconds for which arrivals of a connector wait that is not served.
+/// Milliseconds for which inbound messages of a connector wait that is not served.
 const UNSERVED_MS: u64 = 60_000;
 
 /// The chats that are dealt with now, and those that wait.
@@ -42,29 +42,29 @@ const UNSERVED_MS: u64 = 60_000;
 struct Desk {
     at_work: HashSet<ReplyRoute>,
     /// The chats that wait, and until when. Nothing rests on it: a start waits for none.
-    held: HashMap<ReplyRoute, Instant>,
+    deferred: HashMap<ReplyRoute, Instant>,
     /// Failures in a row of chats that wait or are tried again.
     failures: HashMap<ReplyRoute, u32>,
 }
 
 impl Desk {
     fn takes(&self, chat: &ReplyRoute) -> bool {
-        !self.at_work.contains(chat) && !self.held.contains_key(chat)
+        !self.at_work.contains(chat) && !self.deferred.contains_key(chat)
     }
 
     fn hold(&mut self, chat: ReplyRoute, ms: u64) {
-        if self.held.len() >= HELD_MAX {
-            self.held.clear();
+        if self.deferred.len() >= DEFERRED_MAX {
+            self.deferred.clear();
             self.failures.clear();
         }
         let until = Instant::now() + Duration::from_millis(ms);
-        self.held.insert(chat, until);
+        self.deferred.insert(chat, until);
     }
 
     /// Lets go of the chats that have waited long enough. Returns the time until the next has.
     fn let_go(&mut self, now: Instant) -> Option<Duration> {
-        self.held.retain(|_, until| *until > now);
-        let first = self.held.values().min()?;
+        self.deferred.retain(|_, until| *until > now);
+        let first = self.deferred.values().min()?;
         Some(first.saturating_duration_since(now))
     }
 
@@ -91,25 +91,25 @@ struct Done {
     next: Next,
 }
 
-/// Hands arrivals over until the edge stops.
+/// Hands inbound messages over until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut desk = Desk::default();
     let mut working: JoinSet<Done> = JoinSet::new();
     let mut replaced = shared.core.replacements();
     loop {
-        let held = desk.let_go(Instant::now());
+        let deferred = desk.let_go(Instant::now());
         let sleep_ms = match begin(&shared, &mut desk, &mut working).await {
             Ok(next_ms) => next_ms,
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "arrivals of connectors cannot be read"
+                    "inbound messages of connectors cannot be read"
                 );
                 TROUBLE_MS
             }
         };
         let sleep = Duration::from_millis(sleep_ms);
-        let sleep = held.map_or(sleep, |held| sleep.min(held));
+        let sleep = deferred.map_or(sleep, |deferred| sleep.min(deferred));
         tokio::select! {
             Some(done) = working.join_next() => {
                 if let Ok(done) = done {
@@ -119,7 +119,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             changed = replaced.changed() => {
                 if changed.is_ok() {
                     // Those of connectors that were not served may be by now.
-                    desk.held.clear();
+                    desk.deferred.clear();
                 }
             }
             () = shared.arrived.notified() => {}
@@ -141,7 +141,7 @@ async fn begin(
     let now = shared.core.now();
     // What comes within a moment is gathered.
     let gathered = Timestamp(now.0.saturating_sub(GATHERED_MS));
-    let limit = PAGE + desk.at_work.len() + desk.held.len();
+    let limit = PAGE + desk.at_work.len() + desk.deferred.len();
     let store = shared.core.store();
     for open in store.open_chats(gathered, limit).await? {
         if working.len() >= CHATS_MAX {
@@ -174,29 +174,29 @@ async fn begin(
     }))
 }
 
-/// Deals with the arrivals of a chat after so many failures in a row.
+/// Deals with the inbound messages of a chat after so many failures in a row.
 async fn deal_with(shared: &Shared, served: &Served, chat: &ReplyRoute, failures: u32) -> Next {
-    let arrivals = match shared
+    let inbound_messages = match shared
         .core
         .store()
-        .open_arrivals_in(chat, OF_CHAT_MAX)
+        .open_inbound_messages_in(chat, OF_CHAT_MAX)
         .await
     {
-        Ok(arrivals) => arrivals,
+        Ok(inbound_messages) => inbound_messages,
         Err(error) => {
             tracing::warn!(
                 connector.name = %served.name,
                 error = &error as &dyn std::error::Error,
-                "arrivals of a chat cannot be read"
+                "inbound messages of a chat cannot be read"
             );
             return Next::Again { ms: TROUBLE_MS };
         }
     };
-    let settled = settling::settle(shared, served, arrivals, failures);
+    let settled = settling::settle(shared, served, inbound_messages, failures);
     let settled = AssertUnwindSafe(settled).catch_unwind().await;
     settled.unwrap_or_else(|panic| {
         let panic = panic_text(panic.as_ref());
-        tracing::error!(connector.name = %served.name, panic, "an arrival panicked");
+        tracing::error!(connector.name = %served.name, panic, "an inbound message panicked");
         Next::Again { ms: PANIC_MS }
     })
 }

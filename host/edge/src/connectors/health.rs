@@ -20,7 +20,7 @@ const UNAUTHORISED: Backoff = Backoff {
 /// milliseconds.
 const ASKED_MS_MAX: u64 = 3_600_000;
 /// Milliseconds for which nothing is sent after a service said that it is busy, at most.
-const HELD_MS_MAX: u64 = 60_000;
+const DEFERRED_MS_MAX: u64 = 60_000;
 
 /// The health of a connector.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Health {
     /// The record of what an operator was told.
     record: TroubleRecord,
     /// Time before which nothing is sent.
-    held: Option<Timestamp>,
+    deferred: Option<Timestamp>,
 }
 
 impl Health {
@@ -45,7 +45,7 @@ impl Health {
     pub(super) fn note_success(&mut self) -> Option<ServiceTrouble> {
         self.failures = 0;
         self.is_unauthorised = false;
-        self.held = None;
+        self.deferred = None;
         self.record.succeeded()
     }
 
@@ -58,7 +58,7 @@ impl Health {
     pub(super) fn note_replaced(&mut self) {
         if self.is_unauthorised {
             self.failures = 0;
-            self.held = None;
+            self.deferred = None;
         }
     }
 
@@ -71,10 +71,10 @@ impl Health {
     ) -> Option<ServiceTrouble> {
         match failure {
             ConnectorFailure::Unauthorised(_) => {
-                self.held = Some(now.plus_ms(UNAUTHORISED.first_ms));
+                self.deferred = Some(now.plus_ms(UNAUTHORISED.first_ms));
             }
             ConnectorFailure::RetryLater { after_ms, .. } => {
-                self.held = Some(now.plus_ms((*after_ms).min(HELD_MS_MAX)));
+                self.deferred = Some(now.plus_ms((*after_ms).min(DEFERRED_MS_MAX)));
             }
             ConnectorFailure::Rejected(_)
             | ConnectorFailure::Unknown(_)
@@ -116,8 +116,8 @@ impl Health {
     }
 
     /// Returns the time before which nothing is sent, if it lies ahead.
-    pub(super) fn held(&self, now: Timestamp) -> Option<Timestamp> {
-        self.held.filter(|held| *held > now)
+    pub(super) fn deferred(&self, now: Timestamp) -> Option<Timestamp> {
+        self.deferred.filter(|deferred| *deferred > now)
     }
 }
 
@@ -140,9 +140,9 @@ mod tests {
     fn an_operator_is_told_once_of_failures_and_once_that_they_are_over() {
         let mut health = Health::default();
         let now = Timestamp(0);
-        let mut told = || health.note_failure(&failing(), now).is_some();
+        let mut reported = || health.note_failure(&failing(), now).is_some();
         assert_eq!(
-            [told(), told(), told(), told()],
+            [reported(), reported(), reported(), reported()],
             [false, false, true, false]
         );
         assert_eq!(health.note_success(), Some(ServiceTrouble::Recovered));
@@ -159,7 +159,7 @@ mod tests {
         ));
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
         assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED.first_ms);
-        assert!(health.held(Timestamp(1)).is_some());
+        assert!(health.deferred(Timestamp(1)).is_some());
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             health.note_failure(&revoked, Timestamp(0));
         }
         health.note_replaced();
-        assert_eq!(health.held(Timestamp(0)), None);
+        assert_eq!(health.deferred(Timestamp(0)), None);
         assert!(health.is_unauthorised(), "until they count");
         health.note_failure(&revoked, Timestamp(0));
         assert_eq!(health.pause_ms(&revoked), UNAUTHORISED.first_ms);
@@ -179,18 +179,18 @@ mod tests {
         // Time that the service asks for has nothing to do with credentials.
         health.note_failure(&busy(7_000), Timestamp(0));
         health.note_replaced();
-        assert_eq!(health.held(Timestamp(0)), Some(Timestamp(7_000)));
+        assert_eq!(health.deferred(Timestamp(0)), Some(Timestamp(7_000)));
     }
 
     #[test]
     fn what_cannot_be_taken_in_is_told_and_holds_back_no_message() {
         let mut health = Health::default();
-        let mut told = || health.note_intake_failure(&busy(7_000)).is_some();
-        assert_eq!([told(), told(), told()], [false, false, true]);
-        assert_eq!(health.held(Timestamp(0)), None);
+        let mut reported = || health.note_intake_failure(&busy(7_000)).is_some();
+        assert_eq!([reported(), reported(), reported()], [false, false, true]);
+        assert_eq!(health.deferred(Timestamp(0)), None);
         let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
         assert!(health.note_intake_failure(&revoked).is_some());
-        assert_eq!(health.held(Timestamp(0)), None);
+        assert_eq!(health.deferred(Timestamp(0)), None);
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(pauses.last(), Some(&FAILED.most_ms));
         assert_eq!(health.pause_ms(&busy(7_000)), 7_000);
         health.note_failure(&busy(7_000), Timestamp(0));
-        assert_eq!(health.held(Timestamp(0)), Some(Timestamp(7_000)));
-        assert_eq!(health.held(Timestamp(7_000)), None);
+        assert_eq!(health.deferred(Timestamp(0)), Some(Timestamp(7_000)));
+        assert_eq!(health.deferred(Timestamp(7_000)), None);
     }
 }

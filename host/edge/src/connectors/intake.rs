@@ -6,16 +6,16 @@
 
 use super::Shared;
 use super::ledger::ledger_event;
-use super::served::{Served, Way};
-use crate::journal::{Context, occasion};
+use super::served::{ConnectorLink, Served};
+use crate::journal::{Context, trigger_event};
 use broker::Error;
 use domain::connector::{
     Acknowledgement, Incoming, Moved, ONCE_DAYS, Reception, Reply, Said, Undelivered, key_of,
     receive,
 };
 use domain::error_code::ErrorCode;
-use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
-use domain::id::OccasionId;
+use domain::event::{ConnectorReceived, Event, InboundMessage, NewEvent};
+use domain::id::TriggerEventId;
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use std::collections::HashSet;
@@ -57,7 +57,7 @@ pub(super) struct Brought {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TakenIn {
     /// These are new, and stored.
-    New(Vec<OccasionId>),
+    New(Vec<TriggerEventId>),
     /// Nothing of it was taken: too much waits to be handed over.
     Crowded,
     /// Nothing of it was taken: another host polls the same connector.
@@ -79,7 +79,7 @@ impl Shared {
         let undelivered = std::mem::take(&mut brought.undelivered);
         self.give_up_undelivered(served, &undelivered).await?;
         // One after the other: of many at once, each would have to look again for every other one.
-        let _in_turn = served.standing.intake.lock().await;
+        let _in_turn = served.lasting.intake.lock().await;
         for moved in std::mem::take(&mut brought.moved) {
             self.follow(served, &moved).await?;
         }
@@ -95,7 +95,7 @@ impl Shared {
             if !brought.messages.is_empty() && self.room(served).await? == 0 {
                 return Ok(TakenIn::Crowded);
             }
-            match self.store_arrivals(served, &brought, now).await {
+            match self.store_inbound_messages(served, &brought, now).await {
                 Ok(taken) => return Ok(TakenIn::New(taken)),
                 Err(CommitError::Conflict(conflict)) if is_overtaken(&conflict) => {
                     return Ok(TakenIn::Overtaken);
@@ -114,8 +114,8 @@ impl Shared {
                 Err(error) => return Err(error.into()),
             }
         }
-        let told = "messages arrive through this connector at this moment; try again shortly";
-        Err(Refusal::new(ErrorCode::Busy, told).into())
+        let reported = "messages arrive through this connector at this moment; try again shortly";
+        Err(Refusal::new(ErrorCode::Busy, reported).into())
     }
 
     async fn leave_out_known(
@@ -141,7 +141,7 @@ impl Shared {
 
     /// Leaves out messages that are ignored, and the words of people whom nobody knows.
     async fn leave_out_unheard(&self, served: &Served, brought: &mut Brought) -> Result<(), Error> {
-        if matches!(served.way, Way::Direct) {
+        if matches!(served.link, ConnectorLink::Direct) {
             // A visitor has shown that they are known.
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Shared {
                 if !self.is_heard(served, &mut message, about).await? {
                     continue;
                 }
-                // Asked once, also where another look is needed.
+                // Asked once, also where another inspection is needed.
                 brought.overheard.swap_remove(place);
             }
             let Ok(key) = key_of(&served.name, &message) else {
@@ -172,7 +172,7 @@ impl Shared {
             };
             let replies = &mut brought.replies;
             let place = replies.iter().position(|reply| reply.message == kept.id);
-            // Done once, also where another look is needed.
+            // Done once, also where another inspection is needed.
             if let Some(reply) = place.map(|place| replies.swap_remove(place))
                 && is_heard
             {
@@ -185,13 +185,13 @@ impl Shared {
     }
 
     /// Stores what was brought in one commit.
-    async fn store_arrivals(
+    async fn store_inbound_messages(
         &self,
         served: &Served,
         brought: &Brought,
         now: Timestamp,
-    ) -> Result<Vec<OccasionId>, CommitError> {
-        let ids: Vec<OccasionId> = brought.messages.iter().map(|_| occasion()).collect();
+    ) -> Result<Vec<TriggerEventId>, CommitError> {
+        let ids: Vec<TriggerEventId> = brought.messages.iter().map(|_| trigger_event()).collect();
         let mut commit = Commit::new().append(
             served.stream(),
             Expected::Any,
@@ -203,7 +203,7 @@ impl Shared {
         self.core.store().commit(commit).await?;
         store::point("edge.received.after");
         if !ids.is_empty() {
-            served.standing.opened(ids.len());
+            served.lasting.opened(ids.len());
             self.arrived.notify_one();
             self.acknowledge_stored(served, brought, &ids);
         }
@@ -234,10 +234,10 @@ impl Shared {
                 ..Brought::default()
             };
             let now = self.core.now();
-            let stored = match self.store_arrivals(served, &alone, now).await {
+            let stored = match self.store_inbound_messages(served, &alone, now).await {
                 Err(CommitError::Unstorable { .. }) => {
                     alone.messages.iter_mut().for_each(make_storable);
-                    self.store_arrivals(served, &alone, now).await
+                    self.store_inbound_messages(served, &alone, now).await
                 }
                 stored => stored,
             };
@@ -256,7 +256,8 @@ impl Shared {
             ..Brought::default()
         };
         if rest.moves() {
-            self.store_arrivals(served, &rest, self.core.now()).await?;
+            self.store_inbound_messages(served, &rest, self.core.now())
+                .await?;
         }
         Ok(TakenIn::New(taken))
     }
@@ -269,8 +270,8 @@ impl Brought {
         self.cursor.is_some() && self.cursor.as_ref() != before
     }
 
-    /// Returns the key of the message that was brought, with its arrival as the reply.
-    fn key_for(&self, ids: &[OccasionId]) -> Option<Key> {
+    /// Returns the key of the message that was brought, with its inbound message as the reply.
+    fn key_for(&self, ids: &[TriggerEventId]) -> Option<Key> {
         let key = self.key.clone()?;
         let reply = ids.first()?.to_string().into_bytes();
         Some(Key { reply, ..key })
@@ -301,14 +302,14 @@ impl Brought {
 fn received(
     served: &Served,
     brought: &Brought,
-    ids: &[OccasionId],
+    ids: &[TriggerEventId],
     now: Timestamp,
 ) -> Vec<NewEvent> {
     let context = Context::new(served.origin(), now);
-    let received = |arrivals: Vec<Arrival>, cursor: Option<String>| {
+    let received = |inbound_messages: Vec<InboundMessage>, cursor: Option<String>| {
         context.event(Event::ConnectorReceived(ConnectorReceived {
             connector: served.name.clone(),
-            arrivals,
+            inbound_messages,
             cursor,
             time: now,
         }))
@@ -318,11 +319,11 @@ fn received(
         .iter()
         .zip(&brought.messages)
         .map(|(id, message)| {
-            let arrival = Arrival {
+            let inbound_message = InboundMessage {
                 id: *id,
                 message: message.clone(),
             };
-            received(vec![arrival], None)
+            received(vec![inbound_message], None)
         })
         .collect();
     events.extend(cursor.map(|cursor| received(Vec::new(), Some(cursor))));

@@ -5,8 +5,8 @@
 //! polls, have one when something else was decided than the last time, and else one an hour.
 
 use super::Shared;
-use super::asked::Asked;
-use super::served::{Served, Way};
+use super::asked::CallPurpose;
+use super::served::{ConnectorLink, Served};
 use crate::journal::Context;
 use domain::definition::DefinitionId;
 use domain::egress::Traffic;
@@ -27,13 +27,18 @@ pub(super) struct Audited {
 
 impl Shared {
     /// Takes out what was decided during a call.
-    pub(super) fn take_audit(&self, served: &Served, asked: Asked, audit: &CallAudit) -> Audited {
+    pub(super) fn take_audit(
+        &self,
+        served: &Served,
+        asked: CallPurpose,
+        audit: &CallAudit,
+    ) -> Audited {
         let (decided, egress) = audit.take();
         let has_sent = has_sent(&decided);
         let now = self.core.now();
         let is_nothing = decided.decisions.is_empty() && decided.left_out == 0;
         let is_news = || {
-            let notes = &served.standing.notes;
+            let notes = &served.lasting.notes;
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
             notes.is_news(asked, &decided, now)
         };
@@ -84,10 +89,10 @@ fn has_sent(decided: &Decided) -> bool {
 }
 
 /// Returns an entry without decisions.
-fn entry(served: &Served, asked: Asked, now: Timestamp) -> BoundaryDecided {
-    let means = match &served.way {
-        Way::Component(means) => Some(means),
-        Way::Direct | Way::None => None,
+fn entry(served: &Served, asked: CallPurpose, now: Timestamp) -> BoundaryDecided {
+    let deps = match &served.link {
+        ConnectorLink::Component(deps) => Some(deps),
+        ConnectorLink::Direct | ConnectorLink::None => None,
     };
     BoundaryDecided {
         run: asked.run(),
@@ -97,9 +102,9 @@ fn entry(served: &Served, asked: Asked, now: Timestamp) -> BoundaryDecided {
         user_id: None,
         tool: Some(asked.as_str().to_owned()),
         component: Some(served.spec.component.clone()),
-        code: means.map(|means| means.entry.component.digest()),
-        version: means.and_then(|means| means.entry.component.version().map(str::to_owned)),
-        grant: means.map(|means| means.grant),
+        code: deps.map(|deps| deps.entry.component.digest()),
+        version: deps.and_then(|deps| deps.entry.component.version().map(str::to_owned)),
+        grant: deps.map(|deps| deps.grant),
         decisions: Vec::new(),
         left_out: 0,
         folders: Vec::new(),

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use store::{DeliveryRow, ReadError};
+use store::{OutboundMessageRow, ReadError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -27,11 +27,11 @@ const OF_CONNECTOR_MAX: usize = 8;
 /// Messages that are read at a time, beside those that are not to be sent now.
 const PAGE: usize = 64;
 /// Chats that wait and are remembered for it. With more, the first of them are looked at again.
-const HELD_MAX: usize = 10_000;
+const DEFERRED_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
-/// Milliseconds between two looks at what is due, while much is stored.
-const LOOK_MS: u64 = 20;
+/// Milliseconds between two polls at what is due, while much is stored.
+const POLL_MS: u64 = 20;
 /// Milliseconds until what is due is read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
 /// Milliseconds until a message is looked at again over which the host failed.
@@ -47,12 +47,12 @@ struct Desk {
     /// Connectors with messages that are not served.
     unserved: BTreeSet<ConnectorName>,
     /// The chats that wait, and until when. Nothing rests on it: a start waits for none.
-    held: HashMap<ReplyRoute, Instant>,
+    deferred: HashMap<ReplyRoute, Instant>,
 }
 
 impl Desk {
     fn takes(&self, chat: &ReplyRoute) -> bool {
-        !self.at_work.contains(chat) && !self.held.contains_key(chat)
+        !self.at_work.contains(chat) && !self.deferred.contains_key(chat)
     }
 
     fn is_busy(&self, connector: &ConnectorName) -> bool {
@@ -79,23 +79,23 @@ impl Desk {
     }
 
     fn hold(&mut self, chat: ReplyRoute, ms: u64) {
-        if self.held.len() >= HELD_MAX {
-            self.held.clear();
+        if self.deferred.len() >= DEFERRED_MAX {
+            self.deferred.clear();
         }
         let until = Instant::now() + Duration::from_millis(ms);
-        self.held.insert(chat, until);
+        self.deferred.insert(chat, until);
     }
 
     /// Lets go of the chats that have waited long enough. Returns their number.
     fn let_go(&mut self, now: Instant) -> usize {
-        let before = self.held.len();
-        self.held.retain(|_, until| *until > now);
-        before - self.held.len()
+        let before = self.deferred.len();
+        self.deferred.retain(|_, until| *until > now);
+        before - self.deferred.len()
     }
 
     /// Returns the time until the next chat has waited long enough.
     fn next_in(&self, now: Instant) -> Option<Duration> {
-        let first = self.held.values().min()?;
+        let first = self.deferred.values().min()?;
         Some(first.saturating_duration_since(now))
     }
 }
@@ -103,7 +103,7 @@ impl Desk {
 /// A message that is begun with.
 struct Begun {
     served: Arc<Served>,
-    row: DeliveryRow,
+    row: OutboundMessageRow,
 }
 
 /// A message that is done with for now.
@@ -173,7 +173,7 @@ async fn something_stored(stored: &mut watch::Receiver<u64>) {
         // The store is closed, and the edge is about to stop.
         std::future::pending::<()>().await;
     }
-    tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
 }
 
 /// Looks at the messages that were about to be sent when the host stopped.
@@ -184,7 +184,11 @@ async fn recover(
 ) -> Result<(), ReadError> {
     let mut after = 0;
     loop {
-        let started = shared.core.store().started_deliveries(after, PAGE).await?;
+        let started = shared
+            .core
+            .store()
+            .started_outbound_messages(after, PAGE)
+            .await?;
         let Some(last) = started.last() else {
             return Ok(());
         };
@@ -215,10 +219,10 @@ async fn begin(
     loop {
         let NotNow { connectors, ms } = not_now(shared, desk, now);
         sleep_ms = sleep_ms.min(ms);
-        let limit = PAGE + desk.held.len() + desk.at_work.len();
+        let limit = PAGE + desk.deferred.len() + desk.at_work.len();
         let store = shared.core.store();
         // However many wait for these, the others have their turn.
-        let due = store.due_deliveries(now, limit, &connectors).await?;
+        let due = store.due_outbound_messages(now, limit, &connectors).await?;
         let is_page_full = due.len() >= limit;
         let mut changes = false;
         for row in due {
@@ -236,7 +240,7 @@ async fn begin(
             changes = true;
         }
         if !changes || !is_page_full {
-            let next = store.next_delivery_after(now).await?;
+            let next = store.next_outbound_message_after(now).await?;
             let next_ms = next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).max(1));
             return Ok(sleep_ms.min(next_ms));
         }
@@ -255,16 +259,16 @@ fn not_now(shared: &Shared, desk: &Desk, now: Timestamp) -> NotNow {
     let mut connectors = desk.unserved.clone();
     let mut wait_ms = SLEEP_MS_MAX;
     for served in shared.served.all() {
-        let held = served
-            .standing
+        let deferred = served
+            .lasting
             .health
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .held(now);
-        if let Some(until) = held {
+            .deferred(now);
+        if let Some(until) = deferred {
             wait_ms = wait_ms.min(until.since_ms(now).max(1));
         }
-        if held.is_some() || desk.is_busy(&served.name) {
+        if deferred.is_some() || desk.is_busy(&served.name) {
             connectors.insert(served.name.clone());
         }
     }
@@ -274,7 +278,7 @@ fn not_now(shared: &Shared, desk: &Desk, now: Timestamp) -> NotNow {
     }
 }
 
-fn route(row: &DeliveryRow) -> ReplyRoute {
+fn route(row: &OutboundMessageRow) -> ReplyRoute {
     ReplyRoute {
         connector: row.connector.clone(),
         chat: row.chat.clone(),
@@ -288,11 +292,11 @@ fn spawn(shared: &Arc<Shared>, desk: &mut Desk, working: &mut JoinSet<Done>, beg
     desk.begin(&chat);
     let shared = shared.clone();
     working.spawn(store::in_background(async move {
-        let delivery = row.delivery;
+        let outbound_message = row.outbound_message;
         let sent = AssertUnwindSafe(sending::deliver(&shared, &served, row)).catch_unwind();
         let next = sent.await.unwrap_or_else(|panic| {
             let panic = panic_text(panic.as_ref());
-            tracing::error!(delivery.id = %delivery, panic, "a delivery panicked");
+            tracing::error!(outbound_message.id = %outbound_message, panic, "an outbound message panicked");
             Next::Again { ms: PANIC_MS }
         });
         Done { chat, next }

@@ -157,10 +157,10 @@ impl Shared {
         if guesses.may_guess(user, now) {
             return Ok(());
         }
-        let told = format!(
+        let reported = format!(
             "{GUESSES_MAX} codes within an hour were none; try again later, or ask the operator"
         );
-        Err(Refusal::new(ErrorCode::TooManyGuesses, told))
+        Err(Refusal::new(ErrorCode::TooManyGuesses, reported))
     }
 
     async fn paired_before(&self, reply: &[u8]) -> Result<ConnectorRow, Error> {
@@ -208,9 +208,9 @@ impl Shared {
 }
 
 fn not_found() -> Refusal {
-    let told = "there is no pairing with this code that counts; have the sender write again for \
+    let reported = "there is no pairing with this code that counts; have the sender write again for \
                 another one";
-    Refusal::new(ErrorCode::PairingNotFound, told)
+    Refusal::new(ErrorCode::PairingNotFound, reported)
 }
 
 #[cfg(test)]

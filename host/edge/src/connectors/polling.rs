@@ -7,7 +7,7 @@
 use super::Shared;
 use super::calls::CallFailure;
 use super::intake::{Brought, TakenIn};
-use super::served::{Served, Standing};
+use super::served::{LastingState, Served};
 use crate::core::panic_text;
 use domain::connector::{ConnectorFailure, POLL_MS_MAX, POLL_MS_MIN};
 use domain::digest::Digest;
@@ -32,7 +32,7 @@ pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
     loop {
         let is_over = tokio::select! {
             () = served.replaced.cancelled() => true,
-            () = other_credentials(&served.standing, &mut configured) => false,
+            () = other_credentials(&served.lasting, &mut configured) => false,
             slept = shared.core.sleep_ms(pause_ms) => !slept,
         };
         if is_over {
@@ -55,9 +55,9 @@ pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
 }
 
 /// Waits for another configuration, where the credentials do not count: it may have others.
-async fn other_credentials(standing: &Standing, configured: &mut watch::Receiver<u64>) {
+async fn other_credentials(lasting: &LastingState, configured: &mut watch::Receiver<u64>) {
     let is_unauthorised = {
-        let health = standing.health.lock();
+        let health = lasting.health.lock();
         let health = health.unwrap_or_else(PoisonError::into_inner);
         health.is_unauthorised()
     };
@@ -109,7 +109,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
     };
     match shared.take_in(served, brought).await {
         Ok(TakenIn::New(_)) => {
-            let quiet_ms = served.standing.quiet_ms();
+            let quiet_ms = served.lasting.quiet_ms();
             pause_ms(next_ms, quiet_ms, shared.served.polling())
         }
         Ok(TakenIn::Crowded) => CROWDED_MS,
@@ -162,18 +162,14 @@ mod tests {
 
     #[tokio::test]
     async fn another_configuration_is_waited_for_where_credentials_do_not_count() {
-        let standing = Standing::default();
+        let lasting = LastingState::default();
         let (replaced, mut configured) = watch::channel(0);
         let wakes = |configured: &mut watch::Receiver<u64>| {
-            let waited = other_credentials(&standing, configured);
+            let waited = other_credentials(&lasting, configured);
             waited.now_or_never().is_some()
         };
         let fail = |failure: ConnectorFailure| {
-            standing
-                .health
-                .lock()
-                .unwrap()
-                .note_intake_failure(&failure);
+            lasting.health.lock().unwrap().note_intake_failure(&failure);
         };
         replaced.send_modify(|count| *count += 1);
         assert!(!wakes(&mut configured), "all is well");

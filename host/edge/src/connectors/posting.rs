@@ -1,5 +1,5 @@
-//! Arrivals that become an input: the agent is found or made, their files are handed over, and the
-//! words go through the broker.
+//! Inbound messages that become an input: the agent is found or made, their files are handed over,
+//! and the words go through the broker.
 
 use super::Shared;
 use super::attachments::Place;
@@ -15,7 +15,7 @@ use broker::{
 };
 use domain::connector::ReplyRoute;
 use domain::error_code::{ErrorCode, ErrorKind};
-use domain::event::{ArrivalOutcome, Source};
+use domain::event::{InboundMessageOutcome, Source};
 use domain::id::{AgentId, InputId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
@@ -23,7 +23,7 @@ use domain::queue::{Mode, QueueOverride};
 use domain::refusal::Refusal;
 use domain::speaker::Speaker;
 use std::collections::HashSet;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
 /// Number of looks for an agent while others make the same one.
 const TRIES_MAX: u32 = 3;
@@ -32,15 +32,15 @@ const TRIES_MAX: u32 = 3;
 const AGAIN: &str = "[files]";
 
 impl Shared {
-    /// Makes an input of arrivals, or of those of them that became one before.
+    /// Makes an input of inbound messages, or of those of them that became one before.
     pub(super) async fn post(
         &self,
         served: &Served,
         sender: &Sender,
-        batch: &[ArrivalRow],
+        batch: &[InboundMessageRow],
     ) -> Result<Settlement, Error> {
         let Some(first) = batch.first() else {
-            return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+            return Ok(Settlement::new(0, InboundMessageOutcome::Ignored));
         };
         let agent = self.agent(served, sender).await?;
         let mut to = Address::Agent(Target::Agent(agent));
@@ -72,7 +72,7 @@ impl Shared {
         let text = joined_text(batch, &files);
         if text.trim().is_empty() {
             let reason = "it says nothing".to_owned();
-            let refused = ArrivalOutcome::Refused { reason };
+            let refused = InboundMessageOutcome::Refused { reason };
             return Ok(Settlement::new(batch.len(), refused));
         }
         let queue = if is_directive(&first.message) {
@@ -91,25 +91,29 @@ impl Shared {
             idempotency_key: Some(key_of(&served.name, &first.message.id)),
         };
         let arriving = arriving(served, sender, batch);
-        let routed = self.core.broker.post_arrival(command, arriving).await?;
+        let routed = self
+            .core
+            .broker
+            .post_inbound_message(command, arriving)
+            .await?;
         store::point("edge.handed.after");
         match routed {
             Routed::Accepted(receipt) => self.accepted(served, sender, batch, receipt).await,
             // No such address leads to several threads.
             Routed::Unclear(_) => {
-                let told = "several conversations may be meant";
-                Err(Refusal::new(ErrorCode::NoThreadFound, told).into())
+                let reported = "several conversations may be meant";
+                Err(Refusal::new(ErrorCode::NoThreadFound, reported).into())
             }
         }
     }
 
-    /// Returns the settlement of arrivals that were taken: of those that the input has, which may
-    /// have become one before a crash.
+    /// Returns the settlement of inbound messages that were taken: of those that the input has,
+    /// which may have become one before a crash.
     async fn accepted(
         &self,
         served: &Served,
         sender: &Sender,
-        batch: &[ArrivalRow],
+        batch: &[InboundMessageRow],
         receipt: RoutedReceipt,
     ) -> Result<Settlement, Error> {
         let RoutedReceipt {
@@ -126,7 +130,7 @@ impl Shared {
                 let first = batch.first();
                 return Ok(Settlement {
                     count: 1,
-                    outcome: ArrivalOutcome::Configured {
+                    outcome: InboundMessageOutcome::Configured {
                         user: sender.user.clone(),
                         session,
                     },
@@ -144,7 +148,7 @@ impl Shared {
         };
         Ok(Settlement::new(
             count,
-            ArrivalOutcome::Accepted {
+            InboundMessageOutcome::Accepted {
                 user: sender.user.clone(),
                 input: accepted.input,
                 session,
@@ -153,8 +157,12 @@ impl Shared {
         ))
     }
 
-    /// Returns the number of arrivals, from the first, that an input was made of.
-    async fn messages_of(&self, input: InputId, batch: &[ArrivalRow]) -> Result<usize, Error> {
+    /// Returns the number of inbound messages, from the first, that an input was made of.
+    async fn messages_of(
+        &self,
+        input: InputId,
+        batch: &[InboundMessageRow],
+    ) -> Result<usize, Error> {
         let found = self.core.store().input(input).await?;
         let Some(Source::Connector { messages, .. }) = found.map(|(accepted, _)| accepted.source)
         else {
@@ -164,7 +172,7 @@ impl Shared {
         let made_of: HashSet<&str> = messages.iter().map(String::as_str).collect();
         let count = batch
             .iter()
-            .take_while(|arrival| made_of.contains(arrival.message.id.as_str()))
+            .take_while(|inbound_message| made_of.contains(inbound_message.message.id.as_str()))
             .count();
         Ok(count.max(1))
     }
@@ -195,8 +203,8 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
-        let told = "the agent is being made at this moment";
-        Err(Refusal::new(ErrorCode::Busy, told).into())
+        let reported = "the agent is being made at this moment";
+        Err(Refusal::new(ErrorCode::Busy, reported).into())
     }
 
     /// Returns the session that words to an address go to; none if one is begun for them.
@@ -241,14 +249,14 @@ impl Shared {
     }
 }
 
-fn has_files(batch: &[ArrivalRow]) -> bool {
+fn has_files(batch: &[InboundMessageRow]) -> bool {
     batch
         .iter()
-        .any(|arrival| !arrival.message.attachments.is_empty())
+        .any(|inbound_message| !inbound_message.message.attachments.is_empty())
 }
 
 /// Returns where words come from.
-fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving {
+fn arriving(served: &Served, sender: &Sender, batch: &[InboundMessageRow]) -> Arriving {
     let chat = batch
         .first()
         .map(|first| first.message.chat.clone())
@@ -271,11 +279,14 @@ fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving 
             },
             messages: batch
                 .iter()
-                .map(|arrival| arrival.message.id.clone())
+                .map(|inbound_message| inbound_message.message.id.clone())
                 .collect(),
         },
         origin: served.origin(),
-        untrusted: !sender.own_words || batch.iter().any(|arrival| arrival.message.quotes_others()),
+        untrusted: !sender.own_words
+            || batch
+                .iter()
+                .any(|inbound_message| inbound_message.message.quotes_others()),
         speaker: Some(speaker),
         unheard: false,
         isolated: None,
@@ -309,8 +320,8 @@ mod tests {
             mode: Some(Mode::Interrupt),
             ..QueueOverride::default()
         };
-        let held = beneath(of_connector, of_session);
-        assert_eq!((held.mode, held.cap), (None, of_connector.cap));
+        let deferred = beneath(of_connector, of_session);
+        assert_eq!((deferred.mode, deferred.cap), (None, of_connector.cap));
         assert_eq!(
             beneath(of_connector, QueueOverride::default()),
             of_connector

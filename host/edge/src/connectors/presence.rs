@@ -4,8 +4,8 @@
 //! All of it is lost without harm. It hears the live feed, as clients of the API do.
 
 use super::Shared;
-use super::served::{Served, Way};
-use super::typing::{self, Piece};
+use super::served::{ConnectorLink, Served};
+use super::typing::{self, RunNotice};
 use broker::{Frame, Show};
 use domain::id::RunId;
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 /// Runs that are remembered as heard of. With more, those that are over are forgotten.
 const RUNS_MAX: usize = 4_096;
-/// Pieces of a reply that may wait to be read. With more, the reply grows no further.
-const PIECES_MAX: usize = 256;
+/// Chunks of a reply that may wait to be read. With more, the reply grows no further.
+const CHUNKS_MAX: usize = 256;
 
 /// A run that was heard of.
 enum Heard {
     /// Somebody in a chat waits for it, or may: it is being found out.
-    Watched(mpsc::Sender<Piece>),
+    Watched(mpsc::Sender<RunNotice>),
     /// Nobody in a chat does.
     Unwatched,
 }
@@ -44,10 +44,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// Returns whether people see something of a connector's runs while they go on.
 fn shows_something(served: &Served) -> bool {
-    let Way::Component(means) = &served.way else {
+    let ConnectorLink::Component(deps) = &served.link else {
         return false;
     };
-    let abilities = &means.abilities;
+    let abilities = &deps.abilities;
     served.spec.enabled
         && ((served.spec.typing && abilities.typing) || (served.spec.stream && abilities.edits))
 }
@@ -72,28 +72,28 @@ fn hear(shared: &Arc<Shared>, runs: &mut HashMap<RunId, Heard>, frame: Frame) {
     if !runs.contains_key(&run) {
         if runs.len() >= RUNS_MAX {
             runs.retain(|_, heard| match heard {
-                Heard::Watched(pieces) => !pieces.is_closed(),
+                Heard::Watched(notices) => !notices.is_closed(),
                 Heard::Unwatched => false,
             });
         }
         if runs.len() >= RUNS_MAX {
             return;
         }
-        let (pieces, waiting) = mpsc::channel(PIECES_MAX);
+        let (notices, waiting) = mpsc::channel(CHUNKS_MAX);
         let watch = typing::watch(shared.clone(), run, waiting);
         shared.core.spawn(watch);
-        runs.insert(run, Heard::Watched(pieces));
+        runs.insert(run, Heard::Watched(notices));
     }
-    let Some(Heard::Watched(pieces)) = runs.get(&run) else {
+    let Some(Heard::Watched(notices)) = runs.get(&run) else {
         return;
     };
     // One that cannot be sent leaves a gap.
-    if let Err(mpsc::error::TrySendError::Closed(_)) = pieces.try_send(piece(frame)) {
+    if let Err(mpsc::error::TrySendError::Closed(_)) = notices.try_send(notice(frame)) {
         runs.insert(run, Heard::Unwatched);
     }
 }
 
-fn piece(frame: Frame) -> Piece {
+fn notice(frame: Frame) -> RunNotice {
     let Frame {
         operation,
         attempt,
@@ -102,7 +102,7 @@ fn piece(frame: Frame) -> Piece {
         ..
     } = frame;
     match show {
-        Show::Text(text) => Piece::Text {
+        Show::Text(text) => RunNotice::Text {
             operation,
             attempt,
             seq,
@@ -114,6 +114,6 @@ fn piece(frame: Frame) -> Piece {
         | Show::OwnCall { .. }
         | Show::Discarded
         | Show::Note(_)
-        | Show::Performing { .. } => Piece::Other,
+        | Show::Performing { .. } => RunNotice::Other,
     }
 }

@@ -160,13 +160,13 @@ impl Shared {
     /// Returns whether more of a reply may be shown now: its service has not asked for time, and if
     /// it is the first of it, nothing waits to be sent into the chat before it.
     async fn may_grow(&self, served: &Served, chat: &str, is_first: bool) -> bool {
-        let held = {
-            let health = served.standing.health.lock();
+        let deferred = {
+            let health = served.lasting.health.lock();
             let health = health.unwrap_or_else(PoisonError::into_inner);
-            health.held(self.core.now())
+            health.deferred(self.core.now())
         };
-        if held.is_some() || !is_first {
-            return held.is_none();
+        if deferred.is_some() || !is_first {
+            return deferred.is_none();
         }
         let route = ReplyRoute {
             connector: served.name.clone(),

@@ -3,28 +3,28 @@
 use super::served::Served;
 use crate::journal::Context;
 use domain::connector::Outbound;
-use domain::event::{DeliveryCause, DeliveryQueued, Event, NewEvent};
-use domain::id::DeliveryId;
+use domain::event::{Event, NewEvent, OutboundMessageCause, OutboundMessageQueued};
+use domain::id::OutboundMessageId;
 use domain::time::Timestamp;
-use store::ArrivalRow;
+use store::InboundMessageRow;
 
-/// Returns the event by which words of the host's are queued that answer an arrival.
+/// Returns the event by which words of the host's are queued that answer an inbound message.
 pub(super) fn hosts_words(
     served: &Served,
-    arrival: &ArrivalRow,
+    inbound_message: &InboundMessageRow,
     text: &str,
     now: Timestamp,
 ) -> NewEvent {
-    let arrival_id = arrival.id;
-    let cause = DeliveryCause::Host {
-        arrival: arrival_id,
+    let inbound_message_id = inbound_message.id;
+    let cause = OutboundMessageCause::Host {
+        inbound_message: inbound_message_id,
     };
-    let chat = &arrival.message.chat;
-    let named = format!("arrival:{arrival_id}");
-    let delivery = DeliveryId::mint(served.id(), chat, &named, 0);
-    let queued = DeliveryQueued {
+    let chat = &inbound_message.message.chat;
+    let named = format!("inbound_message:{inbound_message_id}");
+    let outbound_message = OutboundMessageId::mint(served.id(), chat, &named, 0);
+    let queued = OutboundMessageQueued {
         connector: served.name.clone(),
-        delivery,
+        outbound_message,
         chat: chat.clone(),
         text: within_bounds(text),
         choices: Vec::new(),
@@ -32,7 +32,7 @@ pub(super) fn hosts_words(
         cause,
         time: now,
     };
-    Context::new(served.origin(), now).event(Event::DeliveryQueued(queued))
+    Context::new(served.origin(), now).event(Event::OutboundMessageQueued(queued))
 }
 
 /// Returns a text as it is queued: no longer than what is sent at most.

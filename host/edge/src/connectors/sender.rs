@@ -1,4 +1,4 @@
-//! The sender of arrivals, once it is known which user they are.
+//! The sender of inbound messages, once it is known which user they are.
 
 use broker::Target;
 use domain::path::AgentPath;

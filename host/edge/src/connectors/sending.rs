@@ -1,6 +1,6 @@
-//! One message, sent piece by piece to the end of an attempt.
+//! One message, sent chunk by chunk to the end of an attempt.
 //!
-//! A piece is on record as about to be sent before it is, and what became of it after. An attempt
+//! A chunk is on record as about to be sent before it is, and what became of it after. An attempt
 //! that a crash cut off is repeated only where the service takes the same message once, or where it
 //! is an edit, which comes to the same when it is made twice; otherwise it is unknown whether it
 //! was taken, and the message is not sent again. The same holds of an edit that is refused after
@@ -9,7 +9,7 @@
 use super::Shared;
 use super::calls::Called;
 use super::previews::Preview;
-use super::served::{Served, Way};
+use super::served::{ConnectorLink, Served};
 use super::undelivered::undelivered;
 use crate::journal::Context;
 use broker::Error;
@@ -18,10 +18,14 @@ use domain::connector::{
     kept_reason,
 };
 use domain::event::{
-    DeliveryCause, DeliveryOutcome, DeliverySettled, DeliveryStarted, Event, NewEvent, Subject,
+    Event, NewEvent, OutboundMessageCause, OutboundMessageOutcome, OutboundMessageSettled,
+    OutboundMessageStarted, Subject,
 };
 use domain::id::RunId;
-use store::{Commit, CommitError, ConnectorGuard, DeliveryRow, DeliveryState, Expected, ReadError};
+use store::{
+    Commit, CommitError, ConnectorGuard, Expected, OutboundMessageRow, OutboundMessageState,
+    ReadError,
+};
 
 /// Milliseconds until the store is asked again to take what became of an attempt.
 const STORE_MS: u64 = 1_000;
@@ -50,43 +54,43 @@ pub(super) enum Next {
 struct Attempt<'a> {
     shared: &'a Shared,
     served: &'a Served,
-    row: DeliveryRow,
+    row: OutboundMessageRow,
     /// The state that is stored.
-    state: DeliveryState,
-    pieces: Vec<Body>,
-    /// The message in which the reply grew and into which the first piece goes; none if the piece
+    state: OutboundMessageState,
+    chunks: Vec<Body>,
+    /// The message in which the reply grew and into which the first chunk goes; none if the chunk
     /// is a message of its own.
     preview: Option<Preview>,
 }
 
-/// The outcome of sending a piece.
-enum Piece {
+/// The outcome of sending a chunk.
+enum ChunkOutcome {
     /// The service took it.
     Taken,
     /// The attempt is over, or could not be begun.
     Over(Next),
 }
 
-/// Sends a message, from the piece at which it is.
-pub(super) async fn deliver(shared: &Shared, served: &Served, row: DeliveryRow) -> Next {
+/// Sends a message, from the chunk at which it is.
+pub(super) async fn deliver(shared: &Shared, served: &Served, row: OutboundMessageRow) -> Next {
     let mut attempt = Attempt {
         shared,
         served,
         state: row.state,
-        pieces: Vec::new(),
+        chunks: Vec::new(),
         preview: None,
         row,
     };
-    if matches!(served.way, Way::Direct) {
+    if matches!(served.link, ConnectorLink::Direct) {
         return attempt.hand_over().await;
     }
     if let Err(next) = attempt.prepare().await {
         return next;
     }
     loop {
-        match attempt.next_piece().await {
-            Piece::Taken => {}
-            Piece::Over(next) => {
+        match attempt.next_chunk().await {
+            ChunkOutcome::Taken => {}
+            ChunkOutcome::Over(next) => {
                 attempt.keep_preview();
                 return next;
             }
@@ -98,11 +102,11 @@ impl Attempt<'_> {
     /// Returns the run whose reply the message is.
     fn run(&self) -> Option<RunId> {
         match &self.row.cause {
-            DeliveryCause::Turn { run, .. } => Some(*run),
-            DeliveryCause::Question { .. }
-            | DeliveryCause::Input { .. }
-            | DeliveryCause::Host { .. }
-            | DeliveryCause::Test { .. } => None,
+            OutboundMessageCause::Turn { run, .. } => Some(*run),
+            OutboundMessageCause::Question { .. }
+            | OutboundMessageCause::Input { .. }
+            | OutboundMessageCause::Host { .. }
+            | OutboundMessageCause::Test { .. } => None,
         }
     }
 
@@ -113,7 +117,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the service's id of the message that the present piece is put into; none if it is a
+    /// Returns the service's id of the message that the present chunk is put into; none if it is a
     /// message of its own.
     fn edits(&self) -> Option<String> {
         self.preview.as_ref().map(|preview| preview.id.clone())
@@ -123,27 +127,29 @@ impl Attempt<'_> {
     async fn prepare(&mut self) -> Result<(), Next> {
         if let Err(error) = self.find_preview().await {
             tracing::warn!(
-                delivery.id = %self.row.delivery,
+                outbound_message.id = %self.row.outbound_message,
                 error = &error as &dyn std::error::Error,
                 "it cannot be read in which message a reply grew"
             );
             return Err(Next::Again { ms: STORE_MS });
         }
-        let is_cut_off = self.state == DeliveryState::Started && self.preview.is_none();
+        let is_cut_off = self.state == OutboundMessageState::Started && self.preview.is_none();
         if is_cut_off && interrupted(self.served.abilities().idempotent) == Interrupted::Unknown {
             let reason = CUT_OFF.to_owned();
-            let outcome = DeliveryOutcome::Unknown { reason };
+            let outcome = OutboundMessageOutcome::Unknown { reason };
             return Err(self.settle(outcome, None).await);
         }
         match self.outbound().await {
-            Ok(Some(outbound)) => self.pieces = outbound.pieces(&self.served.abilities()),
+            Ok(Some(outbound)) => self.chunks = outbound.chunks(&self.served.abilities()),
             Ok(None) => {
                 let reason = OVER.to_owned();
-                return Err(self.settle(DeliveryOutcome::Dead { reason }, None).await);
+                return Err(self
+                    .settle(OutboundMessageOutcome::Dead { reason }, None)
+                    .await);
             }
             Err(error) => {
                 tracing::warn!(
-                    delivery.id = %self.row.delivery,
+                    outbound_message.id = %self.row.outbound_message,
                     error = &error as &dyn std::error::Error,
                     "it cannot be read whether a question is still asked"
                 );
@@ -156,27 +162,34 @@ impl Attempt<'_> {
     /// Finds the message in which the reply grew: the one that this process knows or that one
     /// before it stored, or else the one that an attempt before was about to edit.
     async fn find_preview(&mut self) -> Result<(), ReadError> {
-        let Some(run) = self.run().filter(|_| self.row.piece == 0) else {
+        let Some(run) = self.run().filter(|_| self.row.chunk == 0) else {
             return Ok(());
         };
         let known = self.shared.previews.close(run, &self.chat()).await;
-        let is_first_attempt = self.state == DeliveryState::Queued && self.row.reason.is_none();
+        let is_first_attempt =
+            self.state == OutboundMessageState::Queued && self.row.reason.is_none();
         // An attempt that had begun is what its record says.
-        let is_known = known.is_some() && self.state != DeliveryState::Started;
+        let is_known = known.is_some() && self.state != OutboundMessageState::Started;
         self.preview = if is_known {
             known
         } else if is_first_attempt {
-            let delivery = Some(self.row.delivery);
-            let stored = self.shared.stored_preview(self.served, run, delivery);
+            let outbound_message = Some(self.row.outbound_message);
+            let stored = self
+                .shared
+                .stored_preview(self.served, run, outbound_message);
             stored.await?.map(Preview::stored)
         } else {
-            let edited = self.shared.core.store().edited_by(self.row.delivery);
+            let edited = self
+                .shared
+                .core
+                .store()
+                .edited_by(self.row.outbound_message);
             edited.await?.map(|id| Preview {
                 id,
                 is_unclear: false,
                 // No record says what became of all attempts. An operator who has it sent again
                 // has looked.
-                may_be_whole: self.state != DeliveryState::Queued,
+                may_be_whole: self.state != OutboundMessageState::Queued,
             })
         };
         self.shared.drop_preview(self.served, run).await;
@@ -191,7 +204,7 @@ impl Attempt<'_> {
             choices: self.row.choices.clone(),
             without_buttons: self.row.without_buttons.clone(),
         };
-        let DeliveryCause::Question {
+        let OutboundMessageCause::Question {
             session, operation, ..
         } = &self.row.cause
         else {
@@ -207,29 +220,29 @@ impl Attempt<'_> {
         Ok(asked.map(|_| said))
     }
 
-    /// Sends the piece at which the message is.
-    async fn next_piece(&mut self) -> Piece {
-        let place = usize::try_from(self.row.piece).unwrap_or(usize::MAX);
-        let Some(body) = self.pieces.get(place).cloned() else {
-            let outcome = if self.pieces.is_empty() {
-                DeliveryOutcome::Dead {
+    /// Sends the chunk at which the message is.
+    async fn next_chunk(&mut self) -> ChunkOutcome {
+        let place = usize::try_from(self.row.chunk).unwrap_or(usize::MAX);
+        let Some(body) = self.chunks.get(place).cloned() else {
+            let outcome = if self.chunks.is_empty() {
+                OutboundMessageOutcome::Dead {
                     reason: EMPTY.to_owned(),
                 }
             } else {
-                // The component's limit was another one when the first pieces were sent.
-                DeliveryOutcome::Delivered {
+                // The component's limit was another one when the first chunks were sent.
+                OutboundMessageOutcome::Delivered {
                     service_ids: self.row.service_ids.clone(),
                 }
             };
-            return Piece::Over(self.settle(outcome, None).await);
+            return ChunkOutcome::Over(self.settle(outcome, None).await);
         };
-        if self.row.piece > 0 || !matches!(body, Body::Text(_)) {
+        if self.row.chunk > 0 || !matches!(body, Body::Text(_)) {
             self.preview = None;
         }
         let number = self.row.attempts.saturating_add(1);
         let mut called = match self.attempt(&body, number).await {
             Ok(called) => called,
-            Err(next) => return Piece::Over(next),
+            Err(next) => return ChunkOutcome::Over(next),
         };
         let is_refused = matches!(called.result, Err(ConnectorFailure::Rejected(_)));
         let gone = self
@@ -240,14 +253,14 @@ impl Attempt<'_> {
             self.shared.note(self.served, called.entry.take()).await;
             called = match self.attempt(&body, number).await {
                 Ok(called) => called,
-                Err(next) => return Piece::Over(next),
+                Err(next) => return ChunkOutcome::Over(next),
             };
         }
         store::point("edge.sent");
         self.conclude(called, number).await
     }
 
-    /// Sends the present piece, after it is on record that it is about to be sent.
+    /// Sends the present chunk, after it is on record that it is about to be sent.
     async fn attempt(&mut self, body: &Body, number: u32) -> Result<Called<String>, Next> {
         self.start(number).await?;
         Ok(
@@ -263,9 +276,12 @@ impl Attempt<'_> {
         let message = Outgoing {
             chat: self.row.chat.clone(),
             body,
-            idempotency_key: match self.row.lost_id(self.row.piece) {
-                Some(lost) => self.row.delivery.piece_key_after(self.row.piece, lost),
-                None => self.row.delivery.piece_key(self.row.piece),
+            idempotency_key: match self.row.lost_id(self.row.chunk) {
+                Some(lost) => self
+                    .row
+                    .outbound_message
+                    .chunk_key_after(self.row.chunk, lost),
+                None => self.row.outbound_message.chunk_key(self.row.chunk),
             },
         };
         self.shared.send(self.served, &message, self.run()).await
@@ -304,14 +320,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores that a piece is about to be sent.
+    /// Stores that a chunk is about to be sent.
     async fn start(&mut self, number: u32) -> Result<(), Next> {
         let now = self.shared.core.now();
-        let started = Event::DeliveryStarted(DeliveryStarted {
+        let started = Event::OutboundMessageStarted(OutboundMessageStarted {
             connector: self.served.name.clone(),
-            delivery: self.row.delivery,
+            outbound_message: self.row.outbound_message,
             attempt: number,
-            piece: self.row.piece,
+            chunk: self.row.chunk,
             edits: self.edits(),
             time: now,
         });
@@ -321,7 +337,7 @@ impl Attempt<'_> {
         store::point("edge.started.after");
         match stored {
             Ok(_) => {
-                self.state = DeliveryState::Started;
+                self.state = OutboundMessageState::Started;
                 self.row.attempts = number;
                 Ok(())
             }
@@ -329,7 +345,7 @@ impl Attempt<'_> {
             Err(CommitError::Conflict(_)) => Err(Next::GoOn),
             Err(error) => {
                 tracing::warn!(
-                    delivery.id = %self.row.delivery,
+                    outbound_message.id = %self.row.outbound_message,
                     error = &error as &dyn std::error::Error,
                     "it cannot be recorded that a message is about to be sent; it is sent later"
                 );
@@ -338,31 +354,31 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores what became of a piece.
-    async fn conclude(&mut self, called: Called<String>, number: u32) -> Piece {
+    /// Stores what became of a chunk.
+    async fn conclude(&mut self, called: Called<String>, number: u32) -> ChunkOutcome {
         let entry = called.entry;
         // What arrived before is not sent once more.
-        let following = self.row.missing_from(self.row.piece.saturating_add(1));
+        let following = self.row.missing_from(self.row.chunk.saturating_add(1));
         let is_last =
-            usize::try_from(following).is_ok_and(|following| following >= self.pieces.len());
+            usize::try_from(following).is_ok_and(|following| following >= self.chunks.len());
         let failure = match called.result {
             Ok(id) => {
                 self.shared.note_success(self.served).await;
                 self.preview = None;
-                self.row.take(self.row.piece, id.clone());
+                self.row.take(self.row.chunk, id.clone());
                 if is_last {
                     let service_ids = self.row.service_ids.clone();
-                    let outcome = DeliveryOutcome::Delivered { service_ids };
-                    return Piece::Over(self.settle(outcome, entry).await);
+                    let outcome = OutboundMessageOutcome::Delivered { service_ids };
+                    return ChunkOutcome::Over(self.settle(outcome, entry).await);
                 }
-                let outcome = DeliveryOutcome::Piece { service_id: id };
+                let outcome = OutboundMessageOutcome::Chunk { service_id: id };
                 let next = self.settle(outcome, entry).await;
-                if self.state != DeliveryState::Queued {
-                    return Piece::Over(next);
+                if self.state != OutboundMessageState::Queued {
+                    return ChunkOutcome::Over(next);
                 }
-                self.row.piece = following;
+                self.row.chunk = following;
                 self.row.attempts = 0;
-                return Piece::Taken;
+                return ChunkOutcome::Taken;
             }
             Err(failure) => failure,
         };
@@ -371,20 +387,20 @@ impl Attempt<'_> {
         }
         let reason = kept_reason(&failure.to_string());
         let outcome = match self.fate(&failure, number) {
-            Fate::Retry(retry_at) => DeliveryOutcome::Failed { reason, retry_at },
-            Fate::Unknown => DeliveryOutcome::Unknown { reason },
-            Fate::Dead => DeliveryOutcome::Dead { reason },
+            Fate::Retry(retry_at) => OutboundMessageOutcome::Failed { reason, retry_at },
+            Fate::Unknown => OutboundMessageOutcome::Unknown { reason },
+            Fate::Dead => OutboundMessageOutcome::Dead { reason },
         };
-        let is_over = !matches!(outcome, DeliveryOutcome::Failed { .. });
+        let is_over = !matches!(outcome, OutboundMessageOutcome::Failed { .. });
         let next = self.settle(outcome, entry).await;
         if is_over {
             // It is on record, for an operator who has it tried again.
             self.preview = None;
         }
-        Piece::Over(next)
+        ChunkOutcome::Over(next)
     }
 
-    /// Returns what becomes of the message after an attempt at a piece of it that failed.
+    /// Returns what becomes of the message after an attempt at a chunk of it that failed.
     fn fate(&self, failure: &ConnectorFailure, number: u32) -> Fate {
         // To make an edit twice comes to the same.
         let idempotent = self.served.abilities().idempotent || self.preview.is_some();
@@ -399,23 +415,23 @@ impl Attempt<'_> {
 
     /// Hands a message to people at a web page: what is stored is what they read.
     async fn hand_over(&mut self) -> Next {
-        let outcome = DeliveryOutcome::Delivered {
-            service_ids: vec![self.row.delivery.to_string()],
+        let outcome = OutboundMessageOutcome::Delivered {
+            service_ids: vec![self.row.outbound_message.to_string()],
         };
         self.settle(outcome, None).await
     }
 
     /// Stores an outcome, however long the store needs to take it. Only the end of the host comes
     /// before: then the next one finds the attempt begun.
-    async fn settle(&mut self, outcome: DeliveryOutcome, entry: Option<Event>) -> Next {
+    async fn settle(&mut self, outcome: OutboundMessageOutcome, entry: Option<Event>) -> Next {
         loop {
             store::point("edge.delivered.before");
             let stored = self.record(&outcome, entry.clone()).await;
             store::point("edge.delivered.after");
             match stored {
                 Ok(()) => {
-                    if matches!(outcome, DeliveryOutcome::Piece { .. }) {
-                        self.state = DeliveryState::Queued;
+                    if matches!(outcome, OutboundMessageOutcome::Chunk { .. }) {
+                        self.state = OutboundMessageState::Queued;
                     }
                     self.log_loss(&outcome);
                     return Next::GoOn;
@@ -423,7 +439,7 @@ impl Attempt<'_> {
                 Err(CommitError::Conflict(_) | CommitError::Closed) => return Next::GoOn,
                 Err(error) => {
                     tracing::warn!(
-                        delivery.id = %self.row.delivery,
+                        outbound_message.id = %self.row.outbound_message,
                         error = &error as &dyn std::error::Error,
                         "what became of a message cannot be recorded now"
                     );
@@ -435,23 +451,23 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores an outcome, and with it the report that came of the piece while it was sent.
+    /// Stores an outcome, and with it the report that came of the chunk while it was sent.
     async fn record(
         &self,
-        outcome: &DeliveryOutcome,
+        outcome: &OutboundMessageOutcome,
         entry: Option<Event>,
     ) -> Result<(), CommitError> {
         // A report that came before this is found here, and one that comes after finds this.
-        let _reports = self.served.standing.reports.lock().await;
+        let _reports = self.served.lasting.reports.lock().await;
         let reported = self.reported(outcome).await;
         let reported = reported.map_err(|error| CommitError::Unavailable {
             source: Box::new(error),
         })?;
         let now = self.shared.core.now();
-        let settled = |outcome: &DeliveryOutcome, edits: Option<String>| {
-            self.event(Event::DeliverySettled(DeliverySettled {
+        let settled = |outcome: &OutboundMessageOutcome, edits: Option<String>| {
+            self.event(Event::OutboundMessageSettled(OutboundMessageSettled {
                 connector: self.served.name.clone(),
-                delivery: self.row.delivery,
+                outbound_message: self.row.outbound_message,
                 outcome: outcome.clone(),
                 edits,
                 time: now,
@@ -469,54 +485,54 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Returns the report that came of a piece while it was sent; none without one.
+    /// Returns the report that came of a chunk while it was sent; none without one.
     async fn reported(
         &self,
-        outcome: &DeliveryOutcome,
-    ) -> Result<Option<DeliveryOutcome>, ReadError> {
+        outcome: &OutboundMessageOutcome,
+    ) -> Result<Option<OutboundMessageOutcome>, ReadError> {
         let id = match outcome {
-            DeliveryOutcome::Piece { service_id } => Some(service_id),
-            DeliveryOutcome::Delivered { service_ids } => usize::try_from(self.row.piece)
+            OutboundMessageOutcome::Chunk { service_id } => Some(service_id),
+            OutboundMessageOutcome::Delivered { service_ids } => usize::try_from(self.row.chunk)
                 .ok()
                 .and_then(|place| service_ids.get(place)),
-            DeliveryOutcome::Failed { .. }
-            | DeliveryOutcome::Undelivered { .. }
-            | DeliveryOutcome::Unknown { .. }
-            | DeliveryOutcome::Dead { .. } => None,
+            OutboundMessageOutcome::Failed { .. }
+            | OutboundMessageOutcome::Undelivered { .. }
+            | OutboundMessageOutcome::Unknown { .. }
+            | OutboundMessageOutcome::Dead { .. } => None,
         };
         let Some(id) = id.filter(|id| !id.is_empty()) else {
             return Ok(None);
         };
         let kept = self.shared.kept_report(self.served, id).await?;
-        Ok(kept.map(|reason| undelivered(self.row.piece, self.pieces.len(), &reason)))
+        Ok(kept.map(|reason| undelivered(self.row.chunk, self.chunks.len(), &reason)))
     }
 
     /// Logs that a message is not sent again, or not by itself.
-    fn log_loss(&self, outcome: &DeliveryOutcome) {
-        let delivery = self.row.delivery;
+    fn log_loss(&self, outcome: &OutboundMessageOutcome) {
+        let outbound_message = self.row.outbound_message;
         let connector = &self.served.name;
         match outcome {
-            DeliveryOutcome::Unknown { reason } => tracing::warn!(
+            OutboundMessageOutcome::Unknown { reason } => tracing::warn!(
                 connector.name = %connector,
-                delivery.id = %delivery,
+                outbound_message.id = %outbound_message,
                 reason,
                 "nobody knows whether a message was sent; it is sent again when it is requeued"
             ),
-            DeliveryOutcome::Undelivered { reason, .. } => tracing::warn!(
+            OutboundMessageOutcome::Undelivered { reason, .. } => tracing::warn!(
                 connector.name = %connector,
-                delivery.id = %delivery,
+                outbound_message.id = %outbound_message,
                 reason,
                 "a service took a message and did not deliver it"
             ),
-            DeliveryOutcome::Dead { reason } => tracing::warn!(
+            OutboundMessageOutcome::Dead { reason } => tracing::warn!(
                 connector.name = %connector,
-                delivery.id = %delivery,
+                outbound_message.id = %outbound_message,
                 reason,
                 "a message could not be sent, and is given up"
             ),
-            DeliveryOutcome::Delivered { .. }
-            | DeliveryOutcome::Piece { .. }
-            | DeliveryOutcome::Failed { .. } => {}
+            OutboundMessageOutcome::Delivered { .. }
+            | OutboundMessageOutcome::Chunk { .. }
+            | OutboundMessageOutcome::Failed { .. } => {}
         }
     }
 
@@ -532,8 +548,8 @@ impl Attempt<'_> {
     /// Returns a commit that lands only if the message is as it was.
     fn commit(&self, events: Vec<NewEvent>) -> Commit {
         Commit::new()
-            .guard(ConnectorGuard::DeliveryIs {
-                delivery: self.row.delivery,
+            .guard(ConnectorGuard::OutboundMessageIs {
+                outbound_message: self.row.outbound_message,
                 state: self.state,
             })
             .append(self.served.stream(), Expected::Any, events)
@@ -541,20 +557,19 @@ impl Attempt<'_> {
 }
 
 /// Returns what a message comes of, for its events.
-pub(super) fn subject_of(cause: &DeliveryCause) -> Subject {
+pub(super) fn subject_of(cause: &OutboundMessageCause) -> Subject {
     match cause {
-        DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
-            Subject {
-                agent: None,
-                session: Some(*session),
-                run: Some(*run),
-            }
-        }
-        DeliveryCause::Input { session, .. } => Subject {
+        OutboundMessageCause::Turn { session, run }
+        | OutboundMessageCause::Question { session, run, .. } => Subject {
+            agent: None,
+            session: Some(*session),
+            run: Some(*run),
+        },
+        OutboundMessageCause::Input { session, .. } => Subject {
             session: Some(*session),
             ..Subject::default()
         },
-        DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
+        OutboundMessageCause::Host { .. } | OutboundMessageCause::Test { .. } => Subject::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::bucket::Bucket;
 use super::health::Health;
 use broker::Entry;
 use broker::guest_log::RepeatedCalls;
-use domain::connector::{ARRIVALS_WAITING_MAX, Abilities, ConnectorSpec, Intake};
+use domain::connector::{Abilities, ConnectorSpec, INBOUND_MESSAGES_WAITING_MAX, Intake};
 use domain::digest::Digest;
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorName;
@@ -24,16 +24,16 @@ const MOVED_CHATS_MAX: usize = 1_000;
 pub(super) struct Served {
     pub(super) name: ConnectorName,
     pub(super) spec: Arc<ConnectorSpec>,
-    pub(super) way: Way,
-    pub(super) standing: Arc<Standing>,
+    pub(super) link: ConnectorLink,
+    pub(super) lasting: Arc<LastingState>,
     /// Cancelled when another configuration takes its place.
     pub(super) replaced: CancellationToken,
 }
 
 /// The way to people.
-pub(super) enum Way {
+pub(super) enum ConnectorLink {
     /// A component, which translates for a service.
-    Component(Means),
+    Component(ComponentDeps),
     /// The host itself.
     Direct,
     /// None: there is no such component, or it is no connector.
@@ -41,7 +41,7 @@ pub(super) enum Way {
 }
 
 /// The means of a connector with a component.
-pub(super) struct Means {
+pub(super) struct ComponentDeps {
     /// The component, with what it is granted.
     pub(super) entry: Arc<Entry>,
     /// The digest of that grant, as the ledger names it.
@@ -52,7 +52,7 @@ pub(super) struct Means {
 
 /// The part of a connector that lasts while its configuration changes.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct LastingState {
     /// Lock that is held while what arrived is compared with what has arrived before, and stored.
     pub(super) intake: tokio::sync::Mutex<()>,
     /// Lock that is held while reports on messages, or the ids under which messages were taken, are
@@ -63,7 +63,7 @@ pub(super) struct Standing {
     /// The chats that are others now, by what they were, since the start. Without it each message
     /// into such a chat is refused once, and sent twice.
     moved_chats: Mutex<HashMap<String, String>>,
-    /// Arrivals that are not settled.
+    /// Inbound messages that are not settled.
     open: AtomicU64,
     /// Time at which a message arrived last.
     arrived: Mutex<Option<Instant>>,
@@ -92,15 +92,15 @@ impl Served {
 
     pub(super) fn is_polling(&self) -> bool {
         self.spec.enabled
-            && matches!(self.way, Way::Component(_))
+            && matches!(self.link, ConnectorLink::Component(_))
             && self.spec.intake() == Intake::Polling
     }
 
     /// Returns what its service can do. The host's own way shows any text.
     pub(super) fn abilities(&self) -> Abilities {
-        match &self.way {
-            Way::Component(means) => means.abilities.clone(),
-            Way::Direct | Way::None => Abilities {
+        match &self.link {
+            ConnectorLink::Component(deps) => deps.abilities.clone(),
+            ConnectorLink::Direct | ConnectorLink::None => Abilities {
                 intake: Vec::new(),
                 text_limit: u32::MAX,
                 buttons_max: u32::MAX,
@@ -112,20 +112,21 @@ impl Served {
     }
 
     pub(super) fn is_as(&self, other: &Self) -> bool {
-        let is_same_way = match (&self.way, &other.way) {
-            (Way::Component(one), Way::Component(other)) => {
+        let is_same_link = match (&self.link, &other.link) {
+            (ConnectorLink::Component(one), ConnectorLink::Component(other)) => {
                 one.entry.component.digest() == other.entry.component.digest()
                     && one.entry.grant == other.entry.grant
             }
-            (Way::Direct, Way::Direct) | (Way::None, Way::None) => true,
-            (Way::Component(_) | Way::Direct | Way::None, _) => false,
+            (ConnectorLink::Direct, ConnectorLink::Direct)
+            | (ConnectorLink::None, ConnectorLink::None) => true,
+            (ConnectorLink::Component(_) | ConnectorLink::Direct | ConnectorLink::None, _) => false,
         };
-        is_same_way && self.spec == other.spec
+        is_same_link && self.spec == other.spec
     }
 }
 
-impl Standing {
-    /// Takes the number of arrivals that wait from the store.
+impl LastingState {
+    /// Takes the number of inbound messages that wait from the store.
     pub(super) fn count(&self, open: u64) {
         self.open.store(open, Ordering::Relaxed);
     }
@@ -147,7 +148,7 @@ impl Standing {
         moved.get(chat).map_or(chat, String::as_str).to_owned()
     }
 
-    /// Notes arrivals that are to be settled.
+    /// Notes inbound messages that are to be settled.
     pub(super) fn opened(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.open.fetch_add(count, Ordering::Relaxed);
@@ -155,7 +156,7 @@ impl Standing {
         *arrived = Some(Instant::now());
     }
 
-    /// Notes arrivals that were settled.
+    /// Notes inbound messages that were settled.
     pub(super) fn settled(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let less = |open: u64| Some(open.saturating_sub(count));
@@ -165,10 +166,10 @@ impl Standing {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Returns how many arrivals more may wait to be settled, as far as it was counted.
+    /// Returns how many inbound messages more may wait to be settled, as far as it was counted.
     pub(super) fn room(&self) -> usize {
         let open = usize::try_from(self.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        ARRIVALS_WAITING_MAX.saturating_sub(open)
+        INBOUND_MESSAGES_WAITING_MAX.saturating_sub(open)
     }
 
     /// Returns the milliseconds since a message arrived; none if none has since the start.
@@ -203,7 +204,7 @@ impl Registry {
     /// Returns a connector that is to do its work now.
     pub(super) fn at_work(&self, name: &ConnectorName) -> Option<Arc<Served>> {
         self.get(name)
-            .filter(|served| served.spec.enabled && !matches!(served.way, Way::None))
+            .filter(|served| served.spec.enabled && !matches!(served.link, ConnectorLink::None))
     }
 
     /// Returns all connectors, in the order of their names.
@@ -241,16 +242,16 @@ mod tests {
 
     #[test]
     fn a_chat_that_moved_is_asked_for_by_its_new_id_from_then_on() {
-        let standing = Standing::default();
-        assert_eq!(standing.present_chat("-5"), "-5");
-        standing.chat_moved("-5", "-1001");
-        standing.chat_moved("-5", "-1002");
-        assert_eq!(standing.present_chat("-5"), "-1002");
-        assert_eq!(standing.present_chat("-6"), "-6");
+        let lasting = LastingState::default();
+        assert_eq!(lasting.present_chat("-5"), "-5");
+        lasting.chat_moved("-5", "-1001");
+        lasting.chat_moved("-5", "-1002");
+        assert_eq!(lasting.present_chat("-5"), "-1002");
+        assert_eq!(lasting.present_chat("-6"), "-6");
         for number in 0..=MOVED_CHATS_MAX {
-            standing.chat_moved(&number.to_string(), "1");
+            lasting.chat_moved(&number.to_string(), "1");
         }
-        let moved = standing.moved_chats.lock().unwrap();
+        let moved = lasting.moved_chats.lock().unwrap();
         assert!(moved.len() <= MOVED_CHATS_MAX);
     }
 }

@@ -1,6 +1,6 @@
 //! Another configuration: which connectors go on, begin anew or end with it.
 
-use super::served::{Means, Served, Way};
+use super::served::{ComponentDeps, ConnectorLink, Served};
 use super::{Shared, polling};
 use broker::Error;
 use domain::connector::{ConnectorSpec, DIRECT};
@@ -20,12 +20,12 @@ impl Shared {
         let mut next = BTreeMap::new();
         for (name, spec) in &settings.connectors {
             let before = self.served.get(name);
-            let standing = before.as_ref().map(|before| before.standing.clone());
+            let lasting = before.as_ref().map(|before| before.lasting.clone());
             let fresh = Served {
                 name: name.clone(),
                 spec: Arc::new(spec.clone()),
-                way: self.way(name, spec),
-                standing: standing.unwrap_or_default(),
+                link: self.link(name, spec),
+                lasting: lasting.unwrap_or_default(),
                 replaced: CancellationToken::new(),
             };
             let served = match before {
@@ -39,7 +39,7 @@ impl Shared {
             next.insert(name.clone(), served);
         }
         for served in next.values() {
-            let health = served.standing.health.lock();
+            let health = served.lasting.health.lock();
             let mut health = health.unwrap_or_else(PoisonError::into_inner);
             health.note_replaced();
         }
@@ -59,23 +59,23 @@ impl Shared {
         Ok(())
     }
 
-    fn way(&self, name: &ConnectorName, spec: &ConnectorSpec) -> Way {
+    fn link(&self, name: &ConnectorName, spec: &ConnectorSpec) -> ConnectorLink {
         if spec.component == DIRECT {
-            return Way::Direct;
+            return ConnectorLink::Direct;
         }
         let Some(entry) = self.core.component(&spec.component) else {
             tracing::warn!(
                 connector.name = %name, component = spec.component,
                 "a connector stands still: there is no such component"
             );
-            return Way::None;
+            return ConnectorLink::None;
         };
         let Described::Connector(description) = entry.component.describes() else {
             tracing::warn!(
                 connector.name = %name, component = spec.component,
                 "a connector stands still: its component is none of a connector"
             );
-            return Way::None;
+            return ConnectorLink::None;
         };
         if let Err(error) = spec.check_abilities(&description.abilities) {
             tracing::warn!(
@@ -83,37 +83,41 @@ impl Shared {
                 error = &error as &dyn std::error::Error,
                 "a connector stands still: its component cannot do what is asked for"
             );
-            return Way::None;
+            return ConnectorLink::None;
         }
         // Serialising a grant cannot fail.
         let grant = serde_json::to_vec(&entry.grant).unwrap_or_default();
         let abilities = description.abilities.clone();
-        Way::Component(Means {
+        ConnectorLink::Component(ComponentDeps {
             grant: Digest::of(&grant),
             entry,
             abilities,
         })
     }
 
-    /// Returns how many arrivals more of a connector may wait to be settled.
+    /// Returns how many inbound messages more of a connector may wait to be settled.
     pub(super) async fn room(&self, served: &Served) -> Result<usize, ReadError> {
-        let standing = &served.standing;
-        if standing.room() == 0 {
+        let lasting = &served.lasting;
+        if lasting.room() == 0 {
             // Some may have been erased.
-            let open = self.core.store().open_arrivals_count(&served.name).await?;
-            standing.count(open);
+            let open = self
+                .core
+                .store()
+                .open_inbound_messages_count(&served.name)
+                .await?;
+            lasting.count(open);
         }
-        Ok(standing.room())
+        Ok(lasting.room())
     }
 
     /// Reads how a connector fared before this process.
     async fn remember(&self, served: &Served) -> Result<(), Error> {
         let store = self.core.store();
         let row = store.connector(&served.name).await?;
-        let open = store.open_arrivals_count(&served.name).await?;
-        let standing = &served.standing;
-        standing.count(open);
-        let mut health = standing
+        let open = store.open_inbound_messages_count(&served.name).await?;
+        let lasting = &served.lasting;
+        lasting.count(open);
+        let mut health = lasting
             .health
             .lock()
             .unwrap_or_else(PoisonError::into_inner);

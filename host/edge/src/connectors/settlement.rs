@@ -1,18 +1,18 @@
-//! The settlement of arrivals: what became of them, and what is stored with it.
+//! The settlement of inbound messages: what became of them, and what is stored with it.
 
-use domain::event::{ArrivalOutcome, NewEvent};
+use domain::event::{InboundMessageOutcome, NewEvent};
 
-/// The settlement of arrivals.
+/// The settlement of inbound messages.
 pub(super) struct Settlement {
     /// Their number, from the first.
     pub(super) count: usize,
-    pub(super) outcome: ArrivalOutcome,
+    pub(super) outcome: InboundMessageOutcome,
     /// Events that are stored with it.
     pub(super) also: Vec<NewEvent>,
 }
 
 impl Settlement {
-    pub(super) fn new(count: usize, outcome: ArrivalOutcome) -> Self {
+    pub(super) fn new(count: usize, outcome: InboundMessageOutcome) -> Self {
         Self {
             count,
             outcome,

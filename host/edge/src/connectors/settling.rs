@@ -1,4 +1,4 @@
-//! The arrivals of one chat, dealt with one batch after the other, each to its settlement.
+//! The inbound messages of one chat, dealt with one batch after the other, each to its settlement.
 
 use super::sender::Sender;
 use super::served::Served;
@@ -9,13 +9,13 @@ use broker::Error;
 use domain::backoff::Backoff;
 use domain::connector::{Reception, kept_reason, key_of, receive};
 use domain::error_code::ErrorKind;
-use domain::event::{ArrivalOutcome, ArrivalsSettled, Event, NewEvent, Subject};
-use domain::id::OccasionId;
+use domain::event::{Event, InboundMessageOutcome, InboundMessagesSettled, NewEvent, Subject};
+use domain::id::TriggerEventId;
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
-use store::{ArrivalRow, Commit, CommitError, ConnectorGuard, Expected};
+use store::{Commit, CommitError, ConnectorGuard, Expected, InboundMessageRow};
 
-/// Tries of arrivals that the host has no place for.
+/// Tries of inbound messages that the host has no place for.
 const TRIES_MAX: u32 = 20;
 /// Tries of files that the service does not give.
 const FILE_TRIES_MAX: u32 = 5;
@@ -30,26 +30,26 @@ const BUSY: &str = "There is too much to do at the moment. Please try again late
 /// The words for a message that was refused.
 const REFUSED: &str = "Your message could not be taken.";
 
-/// The next work on a chat after work on its arrivals.
+/// The next work on a chat after work on its inbound messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// It waits for more.
     GoOn,
-    /// The same arrivals, after so many milliseconds.
+    /// The same inbound messages, after so many milliseconds.
     Again {
         /// The time to wait.
         ms: u64,
     },
 }
 
-/// Deals with arrivals of a chat after so many failures in a row.
+/// Deals with inbound messages of a chat after so many failures in a row.
 pub(super) async fn settle(
     shared: &Shared,
     served: &Served,
-    arrivals: Vec<ArrivalRow>,
+    inbound_messages: Vec<InboundMessageRow>,
     failures: u32,
 ) -> Next {
-    let mut rest = arrivals.as_slice();
+    let mut rest = inbound_messages.as_slice();
     let mut failures_of_first = failures;
     while !rest.is_empty() {
         let is_last_try = failures_of_first >= TRIES_MAX;
@@ -70,7 +70,7 @@ pub(super) async fn settle(
                     connector.name = %served.name,
                     failures,
                     error = &error as &dyn std::error::Error,
-                    "arrivals cannot be handed over now; they are later"
+                    "inbound messages cannot be handed over now; they are later"
                 );
                 return Next::Again {
                     ms: AGAIN.pause_ms(failures.saturating_add(1)),
@@ -82,32 +82,36 @@ pub(super) async fn settle(
     Next::GoOn
 }
 
-/// Deals with the first arrivals after so many failures in a row, and returns what became of them.
+/// Deals with the first inbound messages after so many failures in a row, and returns what became
+/// of them.
 async fn deal_with(
     shared: &Shared,
     served: &Served,
-    arrivals: &[ArrivalRow],
+    inbound_messages: &[InboundMessageRow],
     failures: u32,
 ) -> Result<Settlement, Error> {
-    let Some(first) = arrivals.first() else {
-        return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+    let Some(first) = inbound_messages.first() else {
+        return Ok(Settlement::new(0, InboundMessageOutcome::Ignored));
     };
     let key = match key_of(&served.name, &first.message) {
         Ok(key) => key,
         Err(fault) => {
             let reason = kept_reason(&fault.to_string());
-            return Ok(Settlement::new(1, ArrivalOutcome::Refused { reason }));
+            return Ok(Settlement::new(
+                1,
+                InboundMessageOutcome::Refused { reason },
+            ));
         }
     };
     let bound = shared.core.store().connector_key(&key).await?;
     let user = bound.as_ref().map(|row| &row.user);
     match receive(&served.spec, &served.name, &first.message, user) {
         Reception::Ignore => {
-            let count = gathering::same_sender_len(arrivals);
-            Ok(Settlement::new(count, ArrivalOutcome::Ignored))
+            let count = gathering::same_sender_len(inbound_messages);
+            Ok(Settlement::new(count, InboundMessageOutcome::Ignored))
         }
-        Reception::Refuse { text } => Ok(shared.refuse(served, &key, arrivals, &text)),
-        Reception::Pair => shared.offer_pairing(served, &key, arrivals).await,
+        Reception::Refuse { text } => Ok(shared.refuse(served, &key, inbound_messages, &text)),
+        Reception::Pair => shared.offer_pairing(served, &key, inbound_messages).await,
         Reception::Accept {
             user,
             path,
@@ -119,24 +123,24 @@ async fn deal_with(
                 own_words,
                 without_late_files: failures >= FILE_TRIES_MAX,
             };
-            take(shared, served, &sender, arrivals).await
+            take(shared, served, &sender, inbound_messages).await
         }
     }
 }
 
-/// Deals with arrivals of somebody who is known: what was done before a crash is not done again, an
-/// answer to a question is one, and anything else becomes an input.
+/// Deals with inbound messages of somebody who is known: what was done before a crash is not done
+/// again, an answer to a question is one, and anything else becomes an input.
 async fn take(
     shared: &Shared,
     served: &Served,
     sender: &Sender,
-    arrivals: &[ArrivalRow],
+    inbound_messages: &[InboundMessageRow],
 ) -> Result<Settlement, Error> {
-    let batch = arrivals
-        .get(..gathering::batch_len(arrivals))
+    let batch = inbound_messages
+        .get(..gathering::batch_len(inbound_messages))
         .unwrap_or_default();
     let Some(first) = batch.first() else {
-        return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+        return Ok(Settlement::new(0, InboundMessageOutcome::Ignored));
     };
     let answered = match shared.answered_before(served, sender, first).await? {
         None if shared.is_posted(served, first).await? => None,
@@ -148,23 +152,23 @@ async fn take(
     }
     let reminder = shared.reminder(served, sender, first).await?;
     let mut settlement = shared.post(served, sender, batch).await?;
-    // An arrival is told one thing at most.
+    // An inbound message is told one thing at most.
     if settlement.also.is_empty() {
         settlement.also.extend(reminder);
     }
     Ok(settlement)
 }
 
-/// Returns the settlement of arrivals that were refused for good, with words that say so.
+/// Returns the settlement of inbound messages that were refused for good, with words that say so.
 fn refused(
     shared: &Shared,
     served: &Served,
-    arrivals: &[ArrivalRow],
+    inbound_messages: &[InboundMessageRow],
     refusal: &Refusal,
 ) -> Settlement {
-    let count = gathering::batch_len(arrivals).max(1);
+    let count = gathering::batch_len(inbound_messages).max(1);
     let reason = kept_reason(&refusal.message);
-    let is_in_group = arrivals
+    let is_in_group = inbound_messages
         .first()
         .is_some_and(|first| first.message.group.is_some());
     // In a group it would be told to people whom it does not concern.
@@ -173,21 +177,21 @@ fn refused(
         _ if is_in_group => REFUSED.to_owned(),
         _ => format!("{REFUSED} {reason}"),
     };
-    let also = arrivals
+    let also = inbound_messages
         .first()
         .map(|first| queueing::hosts_words(served, first, &text, shared.core.now()));
     Settlement {
         count,
-        outcome: ArrivalOutcome::Refused { reason },
+        outcome: InboundMessageOutcome::Refused { reason },
         also: also.into_iter().collect(),
     }
 }
 
-/// Stores what became of arrivals. Returns their number.
+/// Stores what became of inbound messages. Returns their number.
 async fn store_settlement(
     shared: &Shared,
     served: &Served,
-    arrivals: &[ArrivalRow],
+    inbound_messages: &[InboundMessageRow],
     settlement: Settlement,
 ) -> Result<usize, Error> {
     let Settlement {
@@ -196,15 +200,19 @@ async fn store_settlement(
         also,
     } = settlement;
     let now = shared.core.now();
-    let ids: Vec<OccasionId> = arrivals.iter().take(count).map(|it| it.id).collect();
+    let ids: Vec<TriggerEventId> = inbound_messages
+        .iter()
+        .take(count)
+        .map(|it| it.id)
+        .collect();
     let has_words = !also.is_empty();
     let mut events = also;
     events.push(settled(served, ids.clone(), outcome, now));
     let mut commit = Commit::new().append(served.stream(), Expected::Any, events);
-    commit.guards.extend(ids.iter().map(|arrival| {
-        ConnectorGuard::ArrivalOpen {
+    commit.guards.extend(ids.iter().map(|inbound_message| {
+        ConnectorGuard::InboundMessageOpen {
             connector: served.name.clone(),
-            arrival: *arrival,
+            inbound_message: *inbound_message,
         }
         .into()
     }));
@@ -215,39 +223,40 @@ async fn store_settlement(
         Err(error) => return Err(error.into()),
     }
     store::point("edge.settled.after");
-    served.standing.settled(count);
+    served.lasting.settled(count);
     if has_words {
         shared.outbox.notify_one();
     }
     Ok(count)
 }
 
-/// Returns the event of arrivals that are settled, which goes with the session that took them.
+/// Returns the event of inbound messages that are settled, which goes with the session that took
+/// them.
 fn settled(
     served: &Served,
-    arrivals: Vec<OccasionId>,
-    outcome: ArrivalOutcome,
+    inbound_messages: Vec<TriggerEventId>,
+    outcome: InboundMessageOutcome,
     now: Timestamp,
 ) -> NewEvent {
     let subject = match &outcome {
-        ArrivalOutcome::Accepted { session, agent, .. } => Subject {
+        InboundMessageOutcome::Accepted { session, agent, .. } => Subject {
             agent: Some(*agent),
             session: Some(*session),
             run: None,
         },
-        ArrivalOutcome::Configured { session, .. } => Subject {
+        InboundMessageOutcome::Configured { session, .. } => Subject {
             session: Some(*session),
             ..Subject::default()
         },
-        ArrivalOutcome::Answered { .. }
-        | ArrivalOutcome::Ignored
-        | ArrivalOutcome::Unknown
-        | ArrivalOutcome::Paired
-        | ArrivalOutcome::Refused { .. } => Subject::default(),
+        InboundMessageOutcome::Answered { .. }
+        | InboundMessageOutcome::Ignored
+        | InboundMessageOutcome::Unknown
+        | InboundMessageOutcome::Paired
+        | InboundMessageOutcome::Refused { .. } => Subject::default(),
     };
-    let event = Event::ArrivalsSettled(ArrivalsSettled {
+    let event = Event::InboundMessagesSettled(InboundMessagesSettled {
         connector: served.name.clone(),
-        arrivals,
+        inbound_messages,
         outcome,
         time: now,
     });

@@ -13,25 +13,25 @@ use store::{Commit, Expected};
 impl Shared {
     /// Notes that a connector works, and says so if it did not.
     pub(super) async fn note_success(&self, served: &Served) {
-        let told = served
-            .standing
+        let reported = served
+            .lasting
             .health
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .note_success();
-        self.tell(served, told).await;
+        self.tell(served, reported).await;
     }
 
     /// Notes that a message could not be sent, and says so where an operator should know.
     pub(super) async fn note_failure(&self, served: &Served, failure: &ConnectorFailure) {
         let now = self.core.now();
-        let told = served
-            .standing
+        let reported = served
+            .lasting
             .health
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .note_failure(failure, now);
-        self.tell(served, told).await;
+        self.tell(served, reported).await;
     }
 
     /// Notes that nothing could be taken in, and says so where an operator should know. A call for
@@ -40,21 +40,21 @@ impl Shared {
     pub(super) async fn note_intake_failure(&self, served: &Served, failure: CallFailure) -> u64 {
         let is_counted = matches!(failure, CallFailure::Failed(_));
         let failure = ConnectorFailure::from(failure);
-        let (told, pause_ms) = {
+        let (reported, pause_ms) = {
             let mut health = served
-                .standing
+                .lasting
                 .health
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            let told = is_counted.then(|| health.note_intake_failure(&failure));
-            (told.flatten(), health.pause_ms(&failure))
+            let reported = is_counted.then(|| health.note_intake_failure(&failure));
+            (reported.flatten(), health.pause_ms(&failure))
         };
-        self.tell(served, told).await;
+        self.tell(served, reported).await;
         pause_ms
     }
 
-    async fn tell(&self, served: &Served, told: Option<ServiceTrouble>) {
-        let Some(trouble) = told else { return };
+    async fn tell(&self, served: &Served, reported: Option<ServiceTrouble>) {
+        let Some(trouble) = reported else { return };
         let name = &served.name;
         match &trouble {
             ServiceTrouble::Unauthorised { reason } => {

@@ -19,7 +19,7 @@ const KEPT_MS: u64 = 60_000;
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
 /// Something that is heard of a run.
-pub(super) enum Piece {
+pub(super) enum RunNotice {
     /// Text of a reply in the making.
     Text {
         operation: OperationId,
@@ -36,7 +36,7 @@ pub(super) enum Piece {
 struct Reply {
     /// The call and the attempt that make it.
     made_by: Option<(OperationId, u32)>,
-    /// The place of its next piece.
+    /// The place of its next chunk.
     next: u64,
     text: String,
     /// True if something of it was missed, or there is too much of it.
@@ -46,13 +46,13 @@ struct Reply {
 }
 
 impl Reply {
-    fn hear(&mut self, piece: Piece) {
-        let Piece::Text {
+    fn hear(&mut self, notice: RunNotice) {
+        let RunNotice::Text {
             operation,
             attempt,
             seq,
             text,
-        } = piece
+        } = notice
         else {
             return;
         };
@@ -92,7 +92,7 @@ struct Watch {
 }
 
 /// Watches over a run until it ends, if somebody in a chat waits for it.
-pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receiver<Piece>) {
+pub(super) async fn watch(shared: Arc<Shared>, run: RunId, notices: mpsc::Receiver<RunNotice>) {
     let Ok(Some(chat)) = shared.core.store().reply_route_of_run(run).await else {
         return;
     };
@@ -124,7 +124,7 @@ pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receive
     };
     let longest = Duration::from_millis(WATCH_MS_MAX);
     // What takes longer is not watched to its end.
-    let _ = timeout(longest, watch.go_on(types, pieces)).await;
+    let _ = timeout(longest, watch.go_on(types, notices)).await;
     if grows && shared.core.sleep_ms(KEPT_MS).await {
         shared.previews.forget(run, &chat);
         shared.drop_preview(&served, run).await;
@@ -132,7 +132,7 @@ pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receive
 }
 
 impl Watch {
-    async fn go_on(mut self, types: bool, mut pieces: mpsc::Receiver<Piece>) {
+    async fn go_on(mut self, types: bool, mut notices: mpsc::Receiver<RunNotice>) {
         let begin = Instant::now();
         let mut next_typing = begin;
         let mut next_edit = begin + Duration::from_millis(EDIT_MS_MIN);
@@ -141,8 +141,8 @@ impl Watch {
             let stopping = &self.shared.core.stopping;
             tokio::select! {
                 () = stopping.cancelled() => return,
-                piece = pieces.recv(), if has_feed => match piece {
-                    Some(piece) => self.reply.hear(piece),
+                notice = notices.recv(), if has_feed => match notice {
+                    Some(notice) => self.reply.hear(notice),
                     None => has_feed = false,
                 },
                 () = tokio::time::sleep_until(next_typing) => {
@@ -211,8 +211,8 @@ mod tests {
     use super::*;
     use domain::digest::Digest;
 
-    fn piece(operation: u8, seq: u64, text: &str) -> Piece {
-        Piece::Text {
+    fn notice(operation: u8, seq: u64, text: &str) -> RunNotice {
+        RunNotice::Text {
             operation: OperationId(Digest([operation; 32])),
             attempt: 0,
             seq,
@@ -223,31 +223,31 @@ mod tests {
     #[test]
     fn a_reply_is_shown_as_far_as_it_was_heard() {
         let mut reply = Reply::default();
-        reply.hear(piece(1, 0, "Well"));
-        reply.hear(piece(1, 1, ", yes"));
+        reply.hear(notice(1, 0, "Well"));
+        reply.hear(notice(1, 1, ", yes"));
         assert_eq!(reply.take_news(), Some("Well, yes"));
         assert_eq!(reply.take_news(), None);
-        reply.hear(piece(1, 3, "gap"));
+        reply.hear(notice(1, 3, "gap"));
         assert_eq!(reply.take_news(), None);
-        reply.hear(piece(1, 4, "and on"));
+        reply.hear(notice(1, 4, "and on"));
         assert_eq!(reply.take_news(), None);
     }
 
     #[test]
     fn another_call_of_the_model_begins_another_reply() {
         let mut reply = Reply::default();
-        reply.hear(piece(1, 0, "first"));
-        reply.hear(piece(2, 0, "second"));
-        reply.hear(Piece::Other);
+        reply.hear(notice(1, 0, "first"));
+        reply.hear(notice(2, 0, "second"));
+        reply.hear(RunNotice::Other);
         assert_eq!(reply.take_news(), Some("second"));
     }
 
     #[test]
     fn a_reply_that_is_too_long_grows_no_further() {
         let mut reply = Reply::default();
-        reply.hear(piece(1, 0, &"x".repeat(REPLY_BYTES_MAX)));
+        reply.hear(notice(1, 0, &"x".repeat(REPLY_BYTES_MAX)));
         assert!(reply.take_news().is_some());
-        reply.hear(piece(1, 1, "more"));
+        reply.hear(notice(1, 1, "more"));
         assert_eq!(reply.take_news(), None);
     }
 }

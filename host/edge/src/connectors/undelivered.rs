@@ -12,9 +12,9 @@ use broker::Error;
 use domain::connector::{Undelivered, kept_reason};
 use domain::digest::Digest;
 use domain::error_code::ErrorCode;
-use domain::event::{DeliveryOutcome, DeliverySettled, Event, NewEvent};
+use domain::event::{Event, NewEvent, OutboundMessageOutcome, OutboundMessageSettled};
 use domain::refusal::Refusal;
-use store::{Commit, CommitError, ConnectorGuard, Expected, Key, PieceUnderId, ReadError};
+use store::{ChunkUnderId, Commit, CommitError, ConnectorGuard, Expected, Key, ReadError};
 
 /// Reports on messages of one connector that nobody knows, which are kept while any is being sent.
 /// Each is kept for as long as idempotency keys are.
@@ -37,17 +37,17 @@ impl Shared {
         if reports.is_empty() {
             return Ok(());
         }
-        let mut kept = served.standing.reports.lock().await;
+        let mut kept = served.lasting.reports.lock().await;
         let ids: Vec<&str> = reports.iter().map(|report| report.id.as_str()).collect();
         let store = self.core.store();
-        let found = store.pieces_under(&served.name, &ids).await?;
+        let found = store.chunks_under(&served.name, &ids).await?;
         let is_sending = store.is_sending(&served.name).await?;
         if !is_sending {
             *kept = 0;
         }
         for report in reports {
-            match found.iter().find(|piece| piece.service_id == report.id) {
-                Some(piece) => self.give_up(served, piece, &report.reason).await?,
+            match found.iter().find(|chunk| chunk.service_id == report.id) {
+                Some(chunk) => self.give_up(served, chunk, &report.reason).await?,
                 None if !is_sending => {}
                 None if *kept < REPORTS_KEPT_MAX => {
                     self.keep_report(served, report).await?;
@@ -87,26 +87,26 @@ impl Shared {
         }
     }
 
-    /// Gives up a message of which a piece did not arrive.
+    /// Gives up a message of which a chunk did not arrive.
     async fn give_up(
         &self,
         served: &Served,
-        found: &PieceUnderId,
+        found: &ChunkUnderId,
         reason: &str,
     ) -> Result<(), Error> {
         let store = self.core.store();
         for _ in 0..TRIES_MAX {
-            let row = store.delivery(found.delivery).await?;
-            let Some(row) = row.filter(|row| !row.lost.contains(&found.piece)) else {
+            let row = store.outbound_message(found.outbound_message).await?;
+            let Some(row) = row.filter(|row| !row.lost.contains(&found.chunk)) else {
                 return Ok(());
             };
             let now = self.core.now();
             // Others are to follow while it is open.
-            let pieces = row.service_ids.len() + usize::from(row.state.is_open());
-            let outcome = undelivered(found.piece, pieces, reason);
-            let settled = Event::DeliverySettled(DeliverySettled {
+            let chunks = row.service_ids.len() + usize::from(row.state.is_open());
+            let outcome = undelivered(found.chunk, chunks, reason);
+            let settled = Event::OutboundMessageSettled(OutboundMessageSettled {
                 connector: served.name.clone(),
-                delivery: row.delivery,
+                outbound_message: row.outbound_message,
                 outcome,
                 edits: None,
                 time: now,
@@ -116,8 +116,8 @@ impl Shared {
                 ..Context::new(served.origin(), now).event(settled)
             };
             let commit = Commit::new()
-                .guard(ConnectorGuard::DeliveryIs {
-                    delivery: row.delivery,
+                .guard(ConnectorGuard::OutboundMessageIs {
+                    outbound_message: row.outbound_message,
                     state: row.state,
                 })
                 .append(served.stream(), Expected::Any, vec![event]);
@@ -125,31 +125,31 @@ impl Shared {
                 Ok(_) => {
                     tracing::warn!(
                         connector.name = %served.name,
-                        delivery.id = %row.delivery,
+                        outbound_message.id = %row.outbound_message,
                         reason,
                         "a service took a message and did not deliver it; it is given up"
                     );
                     return Ok(());
                 }
-                // Another piece of it is sent at this moment, or it was erased.
+                // Another chunk of it is sent at this moment, or it was erased.
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let told = "the message is changing its state at this moment; try again shortly";
-        Err(Refusal::new(ErrorCode::Busy, told).into())
+        let reported = "the message is changing its state at this moment; try again shortly";
+        Err(Refusal::new(ErrorCode::Busy, reported).into())
     }
 }
 
-/// Returns the outcome of a message of which a piece did not arrive, of so many. The reason names
-/// the piece where there are several.
-pub(super) fn undelivered(piece: u32, of: usize, reason: &str) -> DeliveryOutcome {
-    let number = piece.saturating_add(1);
+/// Returns the outcome of a message of which a chunk did not arrive, of so many. The reason names
+/// the chunk where there are several.
+pub(super) fn undelivered(chunk: u32, of: usize, reason: &str) -> OutboundMessageOutcome {
+    let number = chunk.saturating_add(1);
     let reason = match of {
         0 | 1 => reason.to_owned(),
         _ => kept_reason(&format!("piece {number} did not arrive: {reason}")),
     };
-    DeliveryOutcome::Undelivered { piece, reason }
+    OutboundMessageOutcome::Undelivered { chunk, reason }
 }
 
 /// Returns the key under which a report is kept: the store remembers keys for a limited time.
@@ -169,12 +169,13 @@ mod tests {
 
     #[test]
     fn a_lost_piece_is_named_where_there_are_several() {
-        for (piece, of, expected) in [
+        for (chunk, of, expected) in [
             (0, 1, "131047"),
             (0, 2, "piece 1 did not arrive: 131047"),
             (2, 3, "piece 3 did not arrive: 131047"),
         ] {
-            let DeliveryOutcome::Undelivered { reason, .. } = undelivered(piece, of, "131047")
+            let OutboundMessageOutcome::Undelivered { reason, .. } =
+                undelivered(chunk, of, "131047")
             else {
                 panic!("an undelivered piece")
             };

@@ -1,17 +1,17 @@
-//! Connectors and deliveries as operators see them.
+//! Connectors and outbound messages as operators see them.
 
 use super::Connectors;
 use super::commands::connector_not_found;
-use super::served::{Served, Way};
+use super::served::{ConnectorLink, Served};
 use broker::Error;
 use domain::connector::{ConnectorSpec, Intake};
-use domain::id::DeliveryId;
+use domain::id::OutboundMessageId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
 use serde::Serialize;
 use std::sync::Arc;
-use store::{DeliveryFilter, DeliveryRow, DeliveryState};
+use store::{OutboundMessageFilter, OutboundMessageRow, OutboundMessageState};
 
 /// The condition of a connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -60,7 +60,7 @@ pub struct ConnectorState {
     /// Time at which a message arrived last.
     pub last_received: Option<Timestamp>,
     /// Number of messages that arrived and are not with a session yet.
-    pub arrivals: u64,
+    pub inbound_messages: u64,
     /// Number of messages that wait to be sent.
     pub waiting: u64,
     /// Number of messages of which it cannot be told whether they were sent.
@@ -69,14 +69,14 @@ pub struct ConnectorState {
     pub dead: u64,
 }
 
-/// A page of deliveries.
+/// A page of outbound messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeliveryQuery {
+pub struct OutboundMessageQuery {
     /// The state that they are in; any without.
-    pub state: Option<DeliveryState>,
+    pub state: Option<OutboundMessageState>,
     /// The position that they are before; any without.
     pub before: Option<u64>,
-    /// Maximum number of deliveries.
+    /// Maximum number of outbound messages.
     pub limit: usize,
 }
 
@@ -90,8 +90,8 @@ impl Connectors {
         for served in self.shared.served.all() {
             let store = self.shared.core.store();
             let row = store.connector(&served.name).await?;
-            let counts = store.delivery_counts(&served.name).await?;
-            let arrivals = store.open_arrivals_count(&served.name).await?;
+            let counts = store.outbound_message_counts(&served.name).await?;
+            let inbound_messages = store.open_inbound_messages_count(&served.name).await?;
             let last_received = row.as_ref().and_then(|row| row.last_received);
             let trouble = row.and_then(|row| row.trouble);
             states.push(ConnectorState {
@@ -106,7 +106,7 @@ impl Connectors {
                     .filter(|(trouble, _)| trouble.reason().is_some())
                     .map(|(_, since)| since),
                 last_received,
-                arrivals,
+                inbound_messages,
                 waiting: counts.open,
                 unknown: counts.unknown,
                 dead: counts.dead,
@@ -115,27 +115,27 @@ impl Connectors {
         Ok(states)
     }
 
-    /// Returns deliveries of a connector, the newest first. Those of one that is configured no
-    /// longer stay.
+    /// Returns outbound messages of a connector, the newest first. Those of one that is configured
+    /// no longer stay.
     ///
     /// # Errors
     /// There is no such connector, and never was; the store cannot be read.
-    pub async fn deliveries(
+    pub async fn outbound_messages(
         &self,
         name: &ConnectorName,
-        query: DeliveryQuery,
-    ) -> Result<Vec<DeliveryRow>, Error> {
-        let DeliveryQuery {
+        query: OutboundMessageQuery,
+    ) -> Result<Vec<OutboundMessageRow>, Error> {
+        let OutboundMessageQuery {
             state,
             before,
             limit,
         } = query;
         let store = self.shared.core.store();
-        let filter = DeliveryFilter {
+        let filter = OutboundMessageFilter {
             connector: name.clone(),
             state,
         };
-        let rows = store.deliveries(filter, before, limit).await?;
+        let rows = store.outbound_messages(filter, before, limit).await?;
         let is_known = !rows.is_empty()
             || self.shared.served.get(name).is_some()
             || store.connector(name).await?.is_some();
@@ -146,16 +146,18 @@ impl Connectors {
         }
     }
 
-    /// Returns a delivery of a connector.
+    /// Returns an outbound message of a connector.
     ///
     /// # Errors
     /// There is none.
-    pub async fn delivery(
+    pub async fn outbound_message(
         &self,
         name: &ConnectorName,
-        delivery: DeliveryId,
-    ) -> Result<DeliveryRow, Error> {
-        self.shared.delivery_of(name, delivery).await
+        outbound_message: OutboundMessageId,
+    ) -> Result<OutboundMessageRow, Error> {
+        self.shared
+            .outbound_message_of(name, outbound_message)
+            .await
     }
 }
 
@@ -163,16 +165,20 @@ fn condition(served: &Served, trouble: Option<&ServiceTrouble>) -> ConnectorCond
     if !served.spec.enabled {
         return ConnectorCondition::Disabled;
     }
-    match (&served.way, trouble) {
-        (Way::None, _) => ConnectorCondition::WithoutComponent,
-        (Way::Direct, _) => ConnectorCondition::Direct,
-        (Way::Component(_), Some(ServiceTrouble::Unauthorised { .. })) => {
+    match (&served.link, trouble) {
+        (ConnectorLink::None, _) => ConnectorCondition::WithoutComponent,
+        (ConnectorLink::Direct, _) => ConnectorCondition::Direct,
+        (ConnectorLink::Component(_), Some(ServiceTrouble::Unauthorised { .. })) => {
             ConnectorCondition::Unauthorised
         }
-        (Way::Component(_), Some(ServiceTrouble::Failing { .. })) => ConnectorCondition::Failing,
-        (Way::Component(_), Some(ServiceTrouble::Recovered) | None) => match served.spec.intake() {
-            Intake::Polling => ConnectorCondition::Polling,
-            Intake::Webhook => ConnectorCondition::Webhook,
-        },
+        (ConnectorLink::Component(_), Some(ServiceTrouble::Failing { .. })) => {
+            ConnectorCondition::Failing
+        }
+        (ConnectorLink::Component(_), Some(ServiceTrouble::Recovered) | None) => {
+            match served.spec.intake() {
+                Intake::Polling => ConnectorCondition::Polling,
+                Intake::Webhook => ConnectorCondition::Webhook,
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::calls::CallFailure;
 use super::intake::{Brought, TakenIn};
-use super::served::{Served, Way};
+use super::served::{ConnectorLink, Served};
 use super::{Connectors, Shared};
 use broker::Error;
 use domain::connector::{
@@ -230,13 +230,13 @@ fn retry_after_ms(failure: &CallFailure) -> u64 {
 
 /// Returns whether a connector's service calls the host.
 fn is_called(served: &Served) -> bool {
-    matches!(served.way, Way::Component(_)) && served.spec.intake() == Intake::Webhook
+    matches!(served.link, ConnectorLink::Component(_)) && served.spec.intake() == Intake::Webhook
 }
 
 /// Counts a call of a service. Returns false if it calls too often.
 fn may_call(served: &Served) -> bool {
     let mut calls = served
-        .standing
+        .lasting
         .calls
         .lock()
         .unwrap_or_else(PoisonError::into_inner);

@@ -52,7 +52,7 @@ async fn a_trigger_is_paused_resumed_and_run_by_hand() {
         key: Some("run-2"),
     };
     assert_ne!(triggers.run(other, &name("a")).await.unwrap(), first);
-    assert_eq!(host.occasions("a").await.len(), 2);
+    assert_eq!(host.trigger_events("a").await.len(), 2);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::host::{BEGIN_MS, Host, trigger};
 use domain::time::Timestamp;
-use domain::trigger::{HostEventKind, Occasion};
+use domain::trigger::{HostEventKind, TriggerEvent};
 use serde_json::json;
 
 /// The trigger that fails, and those that hear of it: its own events are not among them.
@@ -18,10 +18,10 @@ async fn a_failing_trigger_is_heard_by_others_once_also_over_a_restart() {
     .await;
     host.pass_ms(1_000);
     let heard = async |host: &Host| {
-        let occasions = host.occasions("hears").await.into_iter();
-        let failing = occasions.filter(|occasion| {
-            let Occasion::Event(event) = &*occasion.what else {
-                panic!("{occasion:?}");
+        let trigger_events = host.trigger_events("hears").await.into_iter();
+        let failing = trigger_events.filter(|trigger_event| {
+            let TriggerEvent::Event(event) = &*trigger_event.what else {
+                panic!("{trigger_event:?}");
             };
             event.name == HostEventKind::TriggerFailing && event.data["trigger"] == "fails"
         });
@@ -34,11 +34,11 @@ async fn a_failing_trigger_is_heard_by_others_once_also_over_a_restart() {
     .await;
     let host = host.restarted_after_ms(0).await;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    let told: Vec<_> = host.occasions("hears").await;
-    let mut ids: Vec<&str> = told
+    let reported: Vec<_> = host.trigger_events("hears").await;
+    let mut ids: Vec<&str> = reported
         .iter()
-        .filter_map(|occasion| match &*occasion.what {
-            Occasion::Event(event) => Some(event.id.as_str()),
+        .filter_map(|trigger_event| match &*trigger_event.what {
+            TriggerEvent::Event(event) => Some(event.id.as_str()),
             _ => None,
         })
         .collect();
@@ -46,5 +46,5 @@ async fn a_failing_trigger_is_heard_by_others_once_also_over_a_restart() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "each is heard once");
-    assert_eq!(host.occasions("deaf").await.len(), 0);
+    assert_eq!(host.trigger_events("deaf").await.len(), 0);
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{OccasionRow, Options, Store, TriggerRecord, TriggerRow};
+use store::{Options, Store, TriggerEventRow, TriggerRecord, TriggerRow};
 use tempfile::TempDir;
 
 /// The time limit of anything that a test waits for.
@@ -97,16 +97,16 @@ impl Host {
         self.store().trigger(&name(of)).await.unwrap().unwrap()
     }
 
-    /// Returns the occasions of a trigger, the newest first.
-    pub(super) async fn occasions(&self, of: &str) -> Vec<OccasionRow> {
+    /// Returns the events of a trigger, the newest first.
+    pub(super) async fn trigger_events(&self, of: &str) -> Vec<TriggerEventRow> {
         let name = name(of);
-        let records = self.store().occasions_of(&name, None, 1_000);
+        let records = self.store().trigger_events_of(&name, None, 1_000);
         let records = records.await.unwrap().into_iter();
-        let occasions = records.filter_map(|record| match record {
-            TriggerRecord::Occasion(row) => Some(*row),
+        let trigger_events = records.filter_map(|record| match record {
+            TriggerRecord::TriggerEvent(row) => Some(*row),
             TriggerRecord::Skipped { .. } => None,
         });
-        occasions.collect()
+        trigger_events.collect()
     }
 
     /// Returns the events of a trigger, in order.

@@ -41,7 +41,7 @@ async fn offering_to(key: &ConnectorKey) -> Host {
     // A code is offered to somebody who wrote.
     let received = Event::ConnectorReceived(ConnectorReceived {
         connector: key.connector().clone(),
-        arrivals: Vec::new(),
+        inbound_messages: Vec::new(),
         cursor: Some("1".to_owned()),
         time: now,
     });

@@ -5,7 +5,7 @@ use crate::{HookAnswer, HookCall, HookForm};
 use broker::By;
 use bytes::Bytes;
 use domain::event::TriggerOrigin;
-use domain::trigger::{Occasion, WebhookAnswer};
+use domain::trigger::{TriggerEvent, WebhookAnswer};
 use domain::user::UserId;
 use serde_json::{Value, json};
 
@@ -41,12 +41,21 @@ async fn a_call_is_stored_when_it_is_answered_and_once_under_its_id() {
         .hook("hook", call(SECRET, "1", &body))
         .await
         .unwrap();
-    let HookAnswer::Accepted { occasion, answer } = answer else {
+    let HookAnswer::Accepted {
+        trigger_event,
+        answer,
+    } = answer
+    else {
         panic!("{answer:?}");
     };
     assert_eq!(answer, WebhookAnswer::Accepted);
-    let stored = host.store().occasion(occasion).await.unwrap().unwrap();
-    let Occasion::Webhook(stored) = *stored.what else {
+    let stored = host
+        .store()
+        .trigger_event(trigger_event)
+        .await
+        .unwrap()
+        .unwrap();
+    let TriggerEvent::Webhook(stored) = *stored.what else {
         panic!("{stored:?}");
     };
     assert_eq!(stored.payload, body);
@@ -61,13 +70,13 @@ async fn a_call_is_stored_when_it_is_answered_and_once_under_its_id() {
         .hook("hook", call(SECRET, "1", &body))
         .await
         .unwrap();
-    assert_eq!(again, HookAnswer::Before { occasion });
+    assert_eq!(again, HookAnswer::Before { trigger_event });
     let other = triggers
         .hook("hook", call(SECRET, "2", &body))
         .await
         .unwrap();
     assert!(matches!(other, HookAnswer::Accepted { .. }));
-    assert_eq!(host.occasions("hook").await.len(), 2);
+    assert_eq!(host.trigger_events("hook").await.len(), 2);
     let origin = host.trigger("hook").await.origin;
     assert_eq!(origin, TriggerOrigin::Configuration);
 }
@@ -93,7 +102,7 @@ async fn who_cannot_prove_to_know_the_secret_learns_nothing() {
         .await
         .unwrap();
     assert_eq!(answer, HookAnswer::Unverified);
-    assert_eq!(host.occasions("hook").await.len(), 0);
+    assert_eq!(host.trigger_events("hook").await.len(), 0);
 }
 
 #[tokio::test]

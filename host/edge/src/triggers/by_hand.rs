@@ -1,40 +1,41 @@
-//! Occasions that were asked for by hand of triggers that are not fired by themselves now: each has
-//! one attempt all the same, also after a restart. If that fails, it waits with the others.
+//! Trigger events that were asked for by hand of triggers that are not fired by themselves now:
+//! each has one attempt all the same, also after a restart. If that fails, it waits with the
+//! others.
 
 use super::Shared;
 use super::dispatch::{self, Next};
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::{PENDING_MAX, TriggerName};
 use futures::StreamExt;
 use std::sync::Arc;
-use store::{OccasionRow, TriggerRow};
+use store::{TriggerEventRow, TriggerRow};
 
-/// Triggers whose occasions are dealt with at a time after a restart.
+/// Triggers whose trigger events are dealt with at a time after a restart.
 const TRIGGERS_AT_ONCE: usize = 4;
 
 /// Returns whether a trigger is not fired by itself now: it is paused, disabled or rests.
-pub(super) fn is_held(row: &TriggerRow, now: Timestamp) -> bool {
+pub(super) fn is_blocked(row: &TriggerRow, now: Timestamp) -> bool {
     let rests = row.failures.open_until.is_some_and(|until| until > now);
     row.paused.is_some() || !row.spec.enabled || rests
 }
 
-/// Has an occasion dealt with that was asked for just now.
-pub(super) fn begin(shared: &Arc<Shared>, occasion: OccasionId) {
+/// Has a trigger event dealt with that was asked for just now.
+pub(super) fn begin(shared: &Arc<Shared>, trigger_event: TriggerEventId) {
     let core = shared.core.clone();
     let shared = shared.clone();
-    core.spawn(async move { deal_with(&shared, occasion).await });
+    core.spawn(async move { deal_with(&shared, trigger_event).await });
 }
 
-/// Has those occasions of triggers dealt with that were asked for before the host ended.
-pub(super) fn go_on(shared: &Arc<Shared>, held: Vec<TriggerName>) {
-    if held.is_empty() {
+/// Has those events of triggers dealt with that were asked for before the host ended.
+pub(super) fn go_on(shared: &Arc<Shared>, blocked: Vec<TriggerName>) {
+    if blocked.is_empty() {
         return;
     }
     let core = shared.core.clone();
     let shared = shared.clone();
     core.spawn(async move {
-        let of_each = futures::stream::iter(held);
+        let of_each = futures::stream::iter(blocked);
         of_each
             .for_each_concurrent(TRIGGERS_AT_ONCE, |name| {
                 let shared = shared.clone();
@@ -47,7 +48,7 @@ pub(super) fn go_on(shared: &Arc<Shared>, held: Vec<TriggerName>) {
 async fn go_on_with(shared: &Shared, name: &TriggerName) {
     // There are not more of one trigger.
     let max = usize::try_from(PENDING_MAX).unwrap_or(usize::MAX);
-    let open = match shared.core.store().open_occasions_of(name, max).await {
+    let open = match shared.core.store().open_trigger_events_of(name, max).await {
         Ok(open) => open,
         Err(error) => {
             tracing::warn!(
@@ -58,36 +59,36 @@ async fn go_on_with(shared: &Shared, name: &TriggerName) {
             return;
         }
     };
-    for occasion in open.into_iter().filter(is_untried) {
+    for trigger_event in open.into_iter().filter(is_untried) {
         if shared.core.stopping.is_cancelled() {
             return;
         }
-        deal_with(shared, occasion.occasion).await;
+        deal_with(shared, trigger_event.trigger_event).await;
     }
 }
 
-/// Returns whether an occasion that was asked for by hand has not failed so far.
-fn is_untried(occasion: &OccasionRow) -> bool {
-    occasion.run_by.is_some() && occasion.state.is_open() && occasion.attempts == 0
+/// Returns whether a trigger event that was asked for by hand has not failed so far.
+fn is_untried(trigger_event: &TriggerEventRow) -> bool {
+    trigger_event.run_by.is_some() && trigger_event.state.is_open() && trigger_event.attempts == 0
 }
 
-/// Deals with an occasion until something came of it: that its component or its session was too
+/// Deals with a trigger event until something came of it: that its component or its session was too
 /// busy is no attempt.
-async fn deal_with(shared: &Shared, id: OccasionId) {
+async fn deal_with(shared: &Shared, id: TriggerEventId) {
     loop {
-        let occasion = match shared.core.store().occasion(id).await {
-            Ok(Some(occasion)) if is_untried(&occasion) => occasion,
+        let trigger_event = match shared.core.store().trigger_event(id).await {
+            Ok(Some(trigger_event)) if is_untried(&trigger_event) => trigger_event,
             Ok(_) => return,
             Err(error) => {
                 tracing::warn!(
-                    occasion.id = %id,
+                    trigger_event.id = %id,
                     error = &error as &dyn std::error::Error,
-                    "an occasion that was asked for by hand cannot be read; it waits"
+                    "a trigger event that was asked for by hand cannot be read; it waits"
                 );
                 return;
             }
         };
-        match dispatch::deal_with(shared, occasion).await {
+        match dispatch::deal_with(shared, trigger_event).await {
             Next::GoOn => return,
             Next::Again { ms } => {
                 if !shared.core.sleep_ms(ms).await {

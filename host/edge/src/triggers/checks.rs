@@ -20,11 +20,15 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
     let Described::Trigger(description) = entry.component.describes() else {
         return Err(component_not_found(name).into());
     };
-    let occasions = spec.on.occasions();
-    if !description.occasions.iter().any(|kind| kind == occasions) {
+    let trigger_events = spec.on.trigger_events();
+    if !description
+        .trigger_events
+        .iter()
+        .any(|kind| kind == trigger_events)
+    {
         let message = format!(
-            "the component `{name}` deals with {} only; name one that deals with `{occasions}`",
-            description.occasions.join(", ")
+            "the component `{name}` deals with {} only; name one that deals with `{trigger_events}`",
+            description.trigger_events.join(", ")
         );
         return Err(invalid_field("component", message).into());
     }

@@ -1,5 +1,5 @@
-//! Times that come due: each leads to an occasion, accepted in the commit that moves the trigger on
-//! to its next time.
+//! Times that come due: each leads to a trigger event, accepted in the commit that moves the
+//! trigger on to its next time.
 //!
 //! What is due is read by index, page by page, and accepted many triggers at a time, so that a
 //! hundred thousand schedules that are due at once cost a bounded share of the host. A guard of the
@@ -10,13 +10,13 @@ use crate::core::Core;
 use crate::journal::{self, Context};
 use broker::Error;
 use domain::event::{
-    Event, OccasionAccepted, OccasionsSkipped, PauseReason, SkipReason, TriggerPaused,
+    Event, PauseReason, SkipReason, TriggerEventAccepted, TriggerEventsSkipped, TriggerPaused,
 };
 use domain::id::Stream;
 use domain::time::Timestamp;
 use domain::trigger::{
-    Catching, ComeDue, Consequence, Failures, HeartbeatSpec, Occasion, Owner, PENDING_MAX,
-    Schedule, ScheduleError, Scheduled, TriggerKind, TriggerName,
+    Catching, ComeDue, Consequence, Failures, HeartbeatSpec, Owner, PENDING_MAX, Schedule,
+    ScheduleError, Scheduled, TriggerEvent, TriggerKind, TriggerName,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 /// Triggers that are read, and accepted, at a time.
 const PAGE: usize = 128;
 /// Heartbeats that are looked at at a time: each reads a file and the state of a session.
-const LOOKS_MAX: usize = 8;
+const POLLS_MAX: usize = 8;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 1_000;
 /// The shortest sleep while something is due that is not to be dealt with now, in milliseconds.
@@ -38,7 +38,7 @@ const ROUND_MS: u64 = 20;
 const TROUBLE_MS: u64 = 1_000;
 
 /// The record of one trigger whose time has come.
-pub(super) struct CameDue {
+pub(super) struct DueOutcome {
     pub(super) name: TriggerName,
     /// The time that had come.
     pub(super) due: Option<Timestamp>,
@@ -49,7 +49,7 @@ pub(super) struct CameDue {
 #[derive(Default)]
 struct NotNow {
     /// Heartbeats that are looked at.
-    looked_at: HashSet<TriggerName>,
+    inspected: HashSet<TriggerName>,
     /// Triggers whose next time could not be computed, with how often, and until when they wait.
     in_trouble: HashMap<TriggerName, (Failures, Instant)>,
 }
@@ -57,21 +57,21 @@ struct NotNow {
 impl NotNow {
     fn holds(&self, name: &TriggerName, now: Instant) -> bool {
         let waits = self.in_trouble.get(name);
-        self.looked_at.contains(name) || waits.is_some_and(|(_, until)| *until > now)
+        self.inspected.contains(name) || waits.is_some_and(|(_, until)| *until > now)
     }
 
     fn len(&self) -> usize {
-        self.looked_at.len() + self.in_trouble.len()
+        self.inspected.len() + self.in_trouble.len()
     }
 }
 
 /// Accepts what comes due until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut not_now = NotNow::default();
-    let mut looks: JoinSet<TriggerName> = JoinSet::new();
+    let mut scans: JoinSet<TriggerName> = JoinSet::new();
     loop {
         let now = shared.core.now();
-        let sleep_ms = match round(&shared, &mut not_now, &mut looks, now).await {
+        let sleep_ms = match round(&shared, &mut not_now, &mut scans, now).await {
             Ok(sleep_ms) => sleep_ms,
             Err(error) => {
                 tracing::warn!(
@@ -82,13 +82,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
         };
         tokio::select! {
-            Some(looked) = looks.join_next() => {
-                match looked {
+            Some(inspected) = scans.join_next() => {
+                match inspected {
                     Ok(name) => {
-                        not_now.looked_at.remove(&name);
+                        not_now.inspected.remove(&name);
                     }
                     // One panicked. A commit accepts each time once, whoever looks again.
-                    Err(_) => not_now.looked_at.clear(),
+                    Err(_) => not_now.inspected.clear(),
                 }
             }
             () = shared.due.notified() => {}
@@ -101,7 +101,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 async fn round(
     shared: &Arc<Shared>,
     not_now: &mut NotNow,
-    looks: &mut JoinSet<TriggerName>,
+    scans: &mut JoinSet<TriggerName>,
     now: Timestamp,
 ) -> Result<u64, Error> {
     let core = &shared.core;
@@ -112,24 +112,24 @@ async fn round(
         not_now.in_trouble.clear();
     }
     let instant = Instant::now();
-    let mut batch: Vec<CameDue> = Vec::new();
+    let mut batch: Vec<DueOutcome> = Vec::new();
     for row in rows {
         if not_now.holds(&row.name, instant) {
             continue;
         }
         if let TriggerKind::Heartbeat(spec) = &row.spec.on {
-            if looks.len() < LOOKS_MAX {
-                not_now.looked_at.insert(row.name.clone());
+            if scans.len() < POLLS_MAX {
+                not_now.inspected.insert(row.name.clone());
                 let spec = spec.clone();
-                look(shared.clone(), looks, row, spec);
+                inspect(shared.clone(), scans, row, spec);
             }
             continue;
         }
         let name = row.name.clone();
-        match occasions_due(&row, now) {
-            Ok(came) => {
+        match trigger_events_due(&row, now) {
+            Ok(outcome) => {
                 not_now.in_trouble.remove(&name);
-                batch.push(came);
+                batch.push(outcome);
             }
             Err(error) => batch.extend(not_computed(&row, &error, not_now, now)),
         }
@@ -152,13 +152,13 @@ async fn round(
 }
 
 /// Looks at a heartbeat, apart from everything else that is due.
-fn look(
+fn inspect(
     shared: Arc<Shared>,
-    looks: &mut JoinSet<TriggerName>,
+    scans: &mut JoinSet<TriggerName>,
     row: TriggerRow,
     spec: HeartbeatSpec,
 ) {
-    looks.spawn(store::in_background(async move {
+    scans.spawn(store::in_background(async move {
         let name = row.name.clone();
         if let Err(error) = heartbeat::beat(&shared, &row, &spec).await {
             tracing::warn!(
@@ -173,7 +173,7 @@ fn look(
 }
 
 /// Returns what is recorded of a trigger whose time has come.
-fn occasions_due(row: &TriggerRow, now: Timestamp) -> Result<CameDue, ScheduleError> {
+fn trigger_events_due(row: &TriggerRow, now: Timestamp) -> Result<DueOutcome, ScheduleError> {
     let schedule = row.spec.schedule()?;
     let (Some(schedule), Some(due), TriggerKind::Schedule(spec)) =
         (schedule, row.next_due, &row.spec.on)
@@ -182,8 +182,8 @@ fn occasions_due(row: &TriggerRow, now: Timestamp) -> Result<CameDue, ScheduleEr
         return Ok(passed_over(row, SkipReason::Missed, None, now));
     };
     let scheduled = scheduled(row, &schedule);
-    let came = Catching::from(spec).come_due(&scheduled, due, now)?;
-    Ok(recorded(row, &came, now))
+    let outcome = Catching::from(spec).come_due(&scheduled, due, now)?;
+    Ok(recorded(row, &outcome, now))
 }
 
 /// Returns a trigger's schedule with whose it is.
@@ -197,23 +197,24 @@ pub(super) fn scheduled<'a>(row: &'a TriggerRow, schedule: &'a Schedule) -> Sche
     }
 }
 
-/// Returns the events of what came due. What does not fit among the occasions that wait is passed
-/// over.
-fn recorded(row: &TriggerRow, came: &ComeDue, now: Timestamp) -> CameDue {
+/// Returns the events of what came due. What does not fit among the trigger events that wait is
+/// passed over.
+fn recorded(row: &TriggerRow, outcome: &ComeDue, now: Timestamp) -> DueOutcome {
     let name = &row.name;
-    let next_due = came.next_due;
+    let next_due = outcome.next_due;
     let room = u64::from(PENDING_MAX).saturating_sub(row.pending);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    let left_out = came.occasions.len().saturating_sub(room);
-    let skipped = came.skipped.into_iter().chain(
-        came.occasions
+    let left_out = outcome.trigger_events.len().saturating_sub(room);
+    let skipped = outcome.skipped.into_iter().chain(
+        outcome
+            .trigger_events
             .first()
             .filter(|_| left_out > 0)
             .map(|(due, _)| (*due, u32::try_from(left_out).unwrap_or(u32::MAX))),
     );
     let mut events: Vec<Event> = skipped
         .map(|(due, count)| {
-            Event::OccasionsSkipped(OccasionsSkipped {
+            Event::TriggerEventsSkipped(TriggerEventsSkipped {
                 name: name.clone(),
                 due,
                 count,
@@ -223,12 +224,12 @@ fn recorded(row: &TriggerRow, came: &ComeDue, now: Timestamp) -> CameDue {
             })
         })
         .collect();
-    let kept = came.occasions.iter().skip(left_out);
+    let kept = outcome.trigger_events.iter().skip(left_out);
     events.extend(kept.map(|(due, missed)| {
-        Event::OccasionAccepted(OccasionAccepted {
+        Event::TriggerEventAccepted(TriggerEventAccepted {
             name: name.clone(),
-            occasion: journal::occasion(),
-            what: Box::new(Occasion::Due {
+            trigger_event: journal::trigger_event(),
+            what: Box::new(TriggerEvent::Due {
                 due: *due,
                 missed: *missed,
             }),
@@ -238,7 +239,8 @@ fn recorded(row: &TriggerRow, came: &ComeDue, now: Timestamp) -> CameDue {
             time: now,
         })
     }));
-    let is_over = next_due.is_none() && left_out == came.occasions.len() && row.pending == 0;
+    let is_over =
+        next_due.is_none() && left_out == outcome.trigger_events.len() && row.pending == 0;
     events.extend(is_over.then(|| {
         Event::TriggerPaused(TriggerPaused {
             name: name.clone(),
@@ -246,7 +248,7 @@ fn recorded(row: &TriggerRow, came: &ComeDue, now: Timestamp) -> CameDue {
             time: now,
         })
     }));
-    CameDue {
+    DueOutcome {
         name: name.clone(),
         due: row.next_due,
         events,
@@ -259,8 +261,8 @@ pub(super) fn passed_over(
     reason: SkipReason,
     next_due: Option<Timestamp>,
     now: Timestamp,
-) -> CameDue {
-    let skipped = OccasionsSkipped {
+) -> DueOutcome {
+    let skipped = TriggerEventsSkipped {
         name: row.name.clone(),
         due: row.next_due.unwrap_or(now),
         count: 1,
@@ -268,10 +270,10 @@ pub(super) fn passed_over(
         next_due,
         time: now,
     };
-    CameDue {
+    DueOutcome {
         name: row.name.clone(),
         due: row.next_due,
-        events: vec![Event::OccasionsSkipped(skipped)],
+        events: vec![Event::TriggerEventsSkipped(skipped)],
     }
 }
 
@@ -282,7 +284,7 @@ fn not_computed(
     error: &ScheduleError,
     not_now: &mut NotNow,
     now: Timestamp,
-) -> Option<CameDue> {
+) -> Option<DueOutcome> {
     let until = Instant::now() + Duration::from_millis(TROUBLE_MS);
     let nothing = (Failures::default(), until);
     let (failures, again) = not_now
@@ -302,7 +304,7 @@ fn not_computed(
     );
     is_over.then(|| {
         not_now.in_trouble.remove(&row.name);
-        CameDue {
+        DueOutcome {
             name: row.name.clone(),
             due: row.next_due,
             events: vec![Event::TriggerPaused(TriggerPaused {
@@ -321,20 +323,24 @@ fn not_computed(
 /// again. Returns the number of triggers of which something is recorded.
 pub(super) async fn accept(
     core: &Core,
-    mut batch: Vec<CameDue>,
+    mut batch: Vec<DueOutcome>,
     now: Timestamp,
 ) -> Result<usize, Error> {
     let context = Context::new("clock", now);
     while !batch.is_empty() {
         let mut commit = Commit::new();
-        for came in &batch {
-            let stream = Stream::Trigger(came.name.id());
+        for outcome in &batch {
+            let stream = Stream::Trigger(outcome.name.id());
             commit = commit
                 .guard(TriggerGuard::NextDue {
-                    trigger: came.name.clone(),
-                    due: came.due,
+                    trigger: outcome.name.clone(),
+                    due: outcome.due,
                 })
-                .append(stream, Expected::Any, context.events(came.events.clone()));
+                .append(
+                    stream,
+                    Expected::Any,
+                    context.events(outcome.events.clone()),
+                );
         }
         store::point("edge.due.before");
         let committed = core.store().commit(commit).await;
@@ -348,7 +354,7 @@ pub(super) async fn accept(
                     return Err(CommitError::Conflict(conflict).into());
                 };
                 let before = batch.len();
-                batch.retain(|came| came.name != *trigger);
+                batch.retain(|outcome| outcome.name != *trigger);
                 if batch.len() == before {
                     return Err(CommitError::Conflict(conflict).into());
                 }

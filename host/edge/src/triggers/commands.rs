@@ -14,14 +14,14 @@ use crate::refusals::{
 };
 use broker::{By, Error};
 use domain::event::{
-    Event, OccasionAccepted, PauseReason, TriggerOrigin, TriggerPaused, TriggerRemoved,
+    Event, PauseReason, TriggerEventAccepted, TriggerOrigin, TriggerPaused, TriggerRemoved,
     TriggerResumed,
 };
-use domain::id::{OccasionId, Stream};
+use domain::id::{Stream, TriggerEventId};
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::trigger::{
-    Occasion, PENDING_MAX, TRIGGERS_MAX, TRIGGERS_OF_USER_MAX, TriggerKind, TriggerName,
+    PENDING_MAX, TRIGGERS_MAX, TRIGGERS_OF_USER_MAX, TriggerEvent, TriggerKind, TriggerName,
     TriggerSpec,
 };
 use domain::user::UserId;
@@ -132,7 +132,7 @@ impl Triggers {
         limit: usize,
     ) -> Result<Vec<TriggerRecord>, Error> {
         let store = self.shared.core.store();
-        Ok(store.occasions_of(name, before, limit).await?)
+        Ok(store.trigger_events_of(name, before, limit).await?)
     }
 
     /// Makes a trigger. It works for the user that it names, or else for the caller.
@@ -248,7 +248,7 @@ impl Triggers {
         self.there(name).await
     }
 
-    /// Removes a trigger. Its open occasions are given up, and its history stays.
+    /// Removes a trigger. Its open trigger events are given up, and its history stays.
     ///
     /// # Errors
     /// It is not there, or is one of the configuration.
@@ -316,8 +316,8 @@ impl Triggers {
         };
         let row = self.there(name).await?;
         let now = self.shared.core.now();
-        let is_held = row.paused.is_some() || row.failures.open_until.is_some();
-        let resumed = if is_held {
+        let is_blocked = row.paused.is_some() || row.failures.open_until.is_some();
+        let resumed = if is_blocked {
             Some(Event::TriggerResumed(TriggerResumed {
                 name: name.clone(),
                 by: by.user.clone(),
@@ -333,27 +333,27 @@ impl Triggers {
     }
 
     /// Fires a trigger now, whatever its schedule says, which stays as it is. When this returns the
-    /// occasion is durable.
+    /// trigger event is durable.
     ///
     /// # Errors
-    /// It is not there; it is fired by something that somebody has to send; too many occasions
+    /// It is not there; it is fired by something that somebody has to send; too many trigger events
     /// wait.
-    pub async fn run(&self, by: By<'_>, name: &TriggerName) -> Result<OccasionId, Error> {
+    pub async fn run(&self, by: By<'_>, name: &TriggerName) -> Result<TriggerEventId, Error> {
         let core = &self.shared.core;
-        let occasion = journal::occasion();
+        let trigger_event = journal::trigger_event();
         let asked = json!({ "run_trigger": name });
-        let key = match once(core, by, &asked, &occasion.to_string()).await? {
+        let key = match once(core, by, &asked, &trigger_event.to_string()).await? {
             Once::New(key) => key,
-            Once::Before(reply) => return Ok(remembered(&reply).unwrap_or(occasion)),
+            Once::Before(reply) => return Ok(remembered(&reply).unwrap_or(trigger_event)),
         };
         let row = self.there(name).await?;
         let now = core.now();
         let what = match &row.spec.on {
-            TriggerKind::Schedule(_) => Occasion::Due {
+            TriggerKind::Schedule(_) => TriggerEvent::Due {
                 due: now,
                 missed: 0,
             },
-            TriggerKind::Heartbeat(spec) => Occasion::Heartbeat {
+            TriggerKind::Heartbeat(spec) => TriggerEvent::Heartbeat {
                 due: now,
                 checklist: heartbeat::checklist(core, &row.spec, spec).await,
             },
@@ -361,9 +361,9 @@ impl Triggers {
                 return Err(not_run_by_hand(kind).into());
             }
         };
-        let accepted = Event::OccasionAccepted(OccasionAccepted {
+        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
             name: name.clone(),
-            occasion,
+            trigger_event,
             what: Box::new(what),
             run_by: Some(by.user.clone()),
             next_due: None,
@@ -383,19 +383,19 @@ impl Triggers {
         commit.key = key;
         match core.store().commit(commit).await {
             Ok(_) => {
-                self.fire_by_hand(&row, occasion);
-                Ok(occasion)
+                self.fire_by_hand(&row, trigger_event);
+                Ok(trigger_event)
             }
-            Err(CommitError::Replayed { reply }) => Ok(remembered(&reply).unwrap_or(occasion)),
+            Err(CommitError::Replayed { reply }) => Ok(remembered(&reply).unwrap_or(trigger_event)),
             Err(error) => Err(refused(error, || trigger_busy(name))),
         }
     }
 
-    /// Has an occasion dealt with that was asked for by hand, also where the trigger is not fired
-    /// by itself now.
-    fn fire_by_hand(&self, row: &TriggerRow, occasion: OccasionId) {
-        if by_hand::is_held(row, self.shared.core.now()) {
-            by_hand::begin(&self.shared, occasion);
+    /// Has a trigger event dealt with that was asked for by hand, also where the trigger is not
+    /// fired by itself now.
+    fn fire_by_hand(&self, row: &TriggerRow, trigger_event: TriggerEventId) {
+        if by_hand::is_blocked(row, self.shared.core.now()) {
+            by_hand::begin(&self.shared, trigger_event);
         } else {
             self.shared.open.notify_one();
         }
@@ -502,8 +502,8 @@ fn resumed_due(row: &TriggerRow, now: Timestamp) -> Result<Option<Timestamp>, St
         .map_err(|error| error.to_string())
 }
 
-/// Returns the occasion that a request led to before.
-fn remembered(reply: &[u8]) -> Option<OccasionId> {
+/// Returns the trigger event that a request led to before.
+fn remembered(reply: &[u8]) -> Option<TriggerEventId> {
     std::str::from_utf8(reply).ok()?.parse().ok()
 }
 

@@ -1,7 +1,7 @@
 //! Triggers of the configuration: compared with those that are recorded, at each start and whenever
 //! another configuration is served.
 //!
-//! One that is as it was keeps the next occasion of its schedule, so that those which came due
+//! One that is as it was keeps the next trigger event of its schedule, so that those which came due
 //! while no host ran are dealt with as its policy says. Triggers that were made over the API stay.
 
 use super::{Shared, by_hand};
@@ -30,7 +30,7 @@ struct Change {
 }
 
 /// Compares the triggers of the configuration with those that are recorded, and records the
-/// difference. Returns the triggers that stand still with occasions that are open.
+/// difference. Returns the triggers that stand still with trigger events that are open.
 ///
 /// # Errors
 /// The store cannot be read or does not take it. What was recorded until then stays, and the next
@@ -42,7 +42,7 @@ pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> 
     let now = core.now();
     let mut left: BTreeMap<&TriggerName, &TriggerSpec> = settings.triggers.iter().collect();
     let mut changes: Vec<Change> = Vec::new();
-    let mut held: Vec<TriggerName> = Vec::new();
+    let mut blocked: Vec<TriggerName> = Vec::new();
     let mut after: Option<TriggerName> = None;
     loop {
         let read = core.store().triggers(TriggerFilter::default(), after, PAGE);
@@ -52,8 +52,8 @@ pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> 
             .filter_map(|row| change_of(row, left.remove(&row.name), now));
         changes.extend(changed);
         let open = page.iter().filter(|row| row.pending > 0);
-        let still = open.filter(|row| by_hand::is_held(row, now));
-        held.extend(still.map(|row| row.name.clone()));
+        let still = open.filter(|row| by_hand::is_blocked(row, now));
+        blocked.extend(still.map(|row| row.name.clone()));
         after = page.last().map(|row| row.name.clone());
         if page.len() < PAGE {
             break;
@@ -68,7 +68,7 @@ pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> 
     if are_changed {
         shared.changed();
     }
-    Ok(held)
+    Ok(blocked)
 }
 
 /// Returns what is recorded of a trigger that is there; none if nothing is.
@@ -101,8 +101,8 @@ fn configured(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Vec<Eve
     defined(name, spec, TriggerOrigin::Configuration, now)
 }
 
-/// Returns the events by which a trigger is there as given. A schedule without any occasion is over
-/// from the start, and one that cannot be computed is paused; both say so.
+/// Returns the events by which a trigger is there as given. A schedule without any trigger event is
+/// over from the start, and one that cannot be computed is paused; both say so.
 pub(super) fn defined(
     name: &TriggerName,
     spec: &TriggerSpec,
@@ -136,7 +136,7 @@ pub(super) fn defined(
     events
 }
 
-/// Returns the first occasion of a trigger's schedule after its definition or resumption.
+/// Returns the first event of a trigger's schedule after its definition or resumption.
 ///
 /// # Errors
 /// The reason why it cannot be computed.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_defined_with_its_next_occasion_or_over_at_once() {
+    fn a_schedule_is_defined_with_its_next_trigger_event_or_over_at_once() {
         let name: TriggerName = "morning".parse().unwrap();
         let every = spec(&json!({ "schedule": { "every": "1h" } }));
         let events = configured(&name, &every, NOW);

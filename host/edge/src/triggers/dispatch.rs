@@ -1,120 +1,122 @@
-//! The order in which occasions are dealt with: a few at a time, and of each trigger the oldest
-//! first, one after the other.
+//! The order in which trigger events are dealt with: a few at a time, and of each trigger the
+//! oldest first, one after the other.
 //!
-//! The work is read from the store, page by page. So however many occasions are accepted
+//! The work is read from the store, page by page. So however many trigger events are accepted
 //! at once, the work on them is bounded, and a start after a crash goes on the same way.
 
-use super::{Shared, failing, firing};
+use super::{Shared, failing, trigger_run};
 use crate::core::panic_text;
-use domain::id::{OccasionId, TriggerId};
+use domain::id::{TriggerEventId, TriggerId};
 use futures::FutureExt;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{OccasionRow, ReadError};
+use store::{ReadError, TriggerEventRow};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Occasions that are dealt with at a time. The rest of the host keeps the rest of the machine.
-const FIRINGS_MAX: usize = 4;
-/// Occasions that are read at a time, beside those that are not to be dealt with now.
+/// Trigger events that are dealt with at a time. The rest of the host keeps the rest of the
+/// machine.
+const TRIGGER_RUNS_MAX: usize = 4;
+/// Trigger events that are read at a time, beside those that are not to be dealt with now.
 const PAGE: usize = 16;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 1_000;
-/// Milliseconds until occasions are read again that could not be read.
+/// Milliseconds until trigger events are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
-/// Milliseconds until an occasion is dealt with again after the store did not take what became of
-/// it.
+/// Milliseconds until a trigger event is dealt with again after the store did not take what became
+/// of it.
 const AGAIN_MS: u64 = 1_000;
 
-/// The next step with a trigger after work on an occasion of it.
+/// The next step with a trigger after work on a trigger event of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Its next occasion.
+    /// Its next trigger event.
     GoOn,
-    /// The same occasion, after so many milliseconds.
+    /// The same trigger event, after so many milliseconds.
     Again {
         /// The time to wait.
         ms: u64,
     },
 }
 
-/// The occasions that are dealt with now, and those that are not to be.
+/// The trigger events that are dealt with now, and those that are not to be.
 #[derive(Default)]
 struct Desk {
-    /// The occasions that were read and not begun.
-    ready: VecDeque<OccasionRow>,
-    /// The triggers of which an occasion is dealt with.
+    /// The trigger events that were read and not begun.
+    ready: VecDeque<TriggerEventRow>,
+    /// The triggers of which a trigger event is dealt with.
     at_work: HashSet<TriggerId>,
     /// The triggers that wait, and until when. Nothing rests on it: a start waits for none.
-    held: HashMap<TriggerId, Instant>,
+    blocked: HashMap<TriggerId, Instant>,
 }
 
 impl Desk {
-    /// Returns whether an occasion of a trigger can be dealt with now.
+    /// Returns whether a event of a trigger can be dealt with now.
     fn takes(&self, trigger: TriggerId) -> bool {
-        !self.at_work.contains(&trigger) && !self.held.contains_key(&trigger)
+        !self.at_work.contains(&trigger) && !self.blocked.contains_key(&trigger)
     }
 
-    /// Notes that work on an occasion of a trigger has ended.
+    /// Notes that work on a event of a trigger has ended.
     fn done(&mut self, trigger: TriggerId, next: Next) {
         self.at_work.remove(&trigger);
         if let Next::Again { ms } = next {
             let until = Instant::now() + Duration::from_millis(ms);
-            self.held.insert(trigger, until);
+            self.blocked.insert(trigger, until);
         }
     }
 
     /// Lets go of the triggers that have waited long enough. Returns the time until the next has.
     fn let_go(&mut self, now: Instant) -> Option<Duration> {
-        self.held.retain(|_, until| *until > now);
-        let first = self.held.values().min()?;
+        self.blocked.retain(|_, until| *until > now);
+        let first = self.blocked.values().min()?;
         Some(first.saturating_duration_since(now))
     }
 
-    /// Reads occasions that can be dealt with, unless there are some.
+    /// Reads trigger events that can be dealt with, unless there are some.
     async fn fill(&mut self, shared: &Shared) -> Result<(), ReadError> {
         if self.ready.is_empty() {
-            let not_now = self.at_work.len() + self.held.len();
+            let not_now = self.at_work.len() + self.blocked.len();
             let now = shared.core.now();
-            let found = shared.core.store().open_occasions(now, PAGE + not_now);
+            let found = shared.core.store().open_trigger_events(now, PAGE + not_now);
             let found = found.await?;
             self.ready = found
                 .into_iter()
-                .filter(|occasion| self.takes(occasion.trigger.id()))
+                .filter(|trigger_event| self.takes(trigger_event.trigger.id()))
                 .collect();
         }
         Ok(())
     }
 }
 
-/// Deals with occasions until the edge stops.
+/// Deals with trigger events until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut desk = Desk::default();
     let mut working: JoinSet<(TriggerId, Next)> = JoinSet::new();
     loop {
-        let held = desk.let_go(Instant::now());
+        let blocked = desk.let_go(Instant::now());
         let mut sleep_ms = SLEEP_MS_MAX;
-        if working.len() < FIRINGS_MAX {
+        if working.len() < TRIGGER_RUNS_MAX {
             match begin(&shared, &mut desk, &mut working).await {
                 Ok(next_ms) => sleep_ms = next_ms,
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "occasions of triggers cannot be read"
+                        "events of triggers cannot be read"
                     );
                     sleep_ms = TROUBLE_MS;
                 }
             }
         }
         let sleep = Duration::from_millis(sleep_ms);
-        let sleep = held.map_or(sleep, |held| sleep.min(held));
+        let sleep = blocked.map_or(sleep, |blocked| sleep.min(blocked));
         tokio::select! {
             Some(done) = working.join_next() => {
                 match done {
                     Ok((trigger, next)) => desk.done(trigger, next),
-                    // A commit takes what became of an occasion once, whoever deals with it again.
+                    // A commit takes what became of a trigger event once, whoever deals with it
+                    // again.
                     Err(_) => desk.at_work.clear(),
                 }
             }
@@ -124,68 +126,72 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to deal with occasions, as many as may be dealt with at a time. Returns the milliseconds
-/// after which there may be more to do.
+/// Begins to deal with trigger events, as many as may be dealt with at a time. Returns the
+/// milliseconds after which there may be more to do.
 async fn begin(
     shared: &Arc<Shared>,
     desk: &mut Desk,
     working: &mut JoinSet<(TriggerId, Next)>,
 ) -> Result<u64, ReadError> {
-    while working.len() < FIRINGS_MAX {
+    while working.len() < TRIGGER_RUNS_MAX {
         desk.fill(shared).await?;
-        let Some(occasion) = desk.ready.pop_front() else {
+        let Some(trigger_event) = desk.ready.pop_front() else {
             let now = shared.core.now();
-            let next = shared.core.store().next_occasion_after(now).await?;
+            let next = shared.core.store().next_trigger_event_after(now).await?;
             return Ok(next.map_or(SLEEP_MS_MAX, |time| {
                 time.since_ms(now).clamp(1, SLEEP_MS_MAX)
             }));
         };
-        let trigger = occasion.trigger.id();
+        let trigger = trigger_event.trigger.id();
         if !desk.takes(trigger) {
             continue;
         }
         desk.at_work.insert(trigger);
         let shared = shared.clone();
         working.spawn(store::in_background(async move {
-            (trigger, deal_with(&shared, occasion).await)
+            (trigger, deal_with(&shared, trigger_event).await)
         }));
     }
     Ok(SLEEP_MS_MAX)
 }
 
-/// Deals with an occasion. One over which this panics counts as failed.
-pub(super) async fn deal_with(shared: &Shared, occasion: OccasionRow) -> Next {
-    let id = occasion.occasion;
-    let name = occasion.trigger.clone();
-    let dealt = AssertUnwindSafe(firing::deal_with(shared, &occasion)).catch_unwind();
+/// Deals with a trigger event. One over which this panics counts as failed.
+pub(super) async fn deal_with(shared: &Shared, trigger_event: TriggerEventRow) -> Next {
+    let id = trigger_event.trigger_event;
+    let name = trigger_event.trigger.clone();
+    let dealt = AssertUnwindSafe(trigger_run::deal_with(shared, &trigger_event)).catch_unwind();
     match dealt.await {
         Ok(Ok(next)) => next,
         Ok(Err(error)) => {
             tracing::warn!(
                 trigger.name = %name,
-                occasion.id = %id,
+                trigger_event.id = %id,
                 error = &error as &dyn std::error::Error,
-                "what became of an occasion cannot be recorded now; it is dealt with again"
+                "what became of a trigger event cannot be recorded now; it is dealt with again"
             );
             Next::Again { ms: AGAIN_MS }
         }
         Err(panic) => {
             let panic = panic_text(panic.as_ref());
-            tracing::error!(trigger.name = %name, occasion.id = %id, panic, "an occasion panicked");
-            failed_by_panic(shared, &occasion, id).await
+            tracing::error!(trigger.name = %name, trigger_event.id = %id, panic, "a trigger event panicked");
+            failed_by_panic(shared, &trigger_event, id).await
         }
     }
 }
 
-async fn failed_by_panic(shared: &Shared, occasion: &OccasionRow, id: OccasionId) -> Next {
+async fn failed_by_panic(
+    shared: &Shared,
+    trigger_event: &TriggerEventRow,
+    id: TriggerEventId,
+) -> Next {
     let failure = failing::Failure::of("the host failed over it; its log says more");
-    match failing::failed(shared, occasion, failure).await {
+    match failing::failed(shared, trigger_event, failure).await {
         Ok(next) => next,
         Err(error) => {
             tracing::warn!(
-                occasion.id = %id,
+                trigger_event.id = %id,
                 error = &error as &dyn std::error::Error,
-                "a failed occasion cannot be recorded"
+                "a failed trigger event cannot be recorded"
             );
             Next::Again { ms: AGAIN_MS }
         }
@@ -201,7 +207,8 @@ mod tests {
         let mut desk = Desk::default();
         let begin = Instant::now();
         let trigger = TriggerId::of_name("a");
-        desk.held.insert(trigger, begin + Duration::from_millis(50));
+        desk.blocked
+            .insert(trigger, begin + Duration::from_millis(50));
         assert!(!desk.takes(trigger));
         assert_eq!(desk.let_go(begin), Some(Duration::from_millis(50)));
         assert_eq!(desk.let_go(begin + Duration::from_millis(50)), None);

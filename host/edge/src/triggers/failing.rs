@@ -1,18 +1,18 @@
-//! Failures of occasions: when one is tried again, and what follows for its trigger.
+//! Failures of trigger events: when one is tried again, and what follows for its trigger.
 
 use super::dispatch::Next;
-use super::{Shared, firing};
+use super::{Shared, trigger_run};
 use crate::journal::Context;
 use broker::Error;
 use domain::event::{
-    Event, OccasionFailed, PauseReason, TriggerPaused, TriggerTrouble, TriggerTroubled,
+    Event, PauseReason, TriggerEventFailed, TriggerPaused, TriggerTrouble, TriggerTroubled,
 };
 use domain::id::Stream;
 use domain::time::Timestamp;
 use domain::trigger::{Consequence, Failures, REASON_BYTES_MAX, TriggerName, retry_at};
-use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard};
+use store::{Commit, CommitError, Expected, TriggerEventRow, TriggerGuard};
 
-/// A failure of an attempt at an occasion.
+/// A failure of an attempt at a trigger event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failure {
     /// The reason.
@@ -22,7 +22,7 @@ pub(super) struct Failure {
     ledger: Option<Box<Event>>,
 }
 
-/// The time at which an occasion that failed is tried again.
+/// The time at which a trigger event that failed is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     /// After a pause that grows with each attempt.
@@ -34,7 +34,7 @@ enum Again {
 }
 
 impl Failure {
-    /// A failure after which the occasion is tried again.
+    /// A failure after which the trigger event is tried again.
     pub(super) fn of(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -76,36 +76,36 @@ impl Failure {
     }
 }
 
-/// Records that an attempt at an occasion failed, with what follows from it.
+/// Records that an attempt at a trigger event failed, with what follows from it.
 ///
 /// # Errors
 /// The store cannot be read, or does not take it.
 pub(super) async fn failed(
     shared: &Shared,
-    occasion: &OccasionRow,
+    trigger_event: &TriggerEventRow,
     failure: Failure,
 ) -> Result<Next, Error> {
     let core = &shared.core;
-    let name = &occasion.trigger;
-    // Occasions of one that was removed are dealt with. Nothing is left of a purged one.
+    let name = &trigger_event.trigger;
+    // Trigger events of one that was removed are dealt with. Nothing is left of a purged one.
     let Some(row) = core.store().trigger(name).await? else {
         return Ok(Next::GoOn);
     };
     let now = core.now();
-    let attempt = occasion.attempts.saturating_add(1);
+    let attempt = trigger_event.attempts.saturating_add(1);
     let mut failures = row.failures;
     let consequences = failures.after_failure(now);
     let retry_at = failure.retry_at(attempt, now);
     tracing::warn!(
         trigger.name = %name,
-        occasion.id = %occasion.occasion,
+        trigger_event.id = %trigger_event.trigger_event,
         attempt,
         reason = failure.reason,
-        "an attempt at an occasion failed"
+        "an attempt at a trigger event failed"
     );
-    let mut events = vec![Event::OccasionFailed(OccasionFailed {
+    let mut events = vec![Event::TriggerEventFailed(TriggerEventFailed {
         name: name.clone(),
-        occasion: occasion.occasion,
+        trigger_event: trigger_event.trigger_event,
         attempt,
         error: shortened(failure.reason),
         retry_at,
@@ -113,8 +113,8 @@ pub(super) async fn failed(
     })];
     events.extend(following(name, &failures, &consequences, now));
     let is_disabled = consequences.contains(&Consequence::Disable);
-    // The last occasion of a schedule came to nothing: there is no other.
-    let is_over = retry_at.is_none() && !is_disabled && firing::is_over(&row);
+    // The last trigger event of a schedule came to nothing: there is no other.
+    let is_over = retry_at.is_none() && !is_disabled && trigger_run::is_over(&row);
     events.extend(is_over.then(|| {
         Event::TriggerPaused(TriggerPaused {
             name: name.clone(),
@@ -124,9 +124,9 @@ pub(super) async fn failed(
     }));
     events.extend(failure.ledger.map(|ledger| *ledger));
     let commit = Commit::new()
-        .guard(TriggerGuard::OccasionWaiting {
+        .guard(TriggerGuard::TriggerEventWaiting {
             trigger: name.clone(),
-            occasion: occasion.occasion,
+            trigger_event: trigger_event.trigger_event,
         })
         .append(
             Stream::Trigger(name.id()),
@@ -201,12 +201,12 @@ mod tests {
     fn ten_failures_in_a_row_tell_the_operator_rest_and_pause() {
         let name: TriggerName = "a".parse().unwrap();
         let mut failures = Failures::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..10 {
             let consequences = failures.after_failure(NOW);
-            told.push(following(&name, &failures, &consequences, NOW));
+            reported.push(following(&name, &failures, &consequences, NOW));
         }
-        let kinds: Vec<&str> = told
+        let kinds: Vec<&str> = reported
             .iter()
             .flatten()
             .map(|event| match event {

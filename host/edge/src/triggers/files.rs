@@ -1,5 +1,5 @@
-//! Watched folders: what changed since the last look is an occasion, in one commit with what the
-//! look saw. So after a restart the difference to the look before it is one, too.
+//! Watched folders: what changed since the last scan is a trigger event, in one commit with what
+//! the scan saw. So after a restart the difference to the scan before it is one, too.
 //!
 //! That something changed is told by the system, where it can; what changed is only ever found by
 //! looking. Where the system does not tell, a folder is looked at from time to time. It tells of a
@@ -8,9 +8,9 @@
 mod difference;
 
 use super::Shared;
-use super::look::Wanted;
+use super::scan::Wanted;
 use broker::Error;
-pub(crate) use difference::{Kept, Looked, look_again};
+pub(crate) use difference::{Kept, ScanResult, scan_again};
 use domain::trigger::{Interval, TriggerKind, TriggerName};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -29,15 +29,16 @@ use tokio_util::sync::CancellationToken;
 const WATCHED_MAX: usize = 1_000;
 /// Triggers that are read at a time.
 const PAGE: usize = 500;
-/// Milliseconds between two looks at a folder of which the system tells when it changes.
-const TOLD_LOOK_MS: u64 = 600_000;
-/// Milliseconds between two looks at a folder of which it does not.
-const UNTOLD_LOOK_MS: u64 = 30_000;
-/// Milliseconds between two looks at which folder it is that stands at a path.
-const STANDS_LOOK_MS: u64 = 2_000;
+/// Milliseconds between two polls at a folder of which the system tells when it changes.
+const REPORTED_POLL_MS: u64 = 600_000;
+/// Milliseconds between two polls at a folder of which it does not.
+const UNREPORTED_POLL_MS: u64 = 30_000;
+/// Milliseconds between two polls at which folder it is that stands at a path.
+const PLACE_POLL_MS: u64 = 2_000;
 /// Milliseconds until a folder is looked at again after the store did not take what was seen.
 const AGAIN_MS: u64 = 5_000;
-/// Milliseconds after the first of many changes until they are an occasion, however many follow.
+/// Milliseconds after the first of many changes until they are a trigger event, however many
+/// follow.
 const FLOOD_MS_MAX: u64 = 30_000;
 /// Milliseconds until triggers are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
@@ -88,7 +89,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// Begins to watch what is not watched, and has the rest leave. A folder that is to be watched in
 /// another way is begun when the watch over it has left: a commit of it that is under way could
-/// otherwise land after the other one's first look.
+/// otherwise land after the other one's first scan.
 fn watch_these(
     shared: &Arc<Shared>,
     wanted: BTreeMap<TriggerName, Wanted>,
@@ -179,7 +180,7 @@ async fn wanted(shared: &Shared) -> Result<BTreeMap<TriggerName, Wanted>, Error>
 
 /// Watches one folder until it is to leave.
 async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: CancellationToken) {
-    let (tell, mut told) = mpsc::channel::<()>(1);
+    let (tell, mut reported) = mpsc::channel::<()>(1);
     let mut watcher: Option<RecommendedWatcher> = None;
     let mut kept: Option<Kept> = None;
     let path = wanted.grant.path.clone();
@@ -194,14 +195,14 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
         if watcher.is_none() {
             watcher = watcher_of(&name, &wanted, &tell).await;
         }
-        let looked = look_again(&shared, &name, &wanted, &mut kept).await;
-        let wait_ms = match looked {
-            Ok(Looked::Recorded) if watcher.is_some() => TOLD_LOOK_MS,
-            Ok(Looked::Recorded) => UNTOLD_LOOK_MS,
-            Ok(Looked::NotTaken) => AGAIN_MS,
-            Ok(Looked::Unseen) => {
+        let inspected = scan_again(&shared, &name, &wanted, &mut kept).await;
+        let wait_ms = match inspected {
+            Ok(ScanResult::Recorded) if watcher.is_some() => REPORTED_POLL_MS,
+            Ok(ScanResult::Recorded) => UNREPORTED_POLL_MS,
+            Ok(ScanResult::NotTaken) => AGAIN_MS,
+            Ok(ScanResult::Unseen) => {
                 watcher = None;
-                UNTOLD_LOOK_MS
+                UNREPORTED_POLL_MS
             }
             Err(error) => {
                 tracing::warn!(
@@ -213,15 +214,15 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
             }
         };
         let changed = async {
-            let told_or_replaced = async {
+            let reported_or_replaced = async {
                 tokio::select! {
-                    _ = told.recv() => {}
+                    _ = reported.recv() => {}
                     () = replaced(&path, stood) => {}
                 }
             };
-            let now = timeout(Duration::from_millis(wait_ms), told_or_replaced);
+            let now = timeout(Duration::from_millis(wait_ms), reported_or_replaced);
             if now.await.is_ok() {
-                quiet(&mut told, wanted.spec.debounce).await;
+                quiet(&mut reported, wanted.spec.debounce).await;
             }
         };
         tokio::select! {
@@ -256,7 +257,7 @@ impl FolderIdentity {
 /// elsewhere, or something was mounted there.
 async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
     loop {
-        tokio::time::sleep(Duration::from_millis(STANDS_LOOK_MS)).await;
+        tokio::time::sleep(Duration::from_millis(PLACE_POLL_MS)).await;
         if FolderIdentity::at(path).await != stood {
             return;
         }
@@ -264,12 +265,12 @@ async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
 }
 
 /// Waits until nothing was told for a quiet time, or until it was told of changes for too long.
-async fn quiet(told: &mut mpsc::Receiver<()>, debounce: Interval) {
+async fn quiet(reported: &mut mpsc::Receiver<()>, debounce: Interval) {
     let pause = Duration::from_millis(debounce.ms());
     let end = Instant::now() + pause.max(Duration::from_millis(FLOOD_MS_MAX));
     loop {
         let until = end.min(Instant::now() + pause);
-        if timeout_at(until, told.recv()).await.is_err() || Instant::now() >= end {
+        if timeout_at(until, reported.recv()).await.is_err() || Instant::now() >= end {
             return;
         }
     }
@@ -289,14 +290,14 @@ async fn watcher_of(
     let tell = tell.clone();
     // It goes through all folders below.
     let begun = tokio::task::spawn_blocking(move || {
-        let told = move |event: notify::Result<notify::Event>| {
+        let reported = move |event: notify::Result<notify::Event>| {
             if event.as_ref().map_or(true, |event| is_change(event.kind)) {
                 // One that waits says as much as many.
                 let _ = tell.try_send(());
             }
         };
         let config = Config::default().with_follow_symlinks(false);
-        let mut watcher = RecommendedWatcher::new(told, config)?;
+        let mut watcher = RecommendedWatcher::new(reported, config)?;
         // Of a link it tells nothing, and of the folder that it leads to it does.
         watcher.watch(&path.canonicalize()?, mode)?;
         Ok::<_, notify::Error>(watcher)
@@ -315,7 +316,7 @@ async fn watcher_of(
     }
 }
 
-/// Returns whether something may have changed. A look at a folder changes nothing, and is told of.
+/// Returns whether something may have changed. A scan of a folder changes nothing, and is told of.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -391,21 +392,21 @@ mod tests {
                 grant: DirectoryGrant::whole(&link, "/inbox", Access::ReadOnly),
                 spec: serde_json::from_value(spec).unwrap(),
             };
-            let (tell, mut told) = mpsc::channel(1);
+            let (tell, mut reported) = mpsc::channel(1);
             let watcher = watcher_of(&"inbox".parse().unwrap(), &wanted, &tell).await;
             assert!(watcher.is_some());
             std::fs::write(folder.join("a"), "1").unwrap();
-            let told = timeout(Duration::from_secs(10), told.recv()).await;
-            assert_eq!(told.unwrap(), Some(()), "recursive: {recursive}");
+            let reported = timeout(Duration::from_secs(10), reported.recv()).await;
+            assert_eq!(reported.unwrap(), Some(()), "recursive: {recursive}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_waited_out_and_not_for_ever() {
-        let (tell, mut told) = mpsc::channel(1);
+        let (tell, mut reported) = mpsc::channel(1);
         let debounce: Interval = "1s".parse().unwrap();
         let begin = Instant::now();
-        quiet(&mut told, debounce).await;
+        quiet(&mut reported, debounce).await;
         assert_eq!(begin.elapsed(), Duration::from_secs(1));
         let flood = async {
             loop {
@@ -415,7 +416,7 @@ mod tests {
         };
         let begin = Instant::now();
         tokio::select! {
-            () = quiet(&mut told, debounce) => {}
+            () = quiet(&mut reported, debounce) => {}
             () = flood => {}
         }
         let waited = begin.elapsed();

@@ -1,17 +1,17 @@
-//! A heartbeat whose time has come: whether it beats is decided before its occasion is accepted, by
-//! its active hours, its checklist, its budget and the state of its session.
+//! A heartbeat whose time has come: whether it beats is decided before its trigger event is
+//! accepted, by its active hours, its checklist, its budget and the state of its session.
 
-use super::clock::{self, CameDue};
-use super::look::{self, FileWanted};
+use super::clock::{self, DueOutcome};
+use super::scan::{self, FileWanted};
 use super::{Shared, posting};
 use crate::core::Core;
 use crate::journal;
 use broker::Error;
-use domain::event::{Event, OccasionAccepted, PauseReason, SkipReason, TriggerPaused};
+use domain::event::{Event, PauseReason, SkipReason, TriggerEventAccepted, TriggerPaused};
 use domain::time::Timestamp;
 use domain::trigger::{
-    BUSY_RETRY_MS, BeatFacts, CHECKLIST_BYTES_MAX, HeartbeatSpec, LATE_MS_MAX, Occasion,
-    ScheduleError, TriggerSpec,
+    BUSY_RETRY_MS, BeatFacts, CHECKLIST_BYTES_MAX, HeartbeatSpec, LATE_MS_MAX, ScheduleError,
+    TriggerEvent, TriggerSpec,
 };
 use std::time::Duration;
 use store::TriggerRow;
@@ -42,8 +42,8 @@ pub(super) async fn beat(
 ) -> Result<(), Error> {
     let core = &shared.core;
     let now = core.now();
-    let came = match occasions_due(core, row, spec, now).await {
-        Ok(came) => came,
+    let outcome = match trigger_events_due(core, row, spec, now).await {
+        Ok(outcome) => outcome,
         Err(Untold::Host(error)) => return Err(error),
         Err(Untold::Schedule(error)) => {
             // The same would come of it until the trigger is another one.
@@ -55,14 +55,14 @@ pub(super) async fn beat(
             uncomputed(row, &error, now)
         }
     };
-    if clock::accept(core, vec![came], now).await? > 0 {
+    if clock::accept(core, vec![outcome], now).await? > 0 {
         shared.open.notify_one();
     }
     Ok(())
 }
 
 /// Returns the record that a heartbeat is paused, because its times cannot be computed.
-fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> CameDue {
+fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> DueOutcome {
     let paused = TriggerPaused {
         name: row.name.clone(),
         reason: PauseReason::Schedule {
@@ -71,7 +71,7 @@ fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> CameDu
         },
         time: now,
     };
-    CameDue {
+    DueOutcome {
         name: row.name.clone(),
         due: row.next_due,
         events: vec![Event::TriggerPaused(paused)],
@@ -79,12 +79,12 @@ fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> CameDu
 }
 
 /// Returns what is recorded of a heartbeat that is due.
-async fn occasions_due(
+async fn trigger_events_due(
     core: &Core,
     row: &TriggerRow,
     spec: &HeartbeatSpec,
     now: Timestamp,
-) -> Result<CameDue, Untold> {
+) -> Result<DueOutcome, Untold> {
     let due = row.next_due.unwrap_or(now);
     let schedule = row.spec.schedule()?;
     let next = match &schedule {
@@ -121,19 +121,19 @@ async fn occasions_due(
         });
         return Ok(clock::passed_over(row, reason, next, now));
     }
-    let accepted = OccasionAccepted {
+    let accepted = TriggerEventAccepted {
         name: row.name.clone(),
-        occasion: journal::occasion(),
-        what: Box::new(Occasion::Heartbeat { due, checklist }),
+        trigger_event: journal::trigger_event(),
+        what: Box::new(TriggerEvent::Heartbeat { due, checklist }),
         run_by: None,
         next_due: next,
         scheduled: true,
         time: now,
     };
-    Ok(CameDue {
+    Ok(DueOutcome {
         name: row.name.clone(),
         due: row.next_due,
-        events: vec![Event::OccasionAccepted(accepted)],
+        events: vec![Event::TriggerEventAccepted(accepted)],
     })
 }
 
@@ -149,7 +149,7 @@ async fn known(core: &Core, row: &TriggerRow, day_start: Timestamp) -> Result<Kn
     Ok(Known {
         is_busy: row.pending > 0 || is_busy(core, row).await?,
         tokens: usage.tokens,
-        runs: u32::try_from(usage.firings).unwrap_or(u32::MAX),
+        runs: u32::try_from(usage.trigger_runs).unwrap_or(u32::MAX),
     })
 }
 
@@ -187,7 +187,7 @@ pub(super) async fn checklist(
         file: file.file.clone(),
         bytes_max: CHECKLIST_BYTES_MAX,
     };
-    let read = tokio::task::spawn_blocking(move || look::read(&wanted));
+    let read = tokio::task::spawn_blocking(move || scan::read(&wanted));
     let read = tokio::time::timeout(Duration::from_millis(READ_MS_MAX), read).await;
     match read {
         Ok(Ok(Ok(text))) => Some(text),

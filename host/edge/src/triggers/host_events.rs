@@ -1,8 +1,8 @@
-//! Events of the host as occasions: the stored events are read in their order, and those that a
-//! trigger hears become occasions of it.
+//! Events of the host as trigger events: the stored events are read in their order, and those that
+//! a trigger hears become trigger events of it.
 //!
-//! How far they were read is stored in the commit that accepts the occasions. So a restart misses
-//! none and hears none twice. While no trigger hears events, none are read.
+//! How far they were read is stored in the commit that accepts the trigger events. So a restart
+//! misses none and hears none twice. While no trigger hears events, none are read.
 
 mod facts;
 mod origin;
@@ -12,11 +12,11 @@ use crate::core::Core;
 use crate::journal::{self, Context};
 use broker::Error;
 use domain::digest::Digest;
-use domain::event::{Event, OccasionAccepted, OccasionsSkipped, SkipReason};
+use domain::event::{Event, SkipReason, TriggerEventAccepted, TriggerEventsSkipped};
 use domain::id::{Stream, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{
-    CHAIN_MAX, EventsSpec, HostEvent, HostEventKind, Occasion, PENDING_MAX, TriggerKind,
+    CHAIN_MAX, EventsSpec, HostEvent, HostEventKind, PENDING_MAX, TriggerEvent, TriggerKind,
     TriggerName,
 };
 use facts::{Happened, happened};
@@ -33,7 +33,7 @@ const PAGE: usize = 64;
 /// Triggers that are read at a time.
 const TRIGGERS_PAGE: usize = 500;
 /// Triggers that hear events, at most. Further ones hear none, and the log says so.
-const HEARERS_MAX: usize = 1_000;
+const SUBSCRIBERS_MAX: usize = 1_000;
 /// Events of which nobody hears anything after which it is stored how far they were read.
 const UNHEARD_MAX: u64 = 2_000;
 /// Milliseconds until events are read again that could not be read.
@@ -45,7 +45,7 @@ const STREAM: &str = "host:events";
 
 /// A trigger that hears events.
 #[derive(Debug, Clone)]
-struct Hearer {
+struct Subscriber {
     name: TriggerName,
     spec: EventsSpec,
     /// Time of its definition: it hears what happened since.
@@ -98,9 +98,9 @@ enum Ended {
 /// begun, which would hear the same again.
 async fn listen(shared: &Shared, changed: &mut watch::Receiver<u64>) -> Result<Ended, Error> {
     let core = &shared.core;
-    let hearers = hearers(core).await?;
+    let subscribers = subscribers(core).await?;
     let known = read_up_to(core).await?;
-    if hearers.is_empty() {
+    if subscribers.is_empty() {
         if let Some(known) = known.filter(|known| known.is_heard) {
             let silent = ReadUpTo {
                 is_heard: false,
@@ -113,11 +113,11 @@ async fn listen(shared: &Shared, changed: &mut watch::Receiver<u64>) -> Result<E
     }
     let position = match known.filter(|known| known.is_heard) {
         Some(known) => known.position,
-        None => first_position(core, &hearers).await?,
+        None => first_position(core, &subscribers).await?,
     };
     let mut listening = Listening {
         shared,
-        hearers,
+        subscribers,
         position,
         stored: known.map_or(0, |known| known.position),
     };
@@ -148,8 +148,8 @@ fn ended(is_changed: bool) -> Ended {
 }
 
 /// Returns the triggers that hear events and are fired.
-async fn hearers(core: &Core) -> Result<Vec<Hearer>, Error> {
-    let mut hearers = Vec::new();
+async fn subscribers(core: &Core) -> Result<Vec<Subscriber>, Error> {
+    let mut subscribers = Vec::new();
     let mut after: Option<TriggerName> = None;
     loop {
         let filter = TriggerFilter {
@@ -158,24 +158,24 @@ async fn hearers(core: &Core) -> Result<Vec<Hearer>, Error> {
         };
         let page = core.store().triggers(filter, after, TRIGGERS_PAGE).await?;
         after = page.last().map(|row| row.name.clone());
-        hearers.extend(page.iter().filter_map(hearer));
-        if hearers.len() > HEARERS_MAX {
+        subscribers.extend(page.iter().filter_map(subscriber));
+        if subscribers.len() > SUBSCRIBERS_MAX {
             tracing::error!(
-                max = HEARERS_MAX,
+                max = SUBSCRIBERS_MAX,
                 "too many triggers hear events; the last by name hear none"
             );
-            hearers.truncate(HEARERS_MAX);
-            return Ok(hearers);
+            subscribers.truncate(SUBSCRIBERS_MAX);
+            return Ok(subscribers);
         }
         if page.len() < TRIGGERS_PAGE {
-            return Ok(hearers);
+            return Ok(subscribers);
         }
     }
 }
 
-fn hearer(row: &TriggerRow) -> Option<Hearer> {
+fn subscriber(row: &TriggerRow) -> Option<Subscriber> {
     match &row.spec.on {
-        TriggerKind::Events(spec) if row.spec.enabled && row.paused.is_none() => Some(Hearer {
+        TriggerKind::Events(spec) if row.spec.enabled && row.paused.is_none() => Some(Subscriber {
             name: row.name.clone(),
             spec: spec.clone(),
             defined: row.defined,
@@ -187,11 +187,11 @@ fn hearer(row: &TriggerRow) -> Option<Hearer> {
 
 /// Returns the position after which the first triggers that hear events begin: that of the last
 /// event about any of them, which says that it hears.
-async fn first_position(core: &Core, hearers: &[Hearer]) -> Result<u64, Error> {
+async fn first_position(core: &Core, subscribers: &[Subscriber]) -> Result<u64, Error> {
     let mut first = *core.store().durable().borrow();
-    for hearer in hearers {
-        let stream = Stream::Trigger(hearer.name.id());
-        let before = hearer.version.saturating_sub(1);
+    for subscriber in subscribers {
+        let stream = Stream::Trigger(subscriber.name.id());
+        let before = subscriber.version.saturating_sub(1);
         let events = core.store().stream(stream, before, 1).await?;
         let positions = events.iter().map(|recorded| recorded.position);
         first = positions.fold(first, u64::min);
@@ -220,7 +220,7 @@ async fn read_up_to(core: &Core) -> Result<Option<ReadUpTo>, Error> {
 /// The reading of events for triggers.
 struct Listening<'a> {
     shared: &'a Shared,
-    hearers: Vec<Hearer>,
+    subscribers: Vec<Subscriber>,
     /// The position of the last event that was read.
     position: u64,
     /// The same, as it is stored.
@@ -249,7 +249,7 @@ impl Listening<'_> {
             if event.name == HostEventKind::Budget80 {
                 self.accept_once(&happened).await?;
             } else {
-                heard.extend(self.hearers_of(&happened).map(|name| Heard {
+                heard.extend(self.subscribers_of(&happened).map(|name| Heard {
                     name,
                     event: event.clone(),
                 }));
@@ -265,17 +265,19 @@ impl Listening<'_> {
 
     /// Returns whether any trigger hears events of a kind.
     fn wants(&self, kind: HostEventKind) -> bool {
-        self.hearers
+        self.subscribers
             .iter()
-            .any(|hearer| hearer.spec.on.contains(&kind))
+            .any(|subscriber| subscriber.spec.on.contains(&kind))
     }
 
-    fn hearers_of(&self, happened: &Happened) -> impl Iterator<Item = TriggerName> {
-        let hearers = self.hearers.iter().filter(|hearer| {
-            happened.event.time >= hearer.defined
-                && hearer.spec.hears(&hearer.name, &happened.heard())
+    fn subscribers_of(&self, happened: &Happened) -> impl Iterator<Item = TriggerName> {
+        let subscribers = self.subscribers.iter().filter(|subscriber| {
+            happened.event.time >= subscriber.defined
+                && subscriber.spec.hears(&subscriber.name, &happened.heard())
         });
-        let names: Vec<TriggerName> = hearers.map(|hearer| hearer.name.clone()).collect();
+        let names: Vec<TriggerName> = subscribers
+            .map(|subscriber| subscriber.name.clone())
+            .collect();
         names.into_iter()
     }
 
@@ -287,7 +289,7 @@ impl Listening<'_> {
         let mut full: Vec<TriggerName> = Vec::new();
         let mut gone: Vec<TriggerName> = Vec::new();
         // Each conflict takes a trigger out.
-        for _ in 0..=2 * self.hearers.len() {
+        for _ in 0..=2 * self.subscribers.len() {
             heard.retain(|heard| !gone.contains(&heard.name));
             let commit = accepting(&heard, &full, core.now()).snapshot(
                 stream(),
@@ -323,7 +325,7 @@ impl Listening<'_> {
     /// Accepts an event that is told of once, however often it is read.
     async fn accept_once(&self, happened: &Happened) -> Result<(), Error> {
         let core = &self.shared.core;
-        for name in self.hearers_of(happened) {
+        for name in self.subscribers_of(happened) {
             let id = &happened.event.id;
             let key = Key {
                 source: format!("trigger:{name}"),
@@ -365,7 +367,7 @@ fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
             (false, false) => None,
         };
         if let Some(reason) = reason {
-            let missed = Event::OccasionsSkipped(OccasionsSkipped {
+            let missed = Event::TriggerEventsSkipped(TriggerEventsSkipped {
                 name: name.clone(),
                 due: event.time,
                 count: 1,
@@ -376,10 +378,10 @@ fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
             commit = commit.append(stream, Expected::Any, vec![context.event(missed)]);
             continue;
         }
-        let accepted = Event::OccasionAccepted(OccasionAccepted {
+        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
             name: name.clone(),
-            occasion: journal::occasion(),
-            what: Box::new(Occasion::Event(event.clone())),
+            trigger_event: journal::trigger_event(),
+            what: Box::new(TriggerEvent::Event(event.clone())),
             run_by: None,
             next_due: None,
             scheduled: false,
@@ -419,7 +421,7 @@ mod tests {
             .appends
             .iter()
             .flat_map(|append| &append.events)
-            .map(|event| matches!(event.event, Event::OccasionAccepted(_)))
+            .map(|event| matches!(event.event, Event::TriggerEventAccepted(_)))
             .collect();
         assert_eq!(kinds, [true, false]);
         assert_eq!(commit.guards.len(), 3);

@@ -1,5 +1,5 @@
-//! The messages of a firing on their way to sessions, one after the other, through the broker's one
-//! way in.
+//! The messages of a trigger run on their way to sessions, one after the other, through the
+//! broker's one way in.
 //!
 //! Each has a key of its own, so that all of them can be handed over again after a crash: what was
 //! taken before is answered as it was then. What becomes of them is one commit.
@@ -30,7 +30,7 @@ use domain::trigger::{
 };
 use domain::user::UserId;
 use std::collections::BTreeMap;
-use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard, TriggerRow};
+use store::{Commit, CommitError, Expected, TriggerEventRow, TriggerGuard, TriggerRow};
 
 /// The words for a heartbeat whose operator has none.
 const HEARTBEAT_ASKS: &str = "This is a heartbeat. Do what is due on the checklist below, as far as \
@@ -38,24 +38,24 @@ const HEARTBEAT_ASKS: &str = "This is a heartbeat. Do what is due on the checkli
                               HEARTBEAT_OK and nothing else.";
 /// Milliseconds until messages are handed over again that found a session, or the host, too busy.
 const BUSY_MS: u64 = 2_000;
-/// Milliseconds after the firing until which that is done: 1 hour. After it, what found no place is
-/// refused, and the trigger goes on.
+/// Milliseconds after the trigger run until which that is done: 1 hour. After it, what found no
+/// place is refused, and the trigger goes on.
 const BUSY_MS_MAX: u64 = 3_600_000;
 
-/// Hands the messages of a firing over, and records what became of them.
+/// Hands the messages of a trigger run over, and records what became of them.
 ///
 /// # Errors
 /// The store cannot be read, or does not take it. All of them are handed over again.
 pub(super) async fn post(
     shared: &Shared,
     row: &TriggerRow,
-    occasion: &OccasionRow,
+    trigger_event: &TriggerEventRow,
     fired: &TriggerFired,
 ) -> Result<Next, Error> {
     let mut posting = Posting {
         core: &shared.core,
         row,
-        occasion,
+        trigger_event,
         begun: BTreeMap::new(),
     };
     let mut results = Vec::with_capacity(fired.messages.len());
@@ -76,7 +76,7 @@ pub(super) async fn post(
         store::point("edge.post.between");
         results.push(posted);
     }
-    record(shared, row, occasion, results).await
+    record(shared, row, trigger_event, results).await
 }
 
 fn refused(reason: impl Into<String>) -> PostedMessage {
@@ -85,11 +85,12 @@ fn refused(reason: impl Into<String>) -> PostedMessage {
     }
 }
 
-/// Records what became of a firing's messages. If none was taken, the firing counts as failed.
+/// Records what became of a trigger run's messages. If none was taken, the trigger run counts as
+/// failed.
 async fn record(
     shared: &Shared,
     row: &TriggerRow,
-    occasion: &OccasionRow,
+    trigger_event: &TriggerEventRow,
     results: Vec<PostedMessage>,
 ) -> Result<Next, Error> {
     let core = &shared.core;
@@ -99,7 +100,7 @@ async fn record(
     let has_failed = !results.is_empty() && results.iter().all(is_refused);
     let mut events = vec![Event::TriggerPosted(TriggerPosted {
         name: name.clone(),
-        occasion: occasion.occasion,
+        trigger_event: trigger_event.trigger_event,
         results,
         time: now,
     })];
@@ -107,9 +108,9 @@ async fn record(
         events.extend(failed(row, now));
     }
     let commit = Commit::new()
-        .guard(TriggerGuard::OccasionFired {
+        .guard(TriggerGuard::TriggerEventFired {
             trigger: name.clone(),
-            occasion: occasion.occasion,
+            trigger_event: trigger_event.trigger_event,
         })
         .append(
             Stream::Trigger(name.id()),
@@ -125,8 +126,8 @@ async fn record(
     }
 }
 
-/// Returns the events of a firing of which nothing was taken. The firing itself had ended the
-/// failures before it, so their number is told with them.
+/// Returns the events of a trigger run of which nothing was taken. The trigger run itself had ended
+/// the failures before it, so their number is told with them.
 fn failed(row: &TriggerRow, now: Timestamp) -> Vec<Event> {
     let mut failures = row.failures;
     let consequences = failures.after_failure(now);
@@ -205,13 +206,13 @@ fn agent_named(text: &str) -> Target {
     }
 }
 
-/// The messages of one firing that are handed over.
+/// The messages of one trigger run that are handed over.
 struct Posting<'a> {
     core: &'a Core,
     row: &'a TriggerRow,
-    occasion: &'a OccasionRow,
-    /// The sessions that were begun for this firing alone, by target. Further messages for the same
-    /// target join them.
+    trigger_event: &'a TriggerEventRow,
+    /// The sessions that were begun for this trigger run alone, by target. Further messages for the
+    /// same target join them.
     begun: BTreeMap<Option<TriggerTargetName>, SessionId>,
 }
 
@@ -236,7 +237,7 @@ impl Posting<'_> {
         let arriving = Arriving {
             source: Source::Trigger {
                 trigger: self.row.name.clone(),
-                occasion: self.occasion.occasion,
+                trigger_event: self.trigger_event.trigger_event,
                 quiet: match &spec.on {
                     TriggerKind::Heartbeat(heartbeat) => heartbeat.quiet(),
                     TriggerKind::Schedule(_)
@@ -247,7 +248,7 @@ impl Posting<'_> {
                 reply_to: self.reply_route(user, target).await?,
             },
             origin: format!("trigger:{}", self.row.name),
-            untrusted: is_untrusted(self.row, self.occasion),
+            untrusted: is_untrusted(self.row, self.trigger_event),
             speaker: Some(Speaker::Trigger {
                 trigger: self.row.name.to_string(),
                 asks: self.asks(),
@@ -269,7 +270,11 @@ impl Posting<'_> {
         if let Some(path) = path_of(target) {
             self.core.broker.make_at_own_path(user, &path).await?;
         }
-        let routed = self.core.broker.post_arrival(command, arriving).await?;
+        let routed = self
+            .core
+            .broker
+            .post_inbound_message(command, arriving)
+            .await?;
         let Routed::Accepted(receipt) = routed else {
             return Ok(refused("several threads are close; name a session"));
         };
@@ -285,7 +290,7 @@ impl Posting<'_> {
         let spec = &self.row.spec;
         let usual =
             || matches!(spec.on, TriggerKind::Heartbeat(_)).then(|| HEARTBEAT_ASKS.to_owned());
-        is_untrusted(self.row, self.occasion)
+        is_untrusted(self.row, self.trigger_event)
             .then(|| spec.message.clone().or_else(usual))
             .flatten()
     }
@@ -320,10 +325,10 @@ impl Posting<'_> {
     }
 }
 
-/// Returns whether the messages of an occasion are marked: they rest on what came from outside, or
-/// an agent wrote them.
-fn is_untrusted(row: &TriggerRow, occasion: &OccasionRow) -> bool {
-    occasion.what.is_from_outside() || matches!(row.origin, TriggerOrigin::Agent { .. })
+/// Returns whether the messages of a trigger event are marked: they rest on what came from outside,
+/// or an agent wrote them.
+fn is_untrusted(row: &TriggerRow, trigger_event: &TriggerEventRow) -> bool {
+    trigger_event.what.is_from_outside() || matches!(row.origin, TriggerOrigin::Agent { .. })
 }
 
 fn accepted(receipt: &RoutedReceipt) -> PostedMessage {

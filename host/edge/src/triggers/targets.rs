@@ -131,8 +131,11 @@ mod tests {
     fn a_refusal_that_names_no_other_target_is_told_with_the_fix() {
         let user: UserId = "ada".parse().unwrap();
         let busy = trigger_busy(&"a".parse().unwrap());
-        let told = message(&busy, "agent", &user);
-        assert!(told.ends_with("an agent that `ada` may write to"), "{told}");
+        let reported = message(&busy, "agent", &user);
+        assert!(
+            reported.ends_with("an agent that `ada` may write to"),
+            "{reported}"
+        );
         let telling = Refusal {
             code: ErrorCode::DefinitionNotFound,
             ..busy

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Commit, Expected};
 
-/// Milliseconds between two looks.
-const LOOK_MS: u64 = 60_000;
+/// Milliseconds between two polls.
+const POLL_MS: u64 = 60_000;
 /// Turns that are read at a time.
 const PAGE: usize = 1_000;
 
@@ -21,41 +21,41 @@ const PAGE: usize = 1_000;
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let now = shared.core.now();
-        if let Err(error) = look(&shared, now).await {
+        if let Err(error) = inspect(&shared, now).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "it cannot be seen whether turns of triggers are stuck"
             );
         }
-        if !shared.core.sleep_ms(LOOK_MS).await {
+        if !shared.core.sleep_ms(POLL_MS).await {
             return;
         }
     }
 }
 
-async fn look(shared: &Shared, now: Timestamp) -> Result<(), Error> {
+async fn inspect(shared: &Shared, now: Timestamp) -> Result<(), Error> {
     let core = &shared.core;
     let before = Timestamp(now.0.saturating_sub(WATCHDOG_MS));
     let turns = core.store().open_trigger_turns(before, PAGE).await?;
     let stuck: BTreeMap<_, _> = turns
         .into_iter()
-        .map(|turn| (turn.occasion, turn.trigger))
+        .map(|turn| (turn.trigger_event, turn.trigger))
         .collect();
     if stuck.is_empty() {
         return Ok(());
     }
     let context = Context::new("clock", now);
     let mut commit = Commit::new();
-    for (occasion, name) in stuck {
+    for (trigger_event, name) in stuck {
         tracing::warn!(
             trigger.name = %name,
-            occasion.id = %occasion,
+            trigger_event.id = %trigger_event,
             "a turn that a trigger began does not come to an end"
         );
         let stream = Stream::Trigger(name.id());
         let event = Event::TriggerTroubled(TriggerTroubled {
             name,
-            trouble: TriggerTrouble::Stuck { occasion },
+            trouble: TriggerTrouble::Stuck { trigger_event },
             time: now,
         });
         commit = commit.append(stream, Expected::Any, vec![context.event(event)]);

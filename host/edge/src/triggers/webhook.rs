@@ -9,11 +9,11 @@ use crate::journal::{self, Context};
 use broker::{Error, refused_late};
 use bytes::Bytes;
 use domain::digest::Digest;
-use domain::event::{Event, OccasionAccepted};
-use domain::id::{OccasionId, Stream};
+use domain::event::{Event, TriggerEventAccepted};
+use domain::id::{Stream, TriggerEventId};
 use domain::time::Timestamp;
 use domain::trigger::{
-    HmacScheme, NotACall, NotVerified, Occasion, PENDING_MAX, TriggerKind, TriggerName,
+    HmacScheme, NotACall, NotVerified, PENDING_MAX, TriggerEvent, TriggerKind, TriggerName,
     WebhookAnswer, WebhookAuth, WebhookCall, WebhookRequest, WebhookSpec,
 };
 use serde_json::Value;
@@ -30,7 +30,7 @@ const TURN_MS_MAX: u64 = 5_000;
 /// Milliseconds after which a sender may try again whose call was not taken.
 const RETRY_AFTER_MS: u64 = 5_000;
 /// Milliseconds between two lines of the log about unverified calls of a webhook.
-const TOLD_EVERY_MS: u64 = 60_000;
+const REPORTED_EVERY_MS: u64 = 60_000;
 /// A secret that is nobody's, for calls of webhooks that are not there.
 const NOBODYS: &[u8] = b"there is no webhook of this name";
 /// The header of the signature of such calls.
@@ -69,15 +69,15 @@ pub enum HookForm {
 pub enum HookAnswer {
     /// It is stored, and will be dealt with.
     Accepted {
-        /// The occasion that it is.
-        occasion: OccasionId,
+        /// The trigger event that it is.
+        trigger_event: TriggerEventId,
         /// The answer that the trigger's definition asks for.
         answer: WebhookAnswer,
     },
     /// It was stored before, under the same id.
     Before {
-        /// The occasion that it was then.
-        occasion: OccasionId,
+        /// The trigger event that it was then.
+        trigger_event: TriggerEventId,
     },
     /// The caller does not know the secret, or there is no such webhook.
     Unverified,
@@ -106,7 +106,7 @@ pub(super) struct Unverified(Mutex<BTreeMap<TriggerName, Untold>>);
 #[derive(Debug, Default)]
 struct Untold {
     calls: u64,
-    told: Option<Timestamp>,
+    reported: Option<Timestamp>,
 }
 
 impl Unverified {
@@ -116,11 +116,11 @@ impl Unverified {
         let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = untold.entry(name.clone()).or_default();
         untold.calls += 1;
-        let is_due = |told: Timestamp| now >= told.plus_ms(TOLD_EVERY_MS);
-        if !untold.told.is_none_or(is_due) {
+        let is_due = |reported: Timestamp| now >= reported.plus_ms(REPORTED_EVERY_MS);
+        if !untold.reported.is_none_or(is_due) {
             return None;
         }
-        untold.told = Some(now);
+        untold.reported = Some(now);
         Some(std::mem::take(&mut untold.calls))
     }
 }
@@ -246,8 +246,8 @@ impl Triggers {
             return Ok(crowded);
         };
         let core = &self.shared.core;
-        let occasion = journal::occasion();
-        let commit = accepting(name, call, occasion, core.now());
+        let trigger_event = journal::trigger_event();
+        let commit = accepting(name, call, trigger_event, core.now());
         store::point("edge.webhook.before");
         let committed = core.store().commit(commit).await;
         store::point("edge.webhook.after");
@@ -255,10 +255,13 @@ impl Triggers {
         match committed {
             Ok(_) => {
                 self.shared.open.notify_one();
-                Ok(HookAnswer::Accepted { occasion, answer })
+                Ok(HookAnswer::Accepted {
+                    trigger_event,
+                    answer,
+                })
             }
             Err(CommitError::Replayed { reply }) => Ok(HookAnswer::Before {
-                occasion: before(&reply).unwrap_or(occasion),
+                trigger_event: before(&reply).unwrap_or(trigger_event),
             }),
             Err(CommitError::Busy) => Ok(crowded),
             Err(CommitError::Conflict(conflict)) => match &conflict.clash {
@@ -278,26 +281,27 @@ impl Triggers {
 fn accepting(
     name: &TriggerName,
     call: WebhookCall,
-    occasion: OccasionId,
+    trigger_event: TriggerEventId,
     now: Timestamp,
 ) -> Commit {
     let key = Key {
         source: format!("hook:{name}"),
-        request: Digest::of(call.delivery_id.as_bytes()),
-        key: call.delivery_id.clone(),
-        reply: occasion.to_string().into_bytes(),
+        request: Digest::of(call.call_id.as_bytes()),
+        key: call.call_id.clone(),
+        reply: trigger_event.to_string().into_bytes(),
         about: None,
     };
-    let accepted = OccasionAccepted {
+    let accepted = TriggerEventAccepted {
         name: name.clone(),
-        occasion,
-        what: Box::new(Occasion::Webhook(call)),
+        trigger_event,
+        what: Box::new(TriggerEvent::Webhook(call)),
         run_by: None,
         next_due: None,
         scheduled: false,
         time: now,
     };
-    let event = Context::new(format!("hook:{name}"), now).event(Event::OccasionAccepted(accepted));
+    let event =
+        Context::new(format!("hook:{name}"), now).event(Event::TriggerEventAccepted(accepted));
     Commit::new()
         .guard(TriggerGuard::NextDue {
             trigger: name.clone(),
@@ -311,8 +315,8 @@ fn accepting(
         .key(key)
 }
 
-/// Returns the occasion that a call was before.
-fn before(reply: &[u8]) -> Option<OccasionId> {
+/// Returns the trigger event that a call was before.
+fn before(reply: &[u8]) -> Option<TriggerEventId> {
     std::str::from_utf8(reply).ok()?.parse().ok()
 }
 
@@ -359,7 +363,7 @@ mod tests {
             assert_eq!(unverified.count(&name, at(ms)), None);
         }
         assert_eq!(unverified.count(&other, at(50)), Some(1));
-        assert_eq!(unverified.count(&name, at(TOLD_EVERY_MS)), Some(100));
+        assert_eq!(unverified.count(&name, at(REPORTED_EVERY_MS)), Some(100));
     }
 
     #[test]
@@ -381,10 +385,10 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_is_read_from_the_reply_that_is_remembered() {
-        let occasion = journal::occasion();
-        let reply = occasion.to_string().into_bytes();
-        assert_eq!(before(&reply), Some(occasion));
+    fn a_trigger_event_is_read_from_the_reply_that_is_remembered() {
+        let trigger_event = journal::trigger_event();
+        let reply = trigger_event.to_string().into_bytes();
+        assert_eq!(before(&reply), Some(trigger_event));
         assert_eq!(before(b"?"), None);
     }
 }

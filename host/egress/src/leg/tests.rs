@@ -176,11 +176,11 @@ fn credentials_and_what_names_the_origin_stay_with_it() {
             .is_empty()
     );
     // Neither in the words of a server that echoes them.
-    let told = next(&from, 307, "https://b.com/?key=SK%2DCANARY-1", 5)
+    let reported = next(&from, 307, "https://b.com/?key=SK%2DCANARY-1", 5)
         .unwrap_err()
         .detail();
     assert_eq!(
-        told,
+        reported,
         "`a.com` redirects to another origin with a secret in the URL"
     );
     assert!(

@@ -1,7 +1,7 @@
 //! Tests of what goes out, what comes back, and what never leaves.
 
 use crate::fixture::{Answers, Server, World, grant, ok, say, secret};
-use agent_host_egress::{EgressError, Limits, Refused, Seen};
+use agent_host_egress::{EgressError, GuestError, Limits, Refused};
 use domain::egress::{EgressGrant, HostPattern, Method, Scheme};
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderName, HeaderValue};
@@ -102,7 +102,7 @@ async fn a_body_goes_out_with_its_length_and_no_other() {
         }
         let sent = world.egress.send(request, &grants).await;
         assert_eq!(sent.is_ok(), accepted, "{lengths:?}");
-        assert!(accepted || sent.is_err_and(|error| error.seen() == Seen::Invalid));
+        assert!(accepted || sent.is_err_and(|error| error.seen() == GuestError::Invalid));
     }
     assert!(
         server
@@ -149,7 +149,7 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
             .unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
-            ("header-refused", Seen::Invalid),
+            ("header-refused", GuestError::Invalid),
             "{name}"
         );
     }
@@ -255,7 +255,7 @@ async fn what_no_grant_names_is_not_even_looked_up() {
         let error = world.get(&url, &narrow).await.unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
-            ("not-granted", Seen::Denied),
+            ("not-granted", GuestError::Denied),
             "{url}"
         );
     }
@@ -279,7 +279,7 @@ async fn what_no_grant_names_is_not_even_looked_up() {
         let error = world.get(url, &narrow).await.unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
-            ("url-refused", Seen::Invalid),
+            ("url-refused", GuestError::Invalid),
             "{url}"
         );
     }
@@ -311,7 +311,7 @@ async fn a_name_is_looked_up_once_and_what_was_checked_is_dialled() {
     let error = world.get(&url, &grants).await.unwrap_err();
     assert_eq!(
         (error.code(), error.seen(), world.answers.asked()),
-        ("address-barred", Seen::Denied, 2)
+        ("address-barred", GuestError::Denied, 2)
     );
     assert_eq!(server.heads().len(), 1);
     let record = world.records().remove(1);

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-const PIECES: [&[u8]; 40] = [
+const CHUNKS: [&[u8]; 40] = [
     b"HTTP/1.1 200 OK\r\n",
     b"HTTP/1.0 204 None\r\n",
     b"HTTP/1.1 100 Continue\r\n\r\n",
@@ -61,7 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 fn answer(bytes: &[u8]) -> Vec<u8> {
     bytes
         .iter()
-        .filter_map(|byte| PIECES.get(usize::from(*byte) % PIECES.len()))
+        .filter_map(|byte| CHUNKS.get(usize::from(*byte) % CHUNKS.len()))
         .copied()
         .flatten()
         .copied()
@@ -85,7 +85,7 @@ fn any_answer_ends_in_time_within_its_limits_and_on_record() {
     let state = Mutex::new((runtime, listener));
     bolero::check!()
         .with_type::<(bool, Vec<u8>)>()
-        .for_each(|(begun, pieces)| {
+        .for_each(|(begun, chunks)| {
             let state = state.lock().unwrap_or_else(PoisonError::into_inner);
             let (runtime, listener) = &*state;
             let mut said = if *begun {
@@ -93,7 +93,7 @@ fn any_answer_ends_in_time_within_its_limits_and_on_record() {
             } else {
                 Vec::new()
             };
-            said.extend(answer(pieces));
+            said.extend(answer(chunks));
             let world = World::with(Answers::of(&[&["127.0.0.1"]]), Limits::default());
             let serving = async {
                 loop {

@@ -1,7 +1,7 @@
 //! Servers that are too slow, too long, too large, or speak something else.
 
 use crate::fixture::{Server, World, grant, ok, say, say_for_ever, wait_for_end};
-use agent_host_egress::{EgressError, Limits, Phase, Seen};
+use agent_host_egress::{EgressError, GuestError, Limits, Phase};
 use domain::egress::EgressGrant;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -152,7 +152,7 @@ async fn a_body_that_says_it_is_too_large_is_not_begun() {
         .unwrap_err();
     assert_eq!(
         (error.code(), error.seen()),
-        ("response-too-large", Seen::TooLarge)
+        ("response-too-large", GuestError::TooLarge)
     );
     assert!(world.records()[0].bytes_in <= 128 << 10);
 }

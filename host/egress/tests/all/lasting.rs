@@ -1,7 +1,7 @@
 //! Tests of what stays behind: connections, permits, budgets, records.
 
 use crate::fixture::{Answers, PATIENCE_MS, Server, World, grant, ok, say, wait_for_end};
-use agent_host_egress::{ByteBudget, EgressError, Limits, Seen};
+use agent_host_egress::{ByteBudget, EgressError, GuestError, Limits};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -100,12 +100,12 @@ async fn a_component_fills_its_own_slots_and_not_those_of_others() {
     let world = World::with(Answers::of(&[&["127.0.0.1"]]), limits);
     let grants = [grant("a.test", server.port), grant("a.test", fine.port)];
     let url = format!("http://a.test:{}/", server.port);
-    let held = [
+    let leased = [
         world.get(&url, &grants).await.unwrap(),
         world.get(&url, &grants).await.unwrap(),
     ];
     let error = world.get(&url, &grants).await.unwrap_err();
-    assert_eq!((error.code(), error.seen()), ("busy", Seen::Busy));
+    assert_eq!((error.code(), error.seen()), ("busy", GuestError::Busy));
     let mut other = world.request(&format!("http://a.test:{}/", fine.port));
     other.caller.component = "other".to_owned();
     let third = world.egress.send(other.clone(), &grants).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_component_fills_its_own_slots_and_not_those_of_others() {
     ));
     drop(third);
     assert!(world.egress.send(other, &grants).await.is_ok());
-    drop(held);
+    drop(leased);
     assert!(world.get(&url, &grants).await.is_ok());
 }
 
@@ -157,7 +157,7 @@ async fn a_budget_of_bytes_is_shared_and_ends_what_is_under_way() {
         .unwrap_err();
     assert_eq!(
         (error.code(), error.seen(), request.caller.budget.left()),
-        ("budget-spent", Seen::Denied, 0)
+        ("budget-spent", GuestError::Denied, 0)
     );
     assert_eq!(server.heads().len(), 2);
     let outcomes: Vec<&str> = world

@@ -1,7 +1,7 @@
 //! Redirects: off unless granted, and then every hop is a request like any other.
 
 use crate::fixture::{Answers, Server, World, grant, ok, say};
-use agent_host_egress::{Limits, Seen};
+use agent_host_egress::{GuestError, Limits};
 use domain::egress::EgressGrant;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
@@ -71,7 +71,7 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
             .unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
-            (code, Seen::Denied),
+            (code, GuestError::Denied),
             "{location}"
         );
         assert_eq!(

@@ -36,7 +36,7 @@ async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
     let mut trailers = String::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.unwrap().into_data() {
-            Ok(piece) => data.extend_from_slice(&piece),
+            Ok(chunk) => data.extend_from_slice(&chunk),
             Err(frame) => trailers = format!("{:?}", frame.into_trailers().unwrap()),
         }
     }

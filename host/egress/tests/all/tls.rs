@@ -1,7 +1,7 @@
 //! TLS: the certificate must be the host's, and the host is the one that was checked.
 
 use crate::fixture::{Answers, World, client_tls, grant};
-use agent_host_egress::{Limits, Seen};
+use agent_host_egress::{GuestError, Limits};
 use domain::egress::{EgressGrant, Scheme};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -112,7 +112,7 @@ async fn a_certificate_that_is_not_trusted_or_for_another_host_gets_no_request()
             .unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
-            ("tls-failed", Seen::Unreachable),
+            ("tls-failed", GuestError::Unreachable),
             "{host}"
         );
         assert_eq!(world.records()[0].bytes_out, 0);

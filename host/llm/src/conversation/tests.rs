@@ -46,8 +46,8 @@ fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
     for entry in entries {
         match entry {
             Entry::Assistant(said) => calls.extend(said.iter().filter_map(|said| match said {
-                AssistantPiece::Call { id, .. } => Some(id.clone()),
-                AssistantPiece::Text(_) | AssistantPiece::Opaque(_) => None,
+                AssistantPart::Call { id, .. } => Some(id.clone()),
+                AssistantPart::Text(_) | AssistantPart::Opaque(_) => None,
             })),
             Entry::Results(all) => results.extend(
                 all.iter()
@@ -109,11 +109,12 @@ fn a_bare_conversation_has_short_ids_and_nothing_that_only_some_servers_take() {
     ];
     let mut entries = entries(&messages, "p", "m");
     strip(&mut entries);
-    let Entry::Assistant(pieces) = &entries[1] else {
+    let Entry::Assistant(assistant_parts) = &entries[1] else {
         panic!("{entries:?}");
     };
-    let is_call = |piece: &AssistantPiece<'_>| matches!(piece, AssistantPiece::Call { .. });
-    assert!(pieces.len() == 2 && pieces.iter().all(is_call));
+    let is_call =
+        |assistant_part: &AssistantPart<'_>| matches!(assistant_part, AssistantPart::Call { .. });
+    assert!(assistant_parts.len() == 2 && assistant_parts.iter().all(is_call));
     let (calls, results) = ids(&entries);
     assert_eq!(calls, ["call00000", "call00001"]);
     assert_eq!(
@@ -178,8 +179,8 @@ fn opaque_parts_go_back_to_the_provider_and_model_that_made_them_and_to_no_other
     assert_eq!(
         entries(&messages, "p", "m"),
         [Entry::Assistant(vec![
-            AssistantPiece::Opaque(&Value::String("p/m".to_owned())),
-            AssistantPiece::Text("hi")
+            AssistantPart::Opaque(&Value::String("p/m".to_owned())),
+            AssistantPart::Text("hi")
         ])]
     );
 }

@@ -20,8 +20,8 @@ fn one(priority: Priority) -> Party {
 /// Returns the order in which the first so many parties get the only permit.
 fn order(asked: &[Party], first: usize) -> Vec<usize> {
     let semaphore = FairSemaphore::new(1);
-    let mut held = semaphore.enter(one(Low)).now_or_never();
-    assert!(held.is_some(), "a free permit is taken at once");
+    let mut leased = semaphore.enter(one(Low)).now_or_never();
+    assert!(leased.is_some(), "a free permit is taken at once");
     let mut waiting: Vec<_> = asked
         .iter()
         .map(|party| Some(Box::pin(semaphore.enter(party.clone()))))
@@ -31,14 +31,14 @@ fn order(asked: &[Party], first: usize) -> Vec<usize> {
     }
     let mut order = Vec::new();
     while order.len() < first {
-        drop(held.take());
+        drop(leased.take());
         let called = waiting
             .iter_mut()
             .enumerate()
             .find_map(|(index, waits)| Some((index, waits.as_mut()?.now_or_never()?)));
         let (index, permit) = called.expect("somebody is called");
         waiting[index] = None;
-        held = Some(permit);
+        leased = Some(permit);
         order.push(index);
     }
     order
@@ -105,7 +105,7 @@ fn urgent_work_that_waits_for_a_full_section_holds_up_none_of_its_user() {
 #[test]
 fn who_gives_up_waiting_holds_nobody_up() {
     let semaphore = FairSemaphore::new(1);
-    let held = semaphore.enter(one(Normal)).now_or_never();
+    let leased = semaphore.enter(one(Normal)).now_or_never();
     let mut gone = Box::pin(semaphore.enter(one(Critical)));
     let mut called = Box::pin(semaphore.enter(one(High)));
     let mut last = Box::pin(semaphore.enter(one(Low)));
@@ -113,7 +113,7 @@ fn who_gives_up_waiting_holds_nobody_up() {
         assert!(waits.now_or_never().is_none());
     }
     drop(gone);
-    drop(held);
+    drop(leased);
     // Called, and gone before it looked.
     drop(called);
     assert!(last.now_or_never().is_some());
@@ -122,7 +122,7 @@ fn who_gives_up_waiting_holds_nobody_up() {
 #[test]
 fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
     let semaphore = FairSemaphore::new(1);
-    let held = semaphore.enter(one(Normal)).now_or_never();
+    let leased = semaphore.enter(one(Normal)).now_or_never();
     let ask = |user: &str, agent: u128| semaphore.ask(&party(user, agent, Normal));
     // Ann's first two give up; her turn is her own all the same, and so is that of her first agent.
     let gone = ask("ann", 1);
@@ -136,7 +136,7 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
     for _ in 0..3 {
         assert!(bobs.called().now_or_never().is_none());
     }
-    drop(held);
+    drop(leased);
     let mut waiting = vec![
         ("carol", carols),
         ("bob", bobs),
@@ -215,10 +215,10 @@ fn who_waits_for_a_section_that_is_full_holds_nobody_up_and_keeps_its_turn() {
 fn who_gives_up_gives_its_place_back_to_its_own_section() {
     let semaphore = FairSemaphore::new(4);
     let ask = |name: &str| semaphore.ask(&one(Normal).in_section(name, 1));
-    let held = ask("full");
+    let leased = ask("full");
     let called = ask("full");
     let mut last = ask("full");
-    drop(held);
+    drop(leased);
     // Called, and gone before it looked.
     drop(called);
     assert!(last.called().now_or_never().is_some());
@@ -233,9 +233,9 @@ fn who_gives_up_gives_its_place_back_to_its_own_section() {
 fn a_section_that_nobody_uses_or_waits_for_is_forgotten() {
     let semaphore = FairSemaphore::new(4);
     let ask = |name: &str| semaphore.ask(&one(Normal).in_section(name, 1));
-    let held = ask("agent");
+    let leased = ask("agent");
     let waits = ask("agent");
-    drop(held);
+    drop(leased);
     assert_eq!(semaphore.queue().sections.len(), 1);
     drop(waits);
     assert_eq!(semaphore.queue().sections.len(), 0);
@@ -250,7 +250,7 @@ fn a_release_looks_only_at_sections_with_room_that_somebody_waits_for() {
     // All that an agent asks for is in one section.
     let ask =
         |agent: u128| semaphore.ask(&party("ann", agent, Normal).in_section(agent.to_string(), 1));
-    let mut held: Vec<_> = (0..1_000).map(ask).collect();
+    let mut leased: Vec<_> = (0..1_000).map(ask).collect();
     let candidates = || semaphore.queue().callable.len();
     assert_eq!(semaphore.queue().sections.len(), 1_000);
     assert_eq!(candidates(), 0, "nobody waits");
@@ -259,13 +259,13 @@ fn a_release_looks_only_at_sections_with_room_that_somebody_waits_for() {
     let last = ask(1_000);
     let mut waits = ask(1_001);
     assert_eq!(candidates(), 1, "only a permit is missing");
-    drop(held.pop());
+    drop(leased.pop());
     assert!(waits.called().now_or_never().is_some());
     assert_eq!(candidates(), 0, "it was called");
-    drop(held.swap_remove(0));
+    drop(leased.swap_remove(0));
     assert!(full.called().now_or_never().is_some());
     assert_eq!(candidates(), 0);
-    drop((held, last, full, waits));
+    drop((leased, last, full, waits));
     let queue = semaphore.queue();
     assert_eq!((queue.sections.len(), queue.callable.len()), (0, 0));
 }

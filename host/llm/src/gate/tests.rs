@@ -35,7 +35,7 @@ fn soon() -> Instant {
 async fn waiting_for_a_place_takes_nothing_of_a_calls_time() {
     let gate = Gate::new(1, Breaker::new(1, 1));
     let mut deadline = soon();
-    let held = gate
+    let leased = gate
         .enter(peer(), party("ann"), PATIENCE_MS, &mut deadline)
         .await;
     let mut later = soon();
@@ -43,7 +43,7 @@ async fn waiting_for_a_place_takes_nothing_of_a_calls_time() {
     let waiting = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut later);
     let leaving = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        drop(held);
+        drop(leased);
     };
     let (entered, ()) = tokio::join!(waiting, leaving);
     assert!(entered.is_ok());
@@ -64,9 +64,9 @@ async fn users_take_turns_at_a_provider() {
         .map(|(deadline, user)| Box::pin(gate.enter(peer(), party(user), PATIENCE_MS, deadline)))
         .collect();
     let mut called = Vec::new();
-    let mut held = None;
+    let mut leased = None;
     while called.len() < users.len() {
-        drop(held.take());
+        drop(leased.take());
         let mut entered = Vec::new();
         for (index, call) in calls
             .iter_mut()
@@ -80,13 +80,13 @@ async fn users_take_turns_at_a_provider() {
         };
         assert!(pass.is_ok() && entered.is_empty(), "one at a time");
         called.push(index);
-        held = Some(pass);
+        leased = Some(pass);
     }
     assert_eq!(called, [0, 1, 4, 2, 3], "{users:?}");
 }
 
 /// The limits of the tests.
-const GIVING_WAY: GivingWay = GivingWay {
+const YIELD_LIMITS: YieldLimits = YieldLimits {
     quiet: Duration::from_secs(1),
     longest: Duration::from_secs(20),
 };
@@ -95,30 +95,30 @@ const GIVING_WAY: GivingWay = GivingWay {
 async fn a_call_that_nobody_waits_for_goes_when_no_other_came_for_a_while() {
     let gate = Gate::new(16, Breaker::new(1, 1));
     let mut deadline = soon();
-    assert!(gate.give_way(GIVING_WAY).now_or_never().is_some());
+    assert!(gate.give_way(YIELD_LIMITS).now_or_never().is_some());
     // Another of its kind is in nobody's way.
     let least = Party {
         priority: Priority::Low,
         ..party("ann")
     };
-    let held = gate.enter(peer(), least, PATIENCE_MS, &mut deadline).await;
-    assert!(gate.give_way(GIVING_WAY).now_or_never().is_some());
-    drop(held);
+    let leased = gate.enter(peer(), least, PATIENCE_MS, &mut deadline).await;
+    assert!(gate.give_way(YIELD_LIMITS).now_or_never().is_some());
+    drop(leased);
     // A turn with two calls and a moment between them, though places are free.
     let begun = Instant::now();
     let turn = async {
         for _ in 0..2 {
             let mut deadline = soon();
             let call = gate.enter(peer(), party("bob"), PATIENCE_MS, &mut deadline);
-            let held = call.await;
+            let leased = call.await;
             tokio::time::sleep(Duration::from_millis(100)).await;
-            drop(held);
+            drop(leased);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     let reading = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        gate.give_way(GIVING_WAY).await;
+        gate.give_way(YIELD_LIMITS).await;
         begun.elapsed()
     };
     let ((), waited) = tokio::join!(turn, reading);
@@ -129,13 +129,13 @@ async fn a_call_that_nobody_waits_for_goes_when_no_other_came_for_a_while() {
 async fn a_call_that_nobody_waits_for_gives_way_for_a_limited_time() {
     let gate = Gate::new(1, Breaker::new(1, 1));
     let mut deadline = soon();
-    let _held = gate
+    let _leased = gate
         .enter(peer(), party("bob"), PATIENCE_MS, &mut deadline)
         .await;
     let begun = Instant::now();
-    let limits = GivingWay {
+    let limits = YieldLimits {
         longest: Duration::from_millis(200),
-        ..GIVING_WAY
+        ..YIELD_LIMITS
     };
     gate.give_way(limits).await;
     let waited = begun.elapsed();

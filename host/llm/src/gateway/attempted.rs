@@ -31,9 +31,9 @@ pub(super) fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_n
 }
 
 /// Returns the usage that is told of an attempt, unless it cannot be.
-pub(super) fn believed(told: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {
-    let usage = told.and_then(|usage| usage.possible(wall_ms));
-    if told.is_some() && usage.is_none() {
+pub(super) fn believed(reported: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {
+    let usage = reported.and_then(|usage| usage.possible(wall_ms));
+    if reported.is_some() && usage.is_none() {
         tracing::warn!(
             llm.provider = ask.provider,
             llm.model = ask.model,

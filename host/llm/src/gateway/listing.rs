@@ -2,7 +2,7 @@
 
 use crate::config::{CONTEXT_WINDOW_DEFAULT, PriceConfig, ProviderKind};
 use crate::gateway::{Gateway, Model, Upstream};
-use crate::health::{Freshness, Health, ListedNames, ModelList, Standing};
+use crate::health::{Freshness, Health, ListedNames, ModelList, ProviderStatus};
 use crate::provider::Provider;
 use domain::sampling::{Sampling, UnfitSetting};
 use futures::future::join_all;
@@ -131,10 +131,10 @@ impl Gateway {
 
     /// Returns how the providers stand that were called, by name. Asks nobody.
     #[must_use]
-    pub fn standings(&self) -> Vec<(&str, Standing)> {
+    pub fn statuses(&self) -> Vec<(&str, ProviderStatus)> {
         let called = self.upstreams.iter();
         called
-            .filter_map(|it| Some((it.name.as_str(), it.health.standing()?)))
+            .filter_map(|it| Some((it.name.as_str(), it.health.provider_status()?)))
             .collect()
     }
 

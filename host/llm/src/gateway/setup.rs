@@ -8,11 +8,11 @@ use crate::config::{
 };
 use crate::failure::nearest;
 use crate::gate::Gate;
-use crate::gateway::way_out::{ProviderUrl, way_out};
+use crate::gateway::remedy::{ProviderUrl, remedy};
 use crate::gateway::{Gateway, Model, Upstream};
 use crate::health::HealthRecord;
 use crate::key::ApiKey;
-use crate::program::Keeper;
+use crate::program::Supervisor;
 use crate::provider::anthropic::Anthropic;
 use crate::provider::exchange::Remote;
 use crate::provider::openai::OpenAi;
@@ -36,8 +36,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     /// Another way to look up names.
     pub(crate) resolver: Option<Arc<dyn Resolve>>,
-    /// The keeper of programs; none where none may be started.
-    pub(crate) keeper: Option<Keeper>,
+    /// The supervisor of programs; none where none may be started.
+    pub(crate) supervisor: Option<Supervisor>,
 }
 
 /// Sets up a gateway.
@@ -347,7 +347,7 @@ fn remote(
     grant.check().map_err(|problem| {
         ConfigProblem::Addresses { source: problem }.at(key("privateAddresses"))
     })?;
-    let egress = way_out(&base, provider, config, surroundings.resolver.clone())
+    let egress = remedy(&base, provider, config, surroundings.resolver.clone())
         .map_err(|problem| problem.at(key("baseUrl")))?;
     let url = base.permit(dialect.path());
     let list_url = base.permit(dialect.list_path());

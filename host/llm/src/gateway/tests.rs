@@ -65,7 +65,7 @@ fn opening(
         base: Path::new("."),
         env: &|_| None,
         resolver: Some(resolver),
-        keeper: None,
+        supervisor: None,
     };
     gateway(serde_json::from_value(config).unwrap(), &surroundings).unwrap()
 }

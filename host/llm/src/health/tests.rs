@@ -161,7 +161,9 @@ fn an_outage_has_its_cause_and_the_fault_of_one_request_is_none() {
         assert_eq!(OutageCause::of(&failure), cause, "{}", failure.report());
         let record = HealthRecord::default();
         record.called("m", Some(&failure));
-        let outage = record.standing().and_then(|standing| standing.outage);
+        let outage = record
+            .provider_status()
+            .and_then(|provider_status| provider_status.outage);
         assert_eq!(outage.map(|outage| outage.cause), cause);
     }
 }
@@ -169,23 +171,28 @@ fn an_outage_has_its_cause_and_the_fault_of_one_request_is_none() {
 #[test]
 fn failures_in_a_row_are_counted_until_a_call_goes_well() {
     let record = HealthRecord::default();
-    assert_eq!(record.standing(), None);
-    let told = |failure: Option<Failure>| {
+    assert_eq!(record.provider_status(), None);
+    let reported = |failure: Option<Failure>| {
         let is_news = record.called("m", failure.as_ref());
-        let failures = record.standing().map(|standing| standing.failures);
+        let failures = record
+            .provider_status()
+            .map(|provider_status| provider_status.failures);
         (failures, is_news)
     };
     let down = || Some(peer().unavailable(Reason::Connect, ""));
     let own = || Some(answered(400, "", ""));
-    assert_eq!(told(own()), (None, true), "nothing is known of it");
-    assert_eq!(told(down()), (Some(1), true));
-    assert_eq!(told(down()), (Some(2), false));
-    assert_eq!(told(Some(peer().too_long(""))), (Some(2), true));
-    assert_eq!(told(Some(peer().rate_limited(None, ""))), (Some(2), true));
-    assert_eq!(told(own()), (Some(2), true));
-    assert_eq!(told(Some(answered(404, "", ""))), (Some(3), true));
-    assert_eq!(told(None), (Some(0), true));
-    assert_eq!(record.standing(), Some(Standing::default()));
+    assert_eq!(reported(own()), (None, true), "nothing is known of it");
+    assert_eq!(reported(down()), (Some(1), true));
+    assert_eq!(reported(down()), (Some(2), false));
+    assert_eq!(reported(Some(peer().too_long(""))), (Some(2), true));
+    assert_eq!(
+        reported(Some(peer().rate_limited(None, ""))),
+        (Some(2), true)
+    );
+    assert_eq!(reported(own()), (Some(2), true));
+    assert_eq!(reported(Some(answered(404, "", ""))), (Some(3), true));
+    assert_eq!(reported(None), (Some(0), true));
+    assert_eq!(record.provider_status(), Some(ProviderStatus::default()));
 }
 
 #[test]

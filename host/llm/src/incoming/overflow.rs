@@ -98,7 +98,7 @@ static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]
 
 /// Returns whether an error says that the prompt does not fit, by its status, its codes and its
 /// words in small letters.
-pub(super) fn is_told(status: u16, codes: &[String], words: &str) -> bool {
+pub(super) fn is_reported(status: u16, codes: &[String], words: &str) -> bool {
     if codes.iter().any(|code| CODES.contains(&code.as_str())) {
         return true;
     }
@@ -173,8 +173,8 @@ fn number_behind(words: &str, word: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn told(words: &str) -> bool {
-        is_told(400, &[], &words.to_lowercase())
+    fn reported(words: &str) -> bool {
+        is_reported(400, &[], &words.to_lowercase())
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             "the max input characters is 24000",
             "请求的tokens数量超过模型限制",
         ] {
-            assert!(told(words), "{words}");
+            assert!(reported(words), "{words}");
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
             "Conversation roles must alternate user/assistant/user/assistant/...",
             "temperature must be at most 2",
         ] {
-            assert!(!told(words), "{words}");
+            assert!(!reported(words), "{words}");
         }
     }
 }

@@ -233,7 +233,7 @@ impl Problem {
         if self.has(&GARBLED) {
             return Kind::Garbled;
         }
-        if overflow::is_told(status, &self.codes, &words) {
+        if overflow::is_reported(status, &self.codes, &words) {
             return Kind::TooLong;
         }
         match status {
@@ -253,7 +253,7 @@ impl Problem {
         match self.kind(0) {
             Kind::TooLong => Refusal::Request,
             Kind::RateLimited | Kind::Overloaded | Kind::Garbled | Kind::Refused(_) => self
-                .told_refusal(0, &self.small_words())
+                .reported_refusal(0, &self.small_words())
                 .unwrap_or(Refusal::Unclear),
         }
     }
@@ -266,11 +266,12 @@ impl Problem {
             300..=399 | 403 | 405 | 406 | 410 => Refusal::Unclear,
             _ => Refusal::Request,
         };
-        self.told_refusal(status, words).unwrap_or_else(by_status)
+        self.reported_refusal(status, words)
+            .unwrap_or_else(by_status)
     }
 
     /// Returns what a refusal says that it is about; none if it does not say.
-    fn told_refusal(&self, status: u16, words: &str) -> Option<Refusal> {
+    fn reported_refusal(&self, status: u16, words: &str) -> Option<Refusal> {
         let says = |known: &LazyLock<Option<RegexSet>>, text: &str| {
             known.as_ref().is_some_and(|known| known.is_match(text))
         };
@@ -313,7 +314,7 @@ pub(crate) fn is_of_content(words: &str) -> bool {
     known.is_some_and(|known| known.is_match(&words.to_lowercase()))
 }
 
-/// Returns the error that a body or a piece of a stream reports, if it reports one.
+/// Returns the error that a body or a chunk of a stream reports, if it reports one.
 pub(crate) fn problem_of(body: &Value) -> Option<Value> {
     let body = match body {
         Value::Array(items) => items.first()?,
@@ -336,18 +337,18 @@ pub(crate) fn problem_of(body: &Value) -> Option<Value> {
         .iter()
         .any(|name| said(name).is_some_and(|value| value.is_string() || value.is_array()));
     let has_reply = said("choices").is_some() || said("content").is_some();
-    // Some servers say with every piece that all is well.
+    // Some servers say with every chunk that all is well.
     let is_well = fields.get("code").is_some_and(|code| {
         let word = code.as_str();
         let word = word.map_or_else(|| code.to_string(), str::to_lowercase);
         ["0", "200", "ok", "success"].contains(&word.as_str())
     });
-    let is_told = has_words && !has_reply && !is_well;
+    let is_reported = has_words && !has_reply && !is_well;
     let failed_code = body
         .pointer("/base_resp/status_code")
         .and_then(Value::as_i64);
     let has_failed = failed_code.is_some_and(|code| code != 0);
-    (said("error").is_some() || is_error || has_failed || is_told).then(|| body.clone())
+    (said("error").is_some() || is_error || has_failed || is_reported).then(|| body.clone())
 }
 
 fn is_something(value: &Value) -> bool {

@@ -56,11 +56,11 @@ fn tell_choices(schema: &mut Value) {
             if let Some(Value::Array(choices)) = fields.get_mut("enum") {
                 choices.retain(|choice| choice != "");
                 let are_texts = is_text && choices.iter().all(Value::is_string);
-                let told: Vec<String> = choices.iter().map(Value::to_string).collect();
+                let reported: Vec<String> = choices.iter().map(Value::to_string).collect();
                 if !are_texts {
-                    tell(fields, &format!("One of: {}.", told.join(", ")));
+                    tell(fields, &format!("One of: {}.", reported.join(", ")));
                 }
-                if !are_texts || told.is_empty() {
+                if !are_texts || reported.is_empty() {
                     fields.remove("enum");
                 }
             }
@@ -305,10 +305,10 @@ impl Normaliser<'_> {
 }
 
 /// Adds a sentence to the description of a schema.
-fn tell(schema: &mut Map<String, Value>, told: &str) {
+fn tell(schema: &mut Map<String, Value>, reported: &str) {
     let before = schema.get("description").and_then(Value::as_str);
-    let told = before.map_or(told.to_owned(), |before| format!("{before} {told}"));
-    schema.insert("description".to_owned(), json!(told));
+    let reported = before.map_or(reported.to_owned(), |before| format!("{before} {reported}"));
+    schema.insert("description".to_owned(), json!(reported));
 }
 
 /// Leaves nothing beside alternatives but what decides on a value, because some servers refuse it.

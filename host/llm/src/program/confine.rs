@@ -24,7 +24,7 @@ pub enum ConfineError {
     /// No program is named.
     #[error("no program is named")]
     NoProgram,
-    /// Another process than its keeper started it, or its keeper is gone.
+    /// Another process than its supervisor started it, or its supervisor is gone.
     #[error("the process is not the child of process {0}")]
     Orphaned(u32),
     /// A limit could not be set.
@@ -59,7 +59,7 @@ pub enum ConfineError {
 }
 
 impl ConfineError {
-    /// Returns the exit code that tells the keeper of it.
+    /// Returns the exit code that tells the supervisor of it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -78,7 +78,7 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
     let confinement: Confinement =
         serde_json::from_str(confinement).map_err(ConfineError::Unreadable)?;
     let (program, arguments) = command.split_first().ok_or(ConfineError::NoProgram)?;
-    stay_with(confinement.keeper)?;
+    stay_with(confinement.supervisor)?;
     close_descriptors()?;
     leave_keyring()?;
     limit(Resource::Core, 0)?;
@@ -96,18 +96,18 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
     ))
 }
 
-/// Ends with the keeper, or at once when that has ended already.
-fn stay_with(keeper: u32) -> Result<(), ConfineError> {
+/// Ends with the supervisor, or at once when that has ended already.
+fn stay_with(supervisor: u32) -> Result<(), ConfineError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(ConfineError::Unlimited)?;
     // Looked at only now: a parent that ended before sends no signal any more.
     let is_its_child =
-        getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(keeper));
+        getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(supervisor));
     if is_its_child {
         Ok(())
     } else {
-        Err(ConfineError::Orphaned(keeper))
+        Err(ConfineError::Orphaned(supervisor))
     }
 }
 
@@ -263,8 +263,8 @@ mod tests {
         ] {
             assert_eq!(is_enough(enforced, true), is_started, "{enforced:?}");
             assert!(is_enough(enforced, false), "{enforced:?}");
-            let told = enforced.gap().is_some();
-            assert_ne!(told, is_started, "{enforced:?} is told of otherwise");
+            let reported = enforced.gap().is_some();
+            assert_ne!(reported, is_started, "{enforced:?} is told of otherwise");
         }
     }
 }

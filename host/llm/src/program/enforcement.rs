@@ -64,7 +64,7 @@ impl Enforcement {
             ),
             Self::Signals => Some(
                 "this system does not filter the calls of a program (seccomp): it may lower the \
-                 limits of the host and of its keeper, so stop the host, and outlive its turn",
+                 limits of the host and of its supervisor, so stop the host, and outlive its turn",
             ),
             Self::Whole => None,
         }

@@ -1,8 +1,8 @@
-//! The keeper: a process between the host and one program, which ends that with all that it
+//! The supervisor: a process between the host and one program, which ends that with all that it
 //! started.
 //!
 //! The host itself cannot: a program's children have process groups of their own and may outlive
-//! their parent. On Linux the keeper becomes the parent of each of them that loses its own, so
+//! their parent. On Linux the supervisor becomes the parent of each of them that loses its own, so
 //! nothing is left when it ends. It ends with the host, whose end it sees on its stdin.
 
 use crate::program::below::{Listed, all, below};
@@ -19,10 +19,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of one line of a keeper's input: an order, or a text for the program.
+/// Bytes of one line of a supervisor's input: an order, or a text for the program.
 const FRAME_BYTES_MAX: u64 = 64 << 20;
-/// Milliseconds between two looks at what the program and its children take.
-const LOOK_MS: u64 = 250;
+/// Milliseconds between two polls at what the program and its children take.
+const POLL_MS: u64 = 250;
 /// Milliseconds between two rounds of killing.
 const ROUND_MS: u64 = 20;
 /// Rounds of killing. What is left then is held by the system itself.
@@ -30,17 +30,17 @@ const ROUNDS_MAX: u32 = 500;
 /// Looks for what is not stopped yet, in a round of killing.
 const STOPS_MAX: u32 = 50;
 
-/// An event of a keeper's life.
-enum Seen {
+/// An event of a supervisor's life.
+enum SupervisorEvent {
     /// A process below it ended: its id and its exit code, none if a signal ended it.
     Ended(i32, Option<i32>),
     /// No process is below it any more.
     NoneLeft,
     /// The host says that it is to end, or is gone.
-    Told,
+    Instructed,
 }
 
-/// The way in which a keeper starts the process that becomes the program.
+/// The way in which a supervisor starts the process that becomes the program.
 #[derive(Debug, Clone)]
 pub struct Starter {
     /// The file of this program.
@@ -50,7 +50,7 @@ pub struct Starter {
     pub arguments: Vec<OsString>,
 }
 
-/// Runs as a keeper and returns its exit code.
+/// Runs as a supervisor and returns its exit code.
 ///
 /// The first line of the input is the order. Each further line is a JSON string for the program's
 /// stdin, or `null`, which closes that. The end of the input ends the program.
@@ -59,7 +59,7 @@ pub struct Starter {
 #[must_use]
 pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     // The host's terminal is not for a program, which could type into it, and a signal from there
-    // must not end the keeper first.
+    // must not end the supervisor first.
     if rustix::process::setsid().is_err() {
         return Exit::NotStarted.code();
     }
@@ -79,7 +79,7 @@ pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     listen(input, child.stdin.take(), tell.clone());
     thread::spawn(move || reap(&tell));
     let exit = watch(&order, program, &seen);
-    if matches!(exit, Exit::Told) {
+    if matches!(exit, Exit::Instructed) {
         ask_to_end(&order, program, &seen);
     }
     let is_all = kill_all(program, &seen);
@@ -116,7 +116,7 @@ fn frame(input: &mut impl BufRead) -> Option<Vec<u8>> {
 /// Starts the program in a process group of its own.
 fn start(order: &Order, starter: &Starter) -> std::io::Result<Child> {
     let confinement = Confinement {
-        keeper: std::process::id(),
+        supervisor: std::process::id(),
         ..order.confinement.clone()
     };
     Command::new(&starter.program)
@@ -134,8 +134,12 @@ fn start(order: &Order, starter: &Starter) -> std::io::Result<Child> {
 }
 
 /// Passes on what the host writes, and tells when it is to end. Two threads: a program that reads
-/// nothing must not keep the keeper from hearing that.
-fn listen(mut input: impl BufRead + Send + 'static, stdin: Option<ChildStdin>, tell: Sender<Seen>) {
+/// nothing must not keep the supervisor from hearing that.
+fn listen(
+    mut input: impl BufRead + Send + 'static,
+    stdin: Option<ChildStdin>,
+    tell: Sender<SupervisorEvent>,
+) {
     let (give, texts) = channel::<Option<String>>();
     thread::spawn(move || {
         let mut stdin = stdin;
@@ -161,23 +165,23 @@ fn listen(mut input: impl BufRead + Send + 'static, stdin: Option<ChildStdin>, t
             // A program that is gone reads nothing any more.
             let _ = give.send(text);
         }
-        // Nobody listens any more when the keeper is about to end.
-        let _ = tell.send(Seen::Told);
+        // Nobody listens any more when the supervisor is about to end.
+        let _ = tell.send(SupervisorEvent::Instructed);
     });
 }
 
 /// Reaps every process below, and tells of each.
-fn reap(tell: &Sender<Seen>) {
+fn reap(tell: &Sender<SupervisorEvent>) {
     loop {
         let seen = match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) => {
                 let code = status.exit_status();
-                Seen::Ended(pid.as_raw_pid(), code)
+                SupervisorEvent::Ended(pid.as_raw_pid(), code)
             }
             Ok(None) | Err(Errno::INTR) => continue,
-            Err(_) => Seen::NoneLeft,
+            Err(_) => SupervisorEvent::NoneLeft,
         };
-        let is_over = matches!(seen, Seen::NoneLeft);
+        let is_over = matches!(seen, SupervisorEvent::NoneLeft);
         if tell.send(seen).is_err() || is_over {
             return;
         }
@@ -185,23 +189,25 @@ fn reap(tell: &Sender<Seen>) {
 }
 
 /// Waits until the program ends or has to.
-fn watch(order: &Order, program: Pid, seen: &Receiver<Seen>) -> Exit {
+fn watch(order: &Order, program: Pid, seen: &Receiver<SupervisorEvent>) -> Exit {
     let own = program.as_raw_pid();
-    let pause = Duration::from_millis(LOOK_MS);
-    let mut look = Instant::now() + pause;
+    let pause = Duration::from_millis(POLL_MS);
+    let mut inspection = Instant::now() + pause;
     loop {
-        match seen.recv_timeout(look.saturating_duration_since(Instant::now())) {
-            Ok(Seen::Ended(id, code)) if id == own => return Exit::of_program(code),
-            Ok(Seen::NoneLeft) | Err(RecvTimeoutError::Disconnected) => return Exit::Failure,
-            Ok(Seen::Told) => return Exit::Told,
-            Ok(Seen::Ended(..)) | Err(RecvTimeoutError::Timeout) => {}
+        match seen.recv_timeout(inspection.saturating_duration_since(Instant::now())) {
+            Ok(SupervisorEvent::Ended(id, code)) if id == own => return Exit::of_program(code),
+            Ok(SupervisorEvent::NoneLeft) | Err(RecvTimeoutError::Disconnected) => {
+                return Exit::Failure;
+            }
+            Ok(SupervisorEvent::Instructed) => return Exit::Instructed,
+            Ok(SupervisorEvent::Ended(..)) | Err(RecvTimeoutError::Timeout) => {}
         }
         // Children that come and go all the time must not keep it from looking.
-        if Instant::now() >= look {
+        if Instant::now() >= inspection {
             if let Some(exit) = too_much(order, &below_this()) {
                 return exit;
             }
-            look = Instant::now() + pause;
+            inspection = Instant::now() + pause;
         }
     }
 }
@@ -226,21 +232,21 @@ fn below_this() -> Vec<Listed> {
 }
 
 /// Asks the program's group to end, and waits for the program as long as it is given.
-fn ask_to_end(order: &Order, program: Pid, seen: &Receiver<Seen>) {
+fn ask_to_end(order: &Order, program: Pid, seen: &Receiver<SupervisorEvent>) {
     let _ = kill_process_group(program, Signal::TERM);
     let until = Instant::now() + Duration::from_millis(order.grace_ms);
     let own = program.as_raw_pid();
-    while let Ok(told) = seen.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        match told {
-            Seen::Ended(id, _) if id == own => return,
-            Seen::NoneLeft => return,
-            Seen::Ended(..) | Seen::Told => {}
+    while let Ok(reported) = seen.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match reported {
+            SupervisorEvent::Ended(id, _) if id == own => return,
+            SupervisorEvent::NoneLeft => return,
+            SupervisorEvent::Ended(..) | SupervisorEvent::Instructed => {}
         }
     }
 }
 
 /// Kills the program's group and everything below this process. Returns whether nothing is left.
-fn kill_all(program: Pid, seen: &Receiver<Seen>) -> bool {
+fn kill_all(program: Pid, seen: &Receiver<SupervisorEvent>) -> bool {
     for _ in 0..ROUNDS_MAX {
         stop_all();
         // They may be gone by now.
@@ -251,8 +257,8 @@ fn kill_all(program: Pid, seen: &Receiver<Seen>) -> bool {
         let round = Instant::now() + Duration::from_millis(ROUND_MS);
         loop {
             match seen.recv_timeout(round.saturating_duration_since(Instant::now())) {
-                Ok(Seen::NoneLeft) | Err(RecvTimeoutError::Disconnected) => return true,
-                Ok(Seen::Ended(..) | Seen::Told) => {}
+                Ok(SupervisorEvent::NoneLeft) | Err(RecvTimeoutError::Disconnected) => return true,
+                Ok(SupervisorEvent::Ended(..) | SupervisorEvent::Instructed) => {}
                 Err(RecvTimeoutError::Timeout) => break,
             }
         }
@@ -304,7 +310,7 @@ mod tests {
             memory_bytes_max,
             grace_ms: 1,
             confinement: Confinement {
-                keeper: 0,
+                supervisor: 0,
                 read: Vec::new(),
                 write: Vec::new(),
                 is_required: false,

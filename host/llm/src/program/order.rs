@@ -1,6 +1,6 @@
 //! The order for one run of a program: what is started, with what, and within which limits. It goes
-//! from the host to the keeper, and its part about confinement on to the process that becomes the
-//! program.
+//! from the host to the supervisor, and its part about confinement on to the process that becomes
+//! the program.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Open files of a program and of each process that it starts.
 pub(crate) const OPEN_FILES_MAX: u64 = 4_096;
 
-/// The first line of a keeper's input.
+/// The first line of a supervisor's input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Order {
@@ -21,7 +21,7 @@ pub(crate) struct Order {
     pub(crate) environment: BTreeMap<String, String>,
     /// Its working folder.
     pub(crate) folder: PathBuf,
-    /// Its folder for temporary files, which the keeper removes at its end.
+    /// Its folder for temporary files, which the supervisor removes at its end.
     pub(crate) temporary: PathBuf,
     /// Processes at the same time.
     pub(crate) processes_max: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Order {
 pub(crate) struct Confinement {
     /// The process that must be its parent.
     #[serde(default)]
-    pub(crate) keeper: u32,
+    pub(crate) supervisor: u32,
     /// Files and folders that may be read and executed.
     pub(crate) read: Vec<PathBuf>,
     /// Files and folders that may also be written.
@@ -52,7 +52,7 @@ pub(crate) struct Confinement {
     pub(crate) file_bytes_max: u64,
 }
 
-/// The end of a keeper, as its exit code says it.
+/// The end of a supervisor, as its exit code says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The program ended with success.
@@ -68,7 +68,7 @@ pub(crate) enum Exit {
     /// It had too much memory.
     Memory,
     /// The host told it to end, or is gone.
-    Told,
+    Instructed,
     /// Something that it started could not be ended.
     Left,
 }
@@ -81,7 +81,7 @@ impl Exit {
         Self::NotStarted,
         Self::Processes,
         Self::Memory,
-        Self::Told,
+        Self::Instructed,
         Self::Left,
     ];
 
@@ -94,7 +94,7 @@ impl Exit {
             Self::NotStarted => 202,
             Self::Processes => 203,
             Self::Memory => 204,
-            Self::Told => 205,
+            Self::Instructed => 205,
             Self::Left => 206,
         }
     }
@@ -107,11 +107,13 @@ impl Exit {
             .unwrap_or(Self::Failure)
     }
 
-    /// Returns the end of a keeper whose program ended with this code; none for a signal.
+    /// Returns the end of a supervisor whose program ended with this code; none for a signal.
     pub(crate) fn of_program(code: Option<i32>) -> Self {
         match code.map(Self::from_code) {
             Some(exit @ (Self::Success | Self::NotConfined | Self::NotStarted)) => exit,
-            Some(Self::Failure | Self::Processes | Self::Memory | Self::Told | Self::Left)
+            Some(
+                Self::Failure | Self::Processes | Self::Memory | Self::Instructed | Self::Left,
+            )
             | None => Self::Failure,
         }
     }
@@ -126,7 +128,7 @@ pub(crate) fn limit_of(exit: Exit) -> Option<&'static str> {
         | Exit::Failure
         | Exit::NotConfined
         | Exit::NotStarted
-        | Exit::Told
+        | Exit::Instructed
         | Exit::Left => None,
     }
 }
@@ -136,7 +138,7 @@ mod tests {
     use super::Exit;
 
     #[test]
-    fn an_exit_code_means_what_the_keeper_meant_by_it() {
+    fn an_exit_code_means_what_the_supervisor_meant_by_it() {
         for exit in Exit::ALL {
             assert_eq!(Exit::from_code(i32::from(exit.code())), exit);
         }

@@ -15,12 +15,12 @@ const LINE_BYTES_MAX: usize = 8 << 20;
 const READ_BYTES: usize = 16 << 10;
 /// Bytes of the end of stderr that are kept to say what was wrong.
 const DIAGNOSTICS_BYTES_MAX: usize = 2 << 10;
-/// Milliseconds beyond its grace that a keeper is waited for.
-const KEEPER_MS_MAX: u64 = 15_000;
+/// Milliseconds beyond its grace that a supervisor is waited for.
+const SUPERVISOR_MS_MAX: u64 = 15_000;
 
-/// The program that runs as a keeper: the host's own, with the arguments for that.
+/// The program that runs as a supervisor: the host's own, with the arguments for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keeper {
+pub struct Supervisor {
     /// Its file.
     pub program: PathBuf,
     /// Its arguments.
@@ -39,7 +39,7 @@ pub(crate) enum Silence {
 }
 
 /// A program under way. Dropped, it is ended in the background, with all that it started: its
-/// keeper sees that nobody is there any more.
+/// supervisor sees that nobody is there any more.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -60,15 +60,15 @@ impl Running {
     /// Starts a program with its order.
     ///
     /// # Errors
-    /// Its keeper could not be started, or did not take the order.
+    /// Its supervisor could not be started, or did not take the order.
     pub(crate) async fn start(
-        keeper: &Keeper,
+        supervisor: &Supervisor,
         order: &Order,
         output_bytes_max: u64,
     ) -> std::io::Result<Self> {
         let line = serde_json::to_string(order)?;
-        let mut child = Command::new(&keeper.program)
-            .args(&keeper.arguments)
+        let mut child = Command::new(&supervisor.program)
+            .args(&supervisor.arguments)
             // The host's environment may hold keys, which neither of the two has any use for.
             .env_clear()
             .stdin(Stdio::piped())
@@ -93,7 +93,7 @@ impl Running {
     /// Writes a text to the program's stdin.
     ///
     /// # Errors
-    /// Its keeper is gone.
+    /// Its supervisor is gone.
     pub(crate) async fn write(&mut self, text: &str) -> std::io::Result<()> {
         let frame = serde_json::to_string(text)?;
         self.send(&frame).await
@@ -102,7 +102,7 @@ impl Running {
     /// Closes the program's stdin.
     ///
     /// # Errors
-    /// Its keeper is gone.
+    /// Its supervisor is gone.
     pub(crate) async fn close_input(&mut self) -> std::io::Result<()> {
         self.send("null").await
     }
@@ -186,9 +186,9 @@ impl Running {
     /// Ends the program with all that it started, and returns how it ended and the end of its
     /// stderr. It takes the program's grace and a little more at most.
     pub(crate) async fn end(mut self) -> (Exit, String) {
-        // Its end tells the keeper.
+        // Its end tells the supervisor.
         drop(self.stdin.take());
-        let patience = self.grace + Duration::from_millis(KEEPER_MS_MAX);
+        let patience = self.grace + Duration::from_millis(SUPERVISOR_MS_MAX);
         let exit = match timeout(patience, self.child.wait()).await {
             Ok(Ok(status)) => status.code().map_or(Exit::Failure, Exit::from_code),
             Ok(Err(_)) | Err(_) => Exit::Failure,
@@ -199,11 +199,11 @@ impl Running {
             // Everybody who could write is gone.
             let mut limited = stderr.take(bytes_max);
             let reading = limited.read_to_end(&mut rest);
-            let _ = timeout(Duration::from_millis(KEEPER_MS_MAX), reading).await;
+            let _ = timeout(Duration::from_millis(SUPERVISOR_MS_MAX), reading).await;
         }
         self.diagnostics.extend_from_slice(&rest);
-        let told = String::from_utf8_lossy(&self.diagnostics).into_owned();
-        (exit, told)
+        let reported = String::from_utf8_lossy(&self.diagnostics).into_owned();
+        (exit, reported)
     }
 }
 

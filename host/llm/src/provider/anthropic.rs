@@ -5,7 +5,7 @@
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, GO_ON};
+use crate::conversation::{AssistantPart, Entry, GO_ON};
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::outgoing;
@@ -72,12 +72,12 @@ impl Dialect for Anthropic {
             return Some(("temperature", format!("it takes 0 to {TEMPERATURE_MAX}")));
         }
         if sampling.stop.iter().any(|stop| stop.trim().is_empty()) {
-            let told = "it takes no sequence of blanks alone".to_owned();
-            return Some(("stop", told));
+            let reported = "it takes no sequence of blanks alone".to_owned();
+            return Some(("stop", reported));
         }
         if sampling.reasoning_effort == Some(ReasoningEffort::Minimal) {
-            let told = "it takes `low`, `medium` and `high`".to_owned();
-            return Some(("reasoningEffort", told));
+            let reported = "it takes `low`, `medium` and `high`".to_owned();
+            return Some(("reasoningEffort", reported));
         }
         None
     }
@@ -201,7 +201,9 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     for entry in ask.entries() {
         let (role, blocks) = match entry {
             Entry::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
-            Entry::Assistant(pieces) => ("assistant", pieces.iter().map(block).collect()),
+            Entry::Assistant(assistant_parts) => {
+                ("assistant", assistant_parts.iter().map(block).collect())
+            }
             Entry::Results(results) => {
                 let result = |result: &crate::conversation::CallResult| json!({"type": "tool_result", "tool_use_id": result.id, "content": result.text, "is_error": result.failed});
                 ("user", results.iter().map(result).collect())
@@ -229,17 +231,17 @@ fn filler() -> (&'static str, Vec<Value>) {
     ("user", vec![json!({"type": "text", "text": GO_ON})])
 }
 
-fn block(piece: &AssistantPiece<'_>) -> Value {
-    match piece {
-        AssistantPiece::Text(text) => json!({"type": "text", "text": text}),
-        AssistantPiece::Call {
+fn block(assistant_part: &AssistantPart<'_>) -> Value {
+    match assistant_part {
+        AssistantPart::Text(text) => json!({"type": "text", "text": text}),
+        AssistantPart::Call {
             id,
             name,
             arguments,
         } => {
             json!({"type": "tool_use", "id": id, "name": name, "input": outgoing::arguments(arguments)})
         }
-        AssistantPiece::Opaque(value) => (*value).clone(),
+        AssistantPart::Opaque(value) => (*value).clone(),
     }
 }
 

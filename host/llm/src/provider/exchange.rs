@@ -68,7 +68,7 @@ impl Remote {
         self.key.as_ref()
     }
 
-    /// The key is taken out of the body as it comes. A server may also cut it into pieces that are
+    /// The key is taken out of the body as it comes. A server may also cut it into chunks that are
     /// put together only here.
     fn without_key(&self, mut answer: Answer) -> Answer {
         answer
@@ -202,7 +202,7 @@ impl Exchange<'_> {
             stage,
             retry_after_ms: asked_ms.and_then(NonZeroU64::new),
             // What a stream reports before its end is not the final count.
-            told_usage: None,
+            reported_usage: None,
         }
     }
 
@@ -336,8 +336,8 @@ impl Exchange<'_> {
             (Form::Other, _) => {
                 let sample = self.sample(started.body, SAMPLE_BYTES_MAX).await;
                 let sample = format!("{}{sample}", lossy(&started.head));
-                let told = self.peer.garbage("it has the wrong content type", &sample);
-                Err(self.failure(Stage::Begun, told))
+                let reported = self.peer.garbage("it has the wrong content type", &sample);
+                Err(self.failure(Stage::Begun, reported))
             }
         }
     }

@@ -7,7 +7,7 @@
 
 mod reply;
 
-use crate::conversation::{AssistantPiece, Entry, GO_ON};
+use crate::conversation::{AssistantPart, Entry, GO_ON};
 use crate::delta::Feed;
 use crate::key::ApiKey;
 use crate::outgoing;
@@ -66,8 +66,8 @@ impl Dialect for OpenAi {
 
     fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)> {
         (sampling.stop.len() > STOP_SEQUENCES_MAX).then(|| {
-            let told = format!("it takes at most {STOP_SEQUENCES_MAX} sequences");
-            ("stop", told)
+            let reported = format!("it takes at most {STOP_SEQUENCES_MAX} sequences");
+            ("stop", reported)
         })
     }
 
@@ -140,9 +140,9 @@ impl OpenAi {
         for entry in entries {
             match entry {
                 Entry::User(text) => words.push(text),
-                Entry::Assistant(pieces) => {
+                Entry::Assistant(assistant_parts) => {
                     self.user(&mut words, &mut messages);
-                    messages.push(assistant(&pieces));
+                    messages.push(assistant(&assistant_parts));
                 }
                 Entry::Results(results) => {
                     let results = results.into_iter();
@@ -169,21 +169,21 @@ impl OpenAi {
     }
 }
 
-fn assistant(pieces: &[AssistantPiece<'_>]) -> Value {
+fn assistant(assistant_parts: &[AssistantPart<'_>]) -> Value {
     let mut texts = Vec::new();
     let mut calls = Vec::new();
     let mut kept = None;
-    for piece in pieces {
-        match piece {
-            AssistantPiece::Text(text) => texts.push(*text),
-            AssistantPiece::Call {
+    for assistant_part in assistant_parts {
+        match assistant_part {
+            AssistantPart::Text(text) => texts.push(*text),
+            AssistantPart::Call {
                 id,
                 name,
                 arguments,
             } => {
                 calls.push(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}));
             }
-            AssistantPiece::Opaque(value) => kept = Some(*value),
+            AssistantPart::Opaque(value) => kept = Some(*value),
         }
     }
     let fields = |pointer: &str| {

@@ -24,7 +24,7 @@ use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
 use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
-use crate::program::{Enforcement, Keeper};
+use crate::program::{Enforcement, Supervisor};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
@@ -36,9 +36,9 @@ use domain::sampling::Sampling;
 use egress::awake::{Instant, timeout, timeout_at};
 use entry::Entry;
 use futures::future::{Either, select};
-use handing::KeyWay;
+use handing::KeyTransfer;
 use homes::Home;
-use protocol::{Gathered, Protocol, Said, Step, Turn};
+use protocol::{ConversationItem, Gathered, Protocol, Step, Turn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 /// The end of a program's turn in words.
 struct Summary {
     /// The host's words.
-    told: String,
+    reported: String,
     /// The program's last words, cleaned; empty for none.
     said: String,
     /// True if a limit ended it.
@@ -64,7 +64,7 @@ struct Summary {
 impl Summary {
     /// Returns all of it in one line.
     fn whole(&self) -> String {
-        format!("{}{}", self.told, quoted(&self.said))
+        format!("{}{}", self.reported, quoted(&self.said))
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Program {
     /// The redactor that takes the key out of what it says.
     pub(crate) redactor: Redactor,
     /// The program that keeps it; none where nothing may be started.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) supervisor: Option<Supervisor>,
 }
 
 /// A turn that is about to begin.
@@ -114,9 +114,9 @@ impl Program {
     }
 
     /// Returns the key that goes to the program on a way, if there is one.
-    fn key_by(&self, way: KeyWay) -> Option<&ApiKey> {
+    fn key_by(&self, transfer: KeyTransfer) -> Option<&ApiKey> {
         let (variable, key) = self.key.as_ref()?;
-        (self.cli.key_way(variable) == way).then_some(key)
+        (self.cli.key_transfer(variable) == transfer).then_some(key)
     }
 
     /// Returns the milliseconds for which it may show nothing: it may work with tools meanwhile.
@@ -153,10 +153,10 @@ impl Program {
                 key: self.key(),
             },
         };
-        let keeper = exchange.permitted()?;
+        let supervisor = exchange.permitted()?;
         let prepared = exchange.prepared()?;
         let until = Instant::now() + Duration::from_millis(self.config.limits.turn_ms_max);
-        Box::pin(exchange.turn(keeper, &prepared, until, feed)).await
+        Box::pin(exchange.turn(supervisor, &prepared, until, feed)).await
     }
 
     /// Returns the environment of a turn.
@@ -173,7 +173,7 @@ impl Program {
         let switches = switches.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         environment.extend(switches);
         if let Some((variable, key)) = &self.key
-            && self.cli.key_way(variable) == KeyWay::Environment
+            && self.cli.key_transfer(variable) == KeyTransfer::Environment
         {
             environment.insert(variable.clone(), key.exposed().to_owned());
         }
@@ -203,7 +203,7 @@ impl Program {
             memory_bytes_max: config.limits.memory_bytes_max,
             grace_ms: config.limits.grace_ms,
             confinement: Confinement {
-                keeper: 0,
+                supervisor: 0,
                 read,
                 write,
                 is_required: config.require_confinement,
@@ -245,35 +245,39 @@ impl Exchange<'_> {
             mode: self.mode,
             stage,
             retry_after_ms: None,
-            told_usage: None,
+            reported_usage: None,
         }
     }
 
-    /// Returns the keeper, if the program may be started.
-    fn permitted(&self) -> Result<&Keeper, AttemptError> {
-        let refused = |told| self.failure(Stage::Unsent, self.peer.program_failed(told, ""));
+    /// Returns the supervisor, if the program may be started.
+    fn permitted(&self) -> Result<&Supervisor, AttemptError> {
+        let refused =
+            |reported| self.failure(Stage::Unsent, self.peer.program_failed(reported, ""));
         if !self.program.config.enabled {
             return Err(refused(
                 "its program is not switched on; whoever runs the host sets `program.enabled` of \
                  the provider",
             ));
         }
-        let keeper = self.program.keeper.as_ref();
-        keeper.ok_or_else(|| refused("no programs are started here"))
+        let supervisor = self.program.supervisor.as_ref();
+        supervisor.ok_or_else(|| refused("no programs are started here"))
     }
 
     fn prepared(&self) -> Result<Prepared, AttemptError> {
         let prompt = self.ask.prompt;
         let system = prompt.system.join("\n\n");
         let homeless = |error: std::io::Error| {
-            let told = format!("its home cannot be used: {error}");
-            self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
+            let reported = format!("its home cannot be used: {error}");
+            self.failure(
+                Stage::Unsent,
+                self.peer.unavailable(Reason::Connect, &reported),
+            )
         };
         let fresh = Uuid::new_v4().to_string();
         let homes = &self.program.config.home;
         let home = Home::open(homes, self.ask.agent, &fresh).map_err(homeless)?;
         let system_file = home.write_system(&system).map_err(homeless)?;
-        let key = self.program.key_by(KeyWay::Pipe);
+        let key = self.program.key_by(KeyTransfer::Pipe);
         let key_pipe = key.map(|_| handing::pipe(&home.temporary)).transpose();
         let key_pipe = key_pipe.map_err(homeless)?;
         let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
@@ -300,7 +304,7 @@ impl Exchange<'_> {
 
     async fn turn(
         &self,
-        keeper: &Keeper,
+        supervisor: &Supervisor,
         prepared: &Prepared,
         until: Instant,
         feed: &Feed<'_>,
@@ -311,7 +315,7 @@ impl Exchange<'_> {
             system: &prepared.system,
             system_file: &prepared.system_file,
             key_pipe: prepared.key_pipe.as_deref(),
-            key: program.key_by(KeyWay::Stdin),
+            key: program.key_by(KeyTransfer::Stdin),
             prompt: &prepared.prompt,
             resumed: prepared
                 .resumed
@@ -327,7 +331,7 @@ impl Exchange<'_> {
         let entry = self.begun();
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
-        let started = Running::start(keeper, &order, bytes_max).await;
+        let started = Running::start(supervisor, &order, bytes_max).await;
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {
@@ -337,9 +341,11 @@ impl Exchange<'_> {
             }
         };
         let mut protocol = program.cli.protocol(&turn);
-        let talk = talk(&mut running, protocol.as_mut(), feed, &program.redactor);
-        let talk = self.giving_key(prepared, talk);
-        let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
+        let converse = converse(&mut running, protocol.as_mut(), feed, &program.redactor);
+        let converse = self.giving_key(prepared, converse);
+        let ended = timeout_at(until, converse)
+            .await
+            .unwrap_or(Ended::OutOfTime);
         if matches!(ended, Ended::Done) {
             finish(&mut running, program.config.limits.grace_ms).await;
         }
@@ -348,7 +354,7 @@ impl Exchange<'_> {
         let end = self.summary(&ended, exit, &diagnostics);
         entry.end(&end.whole(), end.is_limit);
         let gathered = protocol.gathered();
-        let told_usage = gathered
+        let reported_usage = gathered
             .usage
             .filter(|usage| usage.total() > 0)
             .map(Box::new);
@@ -356,15 +362,17 @@ impl Exchange<'_> {
             Ended::Done => return self.answer(gathered, prepared),
             Ended::Failed(words) => self.failure(Stage::Begun, self.reported(&words)),
             // A program can end with the same code, so that even this is not tried again.
-            Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                self.failure(Stage::Asked, self.peer.program_failed(&end.told, &end.said))
-            }
+            Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => self
+                .failure(
+                    Stage::Asked,
+                    self.peer.program_failed(&end.reported, &end.said),
+                ),
             Ended::CutOff(_) | Ended::OutOfTime => {
-                self.failure(Stage::Begun, self.peer.cut_off(&end.told, &end.said))
+                self.failure(Stage::Begun, self.peer.cut_off(&end.reported, &end.said))
             }
         };
         Err(AttemptError {
-            told_usage,
+            reported_usage,
             ..error
         })
     }
@@ -373,24 +381,28 @@ impl Exchange<'_> {
     fn begun(&self) -> Entry<'_> {
         let program = self.program;
         if let Some((variable, _)) = &program.key {
-            let way = program.cli.key_way(variable).as_str();
-            let used = format!("{way} {variable} -> {}", program.config.path.display());
+            let transfer = program.cli.key_transfer(variable).as_str();
+            let used = format!("{transfer} {variable} -> {}", program.config.path.display());
             self.ask.trail.key_used(&used);
         }
         Entry::begin(self.ask.trail, program.describe())
     }
 
     /// Talks with the program, and gives it its key meanwhile, if that goes by a pipe.
-    async fn giving_key(&self, prepared: &Prepared, talk: impl Future<Output = Ended>) -> Ended {
-        let key = self.program.key_by(KeyWay::Pipe);
+    async fn giving_key(
+        &self,
+        prepared: &Prepared,
+        converse: impl Future<Output = Ended>,
+    ) -> Ended {
+        let key = self.program.key_by(KeyTransfer::Pipe);
         let Some((pipe, key)) = prepared.key_pipe.as_deref().zip(key) else {
-            return talk.await;
+            return converse.await;
         };
-        let talk = pin!(talk);
+        let converse = pin!(converse);
         let given = pin!(handing::give(pipe, key));
-        match select(talk, given).await {
+        match select(converse, given).await {
             Either::Left((ended, _)) => ended,
-            Either::Right(((), talk)) => talk.await,
+            Either::Right(((), converse)) => converse.await,
         }
     }
 
@@ -400,8 +412,8 @@ impl Exchange<'_> {
             .program_failed("the program reports", &self.clean(words))
     }
 
-    fn unstarted(&self, told: &str) -> AttemptError {
-        let failure = self.peer.unavailable(Reason::Connect, told);
+    fn unstarted(&self, reported: &str) -> AttemptError {
+        let failure = self.peer.unavailable(Reason::Connect, reported);
         self.failure(Stage::Unsent, failure)
     }
 
@@ -409,9 +421,9 @@ impl Exchange<'_> {
     fn summary(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> Summary {
         let mut summary = self.cause(ended, exit, diagnostics);
         if exit == Exit::Left {
-            summary.told = format!(
+            summary.reported = format!(
                 "something that it started could not be ended; {}",
-                summary.told
+                summary.reported
             );
         }
         summary
@@ -429,13 +441,13 @@ impl Exchange<'_> {
         };
         if let Some(limit) = limit {
             return Summary {
-                told: format!("stopped: {limit}"),
+                reported: format!("stopped: {limit}"),
                 said: String::new(),
                 is_limit: true,
             };
         }
         let mut said = String::new();
-        let told = match ended {
+        let reported = match ended {
             Ended::Done => "ended".to_owned(),
             Ended::Failed(_) => "ended, and reports an error".to_owned(),
             Ended::CutOff(_) if exit == Exit::NotConfined => {
@@ -460,7 +472,7 @@ impl Exchange<'_> {
             Ended::CutOff(Silence::TooMuch) | Ended::OutOfTime => "stopped".to_owned(),
         };
         Summary {
-            told,
+            reported,
             said,
             is_limit: false,
         }
@@ -506,7 +518,7 @@ impl Exchange<'_> {
                 },
             }),
             Some(problem) => Err(AttemptError {
-                told_usage: gathered.usage.map(Box::new),
+                reported_usage: gathered.usage.map(Box::new),
                 ..self.failure(Stage::Begun, self.peer.cut_off(problem, ""))
             }),
         }
@@ -514,7 +526,7 @@ impl Exchange<'_> {
 }
 
 /// Talks with a program until the turn has ended.
-async fn talk(
+async fn converse(
     running: &mut Running,
     protocol: &mut dyn Protocol,
     feed: &Feed<'_>,
@@ -522,14 +534,14 @@ async fn talk(
 ) -> Ended {
     let mut said = protocol.opening();
     loop {
-        for piece in said {
+        for chunk in said {
             // A program that reads no more may still have something to say.
-            match piece {
-                Said::Text(text) => feed.text(&text),
-                Said::Thinking(text) => feed.thinking(&text),
-                Said::Call(index, name) => feed.own_call(index, &redactor.text(&name)),
-                Said::Write(text) => drop(running.write(&text).await),
-                Said::Close => drop(running.close_input().await),
+            match chunk {
+                ConversationItem::Text(text) => feed.text(&text),
+                ConversationItem::Thinking(text) => feed.thinking(&text),
+                ConversationItem::Call(index, name) => feed.own_call(index, &redactor.text(&name)),
+                ConversationItem::Write(text) => drop(running.write(&text).await),
+                ConversationItem::Close => drop(running.close_input().await),
             }
         }
         let line = match running.line().await {

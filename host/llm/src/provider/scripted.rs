@@ -322,7 +322,7 @@ fn failure(ask: &Ask<'_>, mode: Mode, failing: Failing) -> AttemptError {
         mode,
         stage,
         retry_after_ms: None,
-        told_usage: None,
+        reported_usage: None,
     }
 }
 

@@ -33,7 +33,7 @@ fn limited(retry_after_ms: Option<u64>) -> AttemptError {
         mode: Mode::Stream,
         stage: Stage::Answered,
         retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
-        told_usage: None,
+        reported_usage: None,
     }
 }
 
@@ -43,7 +43,7 @@ fn failure(mode: Mode, stage: Stage, failure: Failure) -> AttemptError {
         mode,
         stage,
         retry_after_ms: None,
-        told_usage: None,
+        reported_usage: None,
     }
 }
 

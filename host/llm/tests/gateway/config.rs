@@ -286,9 +286,9 @@ fn a_number_is_refused_outside_of_the_range_that_the_schema_tells() {
         ("timeouts", "Timeouts"),
         ("breaker", "BreakerLimits"),
     ] {
-        for (key, told) in schema["$defs"][kind]["properties"].as_object().unwrap() {
-            let least = told["minimum"].as_u64().unwrap();
-            let most = told["maximum"].as_u64().unwrap();
+        for (key, reported) in schema["$defs"][kind]["properties"].as_object().unwrap() {
+            let least = reported["minimum"].as_u64().unwrap();
+            let most = reported["maximum"].as_u64().unwrap();
             let configured =
                 |value: u64| with(&format!("/{section}"), json!({ key.as_str(): value }));
             for wrong in least.checked_sub(1).into_iter().chain([most + 1]) {
@@ -302,9 +302,9 @@ fn a_number_is_refused_outside_of_the_range_that_the_schema_tells() {
             gateway(configured(most));
         }
     }
-    let told = &schema["$defs"]["ProviderConfig"]["properties"]["concurrentMax"];
+    let reported = &schema["$defs"]["ProviderConfig"]["properties"]["concurrentMax"];
     assert_eq!(
-        (&told["minimum"], &told["maximum"]),
+        (&reported["minimum"], &reported["maximum"]),
         (&json!(1), &json!(1_000))
     );
 }

@@ -5,7 +5,7 @@
 //! a time. A new quirk is a new file, and nothing else.
 
 use crate::server::{Act, Server};
-use crate::setting::{Told, Watcher, config, gateway, message, prompt};
+use crate::setting::{WatchedCall, Watcher, config, gateway, message, prompt};
 use agent_host_llm::Delta;
 use domain::message::{Answers, Message, Part, Role};
 use domain::model::Stop;
@@ -27,9 +27,9 @@ struct Quirk {
     /// A sentence on the server's behaviour.
     quirk: String,
     /// The reason for which the quirk is kept, if the gateway was always right.
-    held: Option<String>,
+    leased: Option<String>,
     #[serde(default)]
-    asked: Asked,
+    asked: CorpusRequest,
     /// Values that the request has to have at these places; a `null` for nothing at all.
     #[serde(default)]
     sent: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ struct Quirk {
 /// The request to the gateway, beside its first message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct CorpusRequest {
     /// Schemas of tools, as JSON.
     #[serde(default)]
     tools: Vec<String>,
@@ -61,13 +61,13 @@ struct Asked {
     reply: Option<String>,
     /// Messages after the first.
     #[serde(default)]
-    said: Vec<Said>,
+    said: Vec<CorpusMessage>,
 }
 
 /// A message of a conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct CorpusMessage {
     by: Role,
     #[serde(default)]
     text: String,
@@ -109,7 +109,7 @@ fn one() -> usize {
     1
 }
 
-impl Asked {
+impl CorpusRequest {
     fn prompt(&self) -> domain::model::Prompt {
         let mut prompt = prompt();
         if let Some(bytes) = self.bytes {
@@ -139,7 +139,7 @@ impl Asked {
     }
 }
 
-impl Said {
+impl CorpusMessage {
     fn message(&self, id: u64) -> Message {
         let calls = self
             .calls
@@ -170,11 +170,12 @@ impl Said {
 
 /// Returns what a watcher saw of the model's thoughts.
 fn thinking(watcher: &Watcher) -> String {
-    let told = watcher.told();
-    told.iter()
-        .filter_map(|told| match told {
-            Told::Delta(_, _, Delta::Thinking(text)) => Some(text.as_str()),
-            Told::Delta(..) | Told::Discarded(_) => None,
+    let reported = watcher.reported();
+    reported
+        .iter()
+        .filter_map(|reported| match reported {
+            WatchedCall::Delta(_, _, Delta::Thinking(text)) => Some(text.as_str()),
+            WatchedCall::Delta(..) | WatchedCall::Discarded(_) => None,
         })
         .collect()
 }
@@ -268,7 +269,7 @@ async fn replayed(
     }
     match differences.0.as_slice() {
         [] => Ok(()),
-        told => Err(format!("{}: {failure:?}", told.join("; "))),
+        reported => Err(format!("{}: {failure:?}", reported.join("; "))),
     }
 }
 
@@ -326,15 +327,18 @@ async fn every_quirk_of_the_corpus_ends_as_it_should() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(path).unwrap();
         let quirk: Quirk = toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let is_told = |text: &str| !text.trim().is_empty();
-        assert!(is_told(&quirk.source) && is_told(&quirk.quirk), "{name}");
-        assert!(quirk.held.as_deref().is_none_or(is_told), "{name}");
+        let is_reported = |text: &str| !text.trim().is_empty();
+        assert!(
+            is_reported(&quirk.source) && is_reported(&quirk.quirk),
+            "{name}"
+        );
+        assert!(quirk.leased.as_deref().is_none_or(is_reported), "{name}");
         assert!(quirk.answers().next().is_some(), "{name} has no answer");
         for answer in quirk.answers() {
             for portion in [usize::MAX, 1] {
-                if let Err(told) = replayed(&quirk, kind, answer, portion).await {
+                if let Err(reported) = replayed(&quirk, kind, answer, portion).await {
                     let form = answer.content_type;
-                    wrong.push(format!("{kind}/{name}, {form} by {portion}: {told}"));
+                    wrong.push(format!("{kind}/{name}, {form} by {portion}: {reported}"));
                 }
             }
         }

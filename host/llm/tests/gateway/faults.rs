@@ -3,7 +3,7 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{
-    CANARY, FINISH, Kept, Told, Watcher, broken, config, gateway, good, prompt, whole, words,
+    CANARY, FINISH, Kept, WatchedCall, Watcher, broken, config, gateway, good, prompt, whole, words,
 };
 use agent_host_llm::fair_semaphore::Party;
 use agent_host_llm::{
@@ -469,12 +469,12 @@ async fn fault_25_a_server_that_says_nothing_is_given_up_and_asked_again() {
             .all(|request| request.body["stream"] == json!(true))
     );
     assert_eq!(
-        watcher.told().len(),
+        watcher.reported().len(),
         1,
         "under the number of the second attempt: {:?}",
-        watcher.told()
+        watcher.reported()
     );
-    assert!(matches!(watcher.told()[0], Told::Delta(1, 0, _)));
+    assert!(matches!(watcher.reported()[0], WatchedCall::Delta(1, 0, _)));
     let (completion, ..) = asked(vec![Act::events([], End::Stall)]).await;
     assert!(matches!(
         completion.result,
@@ -501,7 +501,7 @@ async fn fault_25_a_stream_that_stalls_is_discarded_and_asked_for_in_one_piece()
             .unwrap()
             .contains("stopped half-way")
     );
-    assert!(watcher.told().contains(&Told::Discarded(0)));
+    assert!(watcher.reported().contains(&WatchedCall::Discarded(0)));
     assert_eq!(watcher.text(), "all of it");
     assert_eq!(server.requests()[1].body.get("stream"), None);
 }
@@ -577,7 +577,7 @@ async fn an_error_inside_a_stream_breaks_it() {
             .unwrap()
             .ends_with("Overloaded")
     );
-    assert!(watcher.told().contains(&Told::Discarded(0)));
+    assert!(watcher.reported().contains(&WatchedCall::Discarded(0)));
 }
 
 /// Every kind of garbage: what comes, and part of what is said about it.
@@ -817,14 +817,14 @@ async fn a_key_that_a_good_reply_repeats_is_in_no_message_and_no_delta() {
         let completion = gateway(config("openai-compatible", &[&server.url]))
             .complete(&prompt(), &watcher)
             .await;
-        let told = format!("{completion:?} {}", watcher.text());
+        let reported = format!("{completion:?} {}", watcher.text());
         assert!(
-            completion.result.is_ok() && told.contains(&"*".repeat(CANARY.len())),
-            "{told}"
+            completion.result.is_ok() && reported.contains(&"*".repeat(CANARY.len())),
+            "{reported}"
         );
         assert!(
-            !told.contains("CANARY") && !told.contains("0123456789"),
-            "{told}"
+            !reported.contains("CANARY") && !reported.contains("0123456789"),
+            "{reported}"
         );
         assert!(server.requests()[0].head.contains(CANARY), "it was sent");
     }

@@ -2,8 +2,8 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{
-    CANARY, FINISH, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt,
-    whole,
+    CANARY, FINISH, Kept, WatchedCall, Watcher, config, gateway, good, good_anthropic, message,
+    prompt, whole,
 };
 use agent_host_llm::{Delta, NoDeltas, Unbudgeted};
 use domain::message::{Part, Role};
@@ -32,10 +32,10 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
         (reply.stop, reply.provider.as_str(), reply.model.as_str()),
         (Stop::End, "p", "m-1")
     );
-    let told = |seq, text: &str| Told::Delta(0, seq, Delta::Text(text.to_owned()));
+    let reported = |seq, text: &str| WatchedCall::Delta(0, seq, Delta::Text(text.to_owned()));
     assert_eq!(
-        watcher.told(),
-        [told(0, "hi "), told(1, "the"), told(2, "re")]
+        watcher.reported(),
+        [reported(0, "hi "), reported(1, "the"), reported(2, "re")]
     );
     let [attempt] = completion.attempts.as_slice() else {
         panic!("one attempt")
@@ -127,12 +127,12 @@ fn open_ended(act: Act) -> Act {
 /// A server may cut its model's text in the middle of an emoji, which JSON writes as two escapes.
 #[tokio::test]
 async fn a_character_that_a_provider_cuts_in_two_is_shown_and_kept_whole() {
-    let piece =
+    let chunk =
         |text: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);
     let events = [
-        piece(r"so \ud83d"),
-        piece(r"\ude00 it"),
-        piece(r" is \ud83d\ude80"),
+        chunk(r"so \ud83d"),
+        chunk(r"\ude00 it"),
+        chunk(r" is \ud83d\ude80"),
     ];
     let events = events.iter().map(String::as_str);
     let act = Act::events(events.chain([FINISH, "[DONE]"]), End::Clean);
@@ -249,12 +249,12 @@ async fn a_streamed_reply_of_anthropics_has_thinking_text_and_calls() {
         })
     );
     assert_eq!(watcher.text(), "hi there");
-    assert!(
-        watcher
-            .told()
-            .contains(&Told::Delta(0, 0, Delta::Thinking("hm".to_owned())))
-    );
-    assert!(watcher.told().contains(&Told::Delta(
+    assert!(watcher.reported().contains(&WatchedCall::Delta(
+        0,
+        0,
+        Delta::Thinking("hm".to_owned())
+    )));
+    assert!(watcher.reported().contains(&WatchedCall::Delta(
         0,
         3,
         Delta::CallStarted {
@@ -292,16 +292,16 @@ async fn a_streamed_reply_of_anthropics_has_thinking_text_and_calls() {
 
 #[tokio::test]
 async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
-    let piece = |value: serde_json::Value| format!("data: {value}\n\n");
+    let chunk = |value: serde_json::Value| format!("data: {value}\n\n");
     let delta = |calls: serde_json::Value| {
-        piece(json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}))
+        chunk(json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}))
     };
     let text = [
         delta(json!([{"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": ""}}])),
         delta(json!([{"index": 0, "function": {"arguments": "{\"at\": \"é"}}])),
         delta(json!([{"index": 1, "id": "c1", "type": "function", "function": {"name": "wait", "arguments": "{"}}])),
         delta(json!([{"index": 0, "function": {"arguments": "\"}"}}, {"index": 1, "function": {"arguments": "}"}}])),
-        piece(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})),
+        chunk(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})),
         "data: [DONE]\n\n".to_owned(),
     ]
     .concat();
@@ -395,7 +395,7 @@ async fn a_scripted_model_needs_no_key_and_no_network() {
     let watcher = Watcher::default();
     let completion = gateway.complete(&prompt(), &watcher).await;
     assert_eq!(completion.result.unwrap().parts, [Part::text("lo to you")]);
-    assert_eq!(watcher.told().len(), 3);
+    assert_eq!(watcher.reported().len(), 3);
     assert_eq!(
         completion.attempts[0].usage,
         Some(Usage {

@@ -48,8 +48,8 @@ async fn one_request_for_a_list_serves_all_who_look_and_is_kept() {
     let slow = Act::Slow(Duration::from_millis(50), Box::new(list(&["m-1"])));
     let server = Server::start(vec![slow]).await;
     let gateway = gateway(config("openai-compatible", &[&server.url]));
-    let looks = (0..8).map(|_| gateway.providers(Freshness::Anew));
-    for providers in join_all(looks).await {
+    let inspections = (0..8).map(|_| gateway.providers(Freshness::Anew));
+    for providers in join_all(inspections).await {
         assert!(providers[0].list.models.is_ok());
     }
     gateway.providers(Freshness::Kept).await;

@@ -58,7 +58,7 @@ fn set_up(dir: &Path, config: Config) -> Result<Gateway, String> {
 fn every_mistake_of_a_program_is_named_by_its_key() {
     let dir = scene();
     let none = json!({});
-    for (kind, more, program, told) in [
+    for (kind, more, program, reported) in [
         (
             "claude-cli",
             json!({ "program": null }),
@@ -157,14 +157,14 @@ fn every_mistake_of_a_program_is_named_by_its_key() {
         ),
     ] {
         let error = set_up(dir.path(), config(kind, &more, program)).unwrap_err();
-        assert!(error.contains(told), "{kind} {more} {program}: {error}");
+        assert!(error.contains(reported), "{kind} {more} {program}: {error}");
     }
 }
 
 #[test]
 fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
     let dir = scene();
-    for (kind, program, told) in [
+    for (kind, program, reported) in [
         ("claude-cli", json!({ "path": "bin/text" }), "program.path"),
         (
             "pi-cli",
@@ -204,8 +204,8 @@ fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
         ),
     ] {
         let error = set_up(dir.path(), config(kind, &json!({}), &program)).unwrap_err();
-        let told = format!("`providers.p.{told}`");
-        assert!(error.contains(&told), "{kind} {program}: {error}");
+        let reported = format!("`providers.p.{reported}`");
+        assert!(error.contains(&reported), "{kind} {program}: {error}");
     }
     let fine = json!({ "variables": { "PATH": "/bin" }, "tools": ["Bash(git log:*)"] });
     set_up(dir.path(), config("claude-cli", &json!({}), &fine)).unwrap();
@@ -239,7 +239,7 @@ fn a_program_of_each_kind_is_set_up_and_takes_no_settings() {
 #[tokio::test]
 async fn where_nothing_may_be_started_every_call_is_refused() {
     let dir = scene();
-    for (program, told) in [
+    for (program, reported) in [
         (json!({ "enabled": false }), "not switched on"),
         (json!({}), "no programs are started here"),
     ] {
@@ -248,7 +248,7 @@ async fn where_nothing_may_be_started_every_call_is_refused() {
         let failure = completion.result.unwrap_err();
         assert_eq!(failure.code(), "model-refused");
         assert!(
-            !failure.retryable() && failure.report().contains(told),
+            !failure.retryable() && failure.report().contains(reported),
             "{}",
             failure.report()
         );

@@ -166,8 +166,8 @@ async fn perform(stream: &mut TcpStream, act: Act) {
                 kind.unwrap_or_default()
             );
             let _ = stream.write_all(head.as_bytes()).await;
-            for piece in body.chunks(portion) {
-                chunk(stream, piece).await;
+            for part in body.chunks(portion) {
+                chunk(stream, part).await;
             }
             let _ = stream.write_all(b"0\r\n\r\n").await;
         }
@@ -176,9 +176,9 @@ async fn perform(stream: &mut TcpStream, act: Act) {
         Act::Flood => {
             start_stream(stream).await;
             chunk(stream, b"data: ").await;
-            let piece = vec![b'x'; 1 << 20];
+            let part = vec![b'x'; 1 << 20];
             for _ in 0..100 {
-                if !chunk(stream, &piece).await {
+                if !chunk(stream, &part).await {
                     break;
                 }
             }

@@ -71,29 +71,30 @@ pub(crate) fn prompt() -> Prompt {
 
 /// A call that a watcher received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum WatchedCall {
     Delta(u32, u64, Delta),
     Discarded(u32),
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Watcher(Mutex<Vec<Told>>);
+pub(crate) struct Watcher(Mutex<Vec<WatchedCall>>);
 
 impl Watcher {
-    pub(crate) fn told(&self) -> Vec<Told> {
+    pub(crate) fn reported(&self) -> Vec<WatchedCall> {
         self.0.lock().unwrap().clone()
     }
 
     /// Returns the text that was shown, without attempts that were discarded.
     pub(crate) fn text(&self) -> String {
-        let told = self.told();
-        let stands = |attempt: &u32| !told.contains(&Told::Discarded(*attempt));
-        told.iter()
-            .filter_map(|told| match told {
-                Told::Delta(attempt, _, Delta::Text(text)) if stands(attempt) => {
+        let reported = self.reported();
+        let stands = |attempt: &u32| !reported.contains(&WatchedCall::Discarded(*attempt));
+        reported
+            .iter()
+            .filter_map(|reported| match reported {
+                WatchedCall::Delta(attempt, _, Delta::Text(text)) if stands(attempt) => {
                     Some(text.as_str())
                 }
-                Told::Delta(..) | Told::Discarded(_) => None,
+                WatchedCall::Delta(..) | WatchedCall::Discarded(_) => None,
             })
             .collect()
     }
@@ -104,11 +105,11 @@ impl DeltaSink for Watcher {
         self.0
             .lock()
             .unwrap()
-            .push(Told::Delta(attempt, seq, delta));
+            .push(WatchedCall::Delta(attempt, seq, delta));
     }
 
     fn discarded(&self, attempt: u32) {
-        self.0.lock().unwrap().push(Told::Discarded(attempt));
+        self.0.lock().unwrap().push(WatchedCall::Discarded(attempt));
     }
 }
 

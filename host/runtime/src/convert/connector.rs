@@ -17,13 +17,13 @@ const LATER: &str = "it is to be tried again later";
 type Answer<T> = Read<Result<T, ConnectorFailure>>;
 
 /// Returns a call of the service as a connector reads it.
-pub(crate) fn guest_delivery(call: VerifiedCall) -> connector::Delivery {
+pub(crate) fn guest_incoming_call(call: VerifiedCall) -> connector::IncomingCall {
     let VerifiedCall {
         headers,
         query,
         body,
     } = call;
-    connector::Delivery {
+    connector::IncomingCall {
         headers,
         query,
         body,
@@ -130,7 +130,7 @@ fn read_undelivered(undelivered: connector::Undelivered) -> Read<Undelivered> {
         .or_else(|bad| unacceptable("undelivered", format_args!("cannot be taken: {bad}")))
 }
 
-/// Returns the wish of the service to be told of a message.
+/// Returns the request of the service to be told of a message.
 fn acknowledgement(message: &connector::Incoming) -> Option<Acknowledgement> {
     Acknowledgement::new(&message.id, message.acknowledge.as_deref()?)
 }

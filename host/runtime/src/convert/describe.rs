@@ -19,8 +19,8 @@ use std::collections::HashSet;
 const SHOWN_CHARS_MAX: usize = 80;
 /// Names in any of a description's lists.
 const NAMES_MAX: usize = 128;
-/// The kinds of occasions that a trigger may say it can deal with.
-const OCCASIONS: [&str; 5] = ["clock", "heartbeat", "webhook", "files", "events"];
+/// The kinds of trigger events that a trigger may say it can deal with.
+const TRIGGER_EVENTS: [&str; 5] = ["clock", "heartbeat", "webhook", "files", "events"];
 
 /// Reads what an agent says of itself.
 pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDescription> {
@@ -83,27 +83,27 @@ pub(crate) fn trigger_description(description: trigger::Description) -> Read<Tri
         id,
         summary,
         configuration,
-        occasions,
+        trigger_events,
         state_formats,
     } = description;
     let mut reader = Reader::default();
     check_id(&id)?;
-    check_count("occasions", occasions.len(), OCCASIONS.len())?;
-    let known = OCCASIONS.join("`, `");
-    if occasions.is_empty() {
+    check_count("trigger_events", trigger_events.len(), TRIGGER_EVENTS.len())?;
+    let known = TRIGGER_EVENTS.join("`, `");
+    if trigger_events.is_empty() {
         return unacceptable(
-            "occasions",
+            "trigger_events",
             format_args!("are none; name some of `{known}`"),
         );
     }
-    if let Some(name) = occasions
+    if let Some(name) = trigger_events
         .iter()
-        .find(|name| !OCCASIONS.contains(&name.as_str()))
+        .find(|name| !TRIGGER_EVENTS.contains(&name.as_str()))
     {
         let shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
         let shown = crate::log::escaped(&shown);
         return unacceptable(
-            "occasions",
+            "trigger_events",
             format_args!("has `{shown}`, which is none of `{known}`"),
         );
     }
@@ -112,7 +112,7 @@ pub(crate) fn trigger_description(description: trigger::Description) -> Read<Tri
         id,
         summary: reader.text("summary", summary)?,
         configuration: reader.configuration(&configuration)?,
-        occasions,
+        trigger_events,
         state_formats,
     })
 }

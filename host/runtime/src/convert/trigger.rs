@@ -1,18 +1,18 @@
-//! Between the host and a trigger: the occasion there, messages and state back.
+//! Between the host and a trigger: the trigger event there, messages and state back.
 
 use crate::bindings::agent::agent_host::plugin::types::Part;
 use crate::bindings::trigger::exports::agent_host::plugin::trigger;
 use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
-use crate::trigger::{FireCall, FiredMessage, Firing, TriggerError};
+use crate::trigger::{FireCall, FiredMessage, TriggerError, TriggerRun};
 use domain::trigger::{
     ChangeKind, FileChange, FileChanges, HostEvent, KEY_OF_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX,
-    MESSAGES_MAX, Occasion, STATE_BYTES_MAX, TriggerState, TriggerTargetName, WebhookCall,
+    MESSAGES_MAX, STATE_BYTES_MAX, TriggerEvent, TriggerState, TriggerTargetName, WebhookCall,
 };
 
-/// Bytes of all messages of one firing.
+/// Bytes of all messages of one trigger run.
 const MESSAGES_BYTES_MAX: usize = 1 << 20;
 
-/// Returns what a trigger is told beside the occasion.
+/// Returns what a trigger is told beside the trigger event.
 pub(crate) fn guest_context(call: &FireCall<'_>) -> trigger::Context {
     trigger::Context {
         trigger: call.trigger.to_string(),
@@ -30,28 +30,28 @@ pub(crate) fn guest_state(state: &TriggerState) -> trigger::State {
     }
 }
 
-/// Returns an occasion as a trigger hears it.
-pub(crate) fn guest_occasion(occasion: &Occasion) -> trigger::Occasion {
-    match occasion {
-        Occasion::Due { due, missed } => trigger::Occasion::Due(trigger::Due {
+/// Returns a trigger event as a trigger hears it.
+pub(crate) fn guest_trigger_event(trigger_event: &TriggerEvent) -> trigger::TriggerEvent {
+    match trigger_event {
+        TriggerEvent::Due { due, missed } => trigger::TriggerEvent::Due(trigger::Due {
             due_ms: due.0,
             missed: *missed,
         }),
-        Occasion::Heartbeat { due, checklist } => {
-            trigger::Occasion::Heartbeat(trigger::Heartbeat {
+        TriggerEvent::Heartbeat { due, checklist } => {
+            trigger::TriggerEvent::Heartbeat(trigger::Heartbeat {
                 due_ms: due.0,
                 checklist: checklist.clone(),
             })
         }
-        Occasion::Webhook(call) => trigger::Occasion::Webhook(guest_webhook(call)),
-        Occasion::Files(changes) => trigger::Occasion::Files(guest_files(changes)),
-        Occasion::Event(event) => trigger::Occasion::Event(guest_event(event)),
+        TriggerEvent::Webhook(call) => trigger::TriggerEvent::Webhook(guest_webhook(call)),
+        TriggerEvent::Files(changes) => trigger::TriggerEvent::Files(guest_files(changes)),
+        TriggerEvent::Event(event) => trigger::TriggerEvent::Event(guest_event(event)),
     }
 }
 
 fn guest_webhook(call: &WebhookCall) -> trigger::Webhook {
     trigger::Webhook {
-        delivery_id: call.delivery_id.clone(),
+        call_id: call.call_id.clone(),
         path: call.path.clone(),
         headers: call.headers.clone(),
         query: call.query.clone(),
@@ -87,14 +87,14 @@ fn guest_event(event: &HostEvent) -> trigger::HostEvent {
     }
 }
 
-/// Reads what firing returned, from a component that can read states of these formats.
-pub(crate) fn firing(
-    fired: Result<trigger::Firing, trigger::TriggerError>,
+/// Reads what the component returned, from a component that can read states of these formats.
+pub(crate) fn trigger_run(
+    fired: Result<trigger::TriggerRun, trigger::TriggerError>,
     formats: &[u32],
-) -> Read<Result<Firing, TriggerError>> {
+) -> Read<Result<TriggerRun, TriggerError>> {
     let mut reader = Reader::default();
     match fired {
-        Ok(firing) => reader.firing(firing, formats).map(Ok),
+        Ok(trigger_run) => reader.trigger_run(trigger_run, formats).map(Ok),
         Err(trigger::TriggerError::Rejected(reason)) => {
             let reason = reader.text("rejected", reason)?;
             Ok(Err(TriggerError::Rejected(reason)))
@@ -104,17 +104,21 @@ pub(crate) fn firing(
 }
 
 impl Reader {
-    fn firing(&mut self, firing: trigger::Firing, formats: &[u32]) -> Read<Firing> {
-        let trigger::Firing {
+    fn trigger_run(
+        &mut self,
+        trigger_run: trigger::TriggerRun,
+        formats: &[u32],
+    ) -> Read<TriggerRun> {
+        let trigger::TriggerRun {
             messages,
             state,
             done,
-        } = firing;
+        } = trigger_run;
         check_count("messages", messages.len(), MESSAGES_MAX)?;
         let messages = self.each("messages", messages, Self::fired_message)?;
         let bytes = messages.iter().map(|message| message.text.len()).sum();
         check_length("messages", bytes, MESSAGES_BYTES_MAX)?;
-        Ok(Firing {
+        Ok(TriggerRun {
             messages,
             state: state
                 .map(|state| self.trigger_state(state, formats))

@@ -52,7 +52,7 @@ impl ConnectorExports {
             pre: found.pre.clone(),
             version: Version::V0_2,
             describe: found.function::<(), connector::Description>("describe")?,
-            receive: found.function::<(&str, &connector::Delivery), Received>("receive")?,
+            receive: found.function::<(&str, &connector::IncomingCall), Received>("receive")?,
             poll: found.function::<(&str, Option<&str>), Received>("poll")?,
             send: found.function::<(&str, &connector::Outgoing), Answered<String>>("send")?,
             fetch: Some(fetch),
@@ -78,14 +78,14 @@ impl ConnectorExports {
         &self,
         store: &mut Store<CallState>,
         configuration: &str,
-        delivery: &connector::Delivery,
+        incoming_call: &connector::IncomingCall,
     ) -> wasmtime::Result<Answered<connector::Batch>> {
         if self.version == Version::V0_2 {
-            let arguments = (configuration, delivery);
+            let arguments = (configuration, incoming_call);
             return call(&self.pre, store, &self.receive, arguments).await;
         }
-        let delivery = older::connector::delivery(delivery);
-        let arguments = (configuration, &delivery);
+        let incoming_call = older::connector::incoming_call(incoming_call);
+        let arguments = (configuration, &incoming_call);
         let received = call(&self.pre, store, &self.receive, arguments).await?;
         Ok(older::connector::received(received))
     }

@@ -7,14 +7,14 @@ use crate::call::CallState;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-type Fired = Result<trigger::Firing, trigger::TriggerError>;
+type Fired = Result<trigger::TriggerRun, trigger::TriggerError>;
 type Fired01 = Result<trigger_0_1::Firing, trigger_0_1::TriggerError>;
 
 /// The arguments of `fire`.
 type Arguments<'a> = (
     &'a trigger::Context,
     Option<&'a trigger::State>,
-    &'a trigger::Occasion,
+    &'a trigger::TriggerEvent,
 );
 /// The arguments of `fire` in version 0.1.0.
 type Arguments01<'a> = (
@@ -66,24 +66,35 @@ impl TriggerExports {
         }
     }
 
-    /// Asks for the messages that an occasion makes.
+    /// Asks for the messages that a trigger event makes.
     pub(crate) async fn fire(
         &self,
         store: &mut Store<CallState>,
         context: &trigger::Context,
         state: Option<&trigger::State>,
-        occasion: &trigger::Occasion,
+        trigger_event: &trigger::TriggerEvent,
     ) -> wasmtime::Result<Fired> {
         if self.version == Version::V0_2 {
-            return call(&self.pre, store, &self.fire, (context, state, occasion)).await;
+            return call(
+                &self.pre,
+                store,
+                &self.fire,
+                (context, state, trigger_event),
+            )
+            .await;
         }
-        let occasion = match older::trigger::occasion(occasion) {
-            Ok(occasion) => occasion,
+        let trigger_event = match older::trigger::trigger_event(trigger_event) {
+            Ok(trigger_event) => trigger_event,
             Err(unknown) => return Ok(Err(unknown)),
         };
         let state = state.map(older::trigger::state);
         let configuration = context.configuration.as_str();
-        let arguments = (configuration, state.as_ref(), context.now_ms, &occasion);
+        let arguments = (
+            configuration,
+            state.as_ref(),
+            context.now_ms,
+            &trigger_event,
+        );
         let fired: Fired01 = call(&self.pre, store, &self.fire, arguments).await?;
         Ok(older::trigger::fired(fired))
     }

@@ -6,11 +6,11 @@ use super::*;
 async fn who_finds_the_queue_full_is_refused_and_who_waits_too_long_too() {
     let guests = GuestSemaphore::new(1, 1, Duration::from_millis(20));
     let gate = Gate::default();
-    let held = guests.enter(&gate, 4).await.unwrap();
+    let leased = guests.enter(&gate, 4).await.unwrap();
     let (first, second) = tokio::join!(guests.enter(&gate, 4), guests.enter(&gate, 4));
     assert!(first.is_err() && second.is_err());
     assert_eq!((guests.free(), guests.waiting()), (0, 0));
-    drop(held);
+    drop(leased);
     assert!(guests.enter(&gate, 4).await.is_ok());
     assert_eq!(guests.free(), 1);
 }
@@ -27,10 +27,10 @@ async fn components_that_are_stopped_again_and_again_share_one_lane() {
         (0..OFFENCES_MAX).for_each(|_| gate.record_offence(now));
     }
     honest.record_offence(now);
-    let held = guests.enter(&one, 4).await.unwrap();
+    let leased = guests.enter(&one, 4).await.unwrap();
     assert!(guests.enter(&other, 4).await.is_err() && guests.enter(&one, 4).await.is_err());
     assert!(guests.enter(&honest, 4).await.is_ok());
-    drop(held);
+    drop(leased);
     assert!(guests.enter(&other, 4).await.is_ok());
 }
 
@@ -113,13 +113,13 @@ fn who_is_called_too_often_is_told_when_there_is_room_again() {
 async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
     let guests = GuestSemaphore::new(8, 8, Duration::from_millis(20));
     let gate = Gate::default();
-    let held = [
+    let leased = [
         guests.enter(&gate, 4).await.unwrap(),
         guests.enter(&gate, 4).await.unwrap(),
     ];
     assert!(guests.enter(&gate, 2).await.is_err() && guests.enter(&gate, 1).await.is_err());
     assert!(guests.enter(&gate, 4).await.is_ok());
-    drop(held);
+    drop(leased);
     assert!(guests.enter(&gate, 1).await.is_ok());
 }
 
@@ -127,9 +127,9 @@ async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
 async fn a_component_waits_for_itself_without_holding_permits_of_others() {
     let guests = GuestSemaphore::new(4, 4, Duration::from_millis(20));
     let gate = Gate::default();
-    let held = guests.enter(&gate, 1).await.unwrap();
+    let leased = guests.enter(&gate, 1).await.unwrap();
     assert!(guests.enter(&gate, 1).await.is_err());
     assert_eq!(guests.free(), 3);
-    drop(held);
+    drop(leased);
     assert!(guests.enter(&gate, 1).await.is_ok());
 }

@@ -99,7 +99,7 @@ impl preopens::Host for CallState {
                 folder,
                 inside: Inside::default(),
                 shown: at.clone(),
-                held: None,
+                open_file: None,
             };
             self.folders.opened.insert(fd.rep(), opened);
             directories.push((fd, at));
@@ -226,7 +226,7 @@ impl HostDescriptor for CallState {
         path: String,
     ) -> FsResult<DescriptorStat> {
         let on = self.at(&fd, &path);
-        let done = self.look_at(fd, flags, path).await;
+        let done = self.inspect_at(fd, flags, path).await;
         self.decided(on, FILES_READ, done)
     }
 

@@ -13,7 +13,7 @@ use domain::egress::{
     EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header,
 };
 use domain::grant::capability;
-use egress::{ByteBudget, Caller, Egress, EgressError, Request, Response, Seen};
+use egress::{ByteBudget, Caller, Egress, EgressError, GuestError, Request, Response};
 use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt;
@@ -33,7 +33,7 @@ type Answered = Result<(http::Response<WasiBody>, Later<Result<(), Error>>), Err
 
 /// A call's way out, or the lack of one.
 #[derive(Debug, Default)]
-pub(crate) struct WayOut {
+pub(crate) struct EgressScope {
     open: Option<Open>,
     /// Headers that a guest may write because a secret is bound to them.
     secret_headers: Arc<[HeaderName]>,
@@ -64,7 +64,7 @@ pub(crate) struct Sender<'a> {
     pub(crate) audit: &'a CallAudit,
 }
 
-impl WayOut {
+impl EgressScope {
     /// Opens the way out of one call. Without an egress there is none, even if requests are
     /// granted.
     pub(crate) fn open(egress: Option<Arc<Egress>>, sender: Sender<'_>) -> Self {
@@ -108,7 +108,7 @@ fn record_refusal(recorder: &AuditRecorder, authority: &str, why: &str) {
     });
 }
 
-impl WasiHttpHooks for WayOut {
+impl WasiHttpHooks for EgressScope {
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
@@ -249,12 +249,14 @@ async fn collected(mut body: WasiBody, bytes_max: u64) -> Result<Bytes, Error> {
 /// Returns the guest's error for an error of egress.
 fn guest_error(error: &EgressError) -> Error {
     match error.seen() {
-        Seen::Invalid | Seen::Denied => Error::HttpRequestDenied,
-        Seen::Busy => Error::ConnectionLimitReached,
-        Seen::Unreachable => Error::DestinationUnavailable,
-        Seen::TimedOut => Error::HttpResponseTimeout,
-        Seen::TooLarge if error.code() == "request-too-large" => Error::HttpRequestBodySize(None),
-        Seen::TooLarge => Error::HttpResponseBodySize(None),
-        Seen::Broken => Error::HttpProtocolError,
+        GuestError::Invalid | GuestError::Denied => Error::HttpRequestDenied,
+        GuestError::Busy => Error::ConnectionLimitReached,
+        GuestError::Unreachable => Error::DestinationUnavailable,
+        GuestError::TimedOut => Error::HttpResponseTimeout,
+        GuestError::TooLarge if error.code() == "request-too-large" => {
+            Error::HttpRequestBodySize(None)
+        }
+        GuestError::TooLarge => Error::HttpResponseBodySize(None),
+        GuestError::Broken => Error::HttpProtocolError,
     }
 }

@@ -106,7 +106,7 @@ mod tests {
     fn a_plugin_of_a_later_version_is_told_what_this_host_has() {
         let later =
             "built for version 0.3.0 of `agent-host:plugin`, and this host has 0.1.0 and 0.2.0";
-        for (told, expected) in [
+        for (reported, expected) in [
             (imports(&names("agent-host:plugin/turn@0.3.0")), later),
             (exports(&names("agent-host:plugin/tools@0.3.0")), later),
             (
@@ -133,7 +133,7 @@ mod tests {
                 "the world `agent-plugin`, `tool-plugin`, `trigger-plugin` or `connector-plugin`",
             ),
         ] {
-            assert!(told.contains(expected), "{told}");
+            assert!(reported.contains(expected), "{reported}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! its means, run to its end and accounted for; and what every call has in common.
 
 use super::Runtime;
-use crate::call::{CallMeans, CallState, Purpose, ToolWork};
+use crate::call::{CallScope, CallState, Purpose, ToolWork};
 use crate::call_audit::CallAudit;
 use crate::component::Component;
 use crate::convert::Unacceptable;
@@ -15,7 +15,7 @@ use crate::guest_semaphore::{Admission, AdmissionRefusal};
 use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
-use crate::host::http::{Sender, WayOut};
+use crate::host::http::{EgressScope, Sender};
 use crate::host::keyvalue::write_overlay::WriteOverlay;
 use crate::host::progress::note_relay::NoteRelay;
 use crate::host::secrets::BoundSecrets;
@@ -104,14 +104,14 @@ impl Runtime {
             let detail = format!("component {} is not an agent", component.digest);
             return stepped(self.not_run(Outcome::not_begun(detail)), &recorder);
         };
-        let means = CallMeans {
+        let call_scope = CallScope {
             purpose: Purpose::Step(Box::new(StepView::new(view, basis))),
             clock_and_randomness: ClockAndRandomness::frozen(basis.now, basis.seed),
             folders: Folders::default(),
-            way_out: WayOut::default(),
+            egress_scope: EgressScope::default(),
             recorder: recorder.clone(),
         };
-        let mut store = self.store(means, &limits);
+        let mut store = self.store(call_scope, &limits);
         let time = store.data().time();
         let news = guest_news(news);
         let guest = exports.step(&mut store, &news);
@@ -186,7 +186,7 @@ impl Runtime {
             recorder: recorder.clone(),
             audit,
         };
-        let way_out = WayOut::open(self.0.config.egress.clone(), sender);
+        let egress_scope = EgressScope::open(self.0.config.egress.clone(), sender);
         let folders = match self.folders(&bound.directories, &call).await {
             Ok(folders) => folders,
             Err(error) => {
@@ -195,14 +195,14 @@ impl Runtime {
             }
         };
         recorder.owned(&folders.owned);
-        let means = CallMeans {
+        let call_scope = CallScope {
             purpose: Purpose::Tool(Box::new(work)),
             clock_and_randomness: ClockAndRandomness::live(),
             folders,
-            way_out,
+            egress_scope,
             recorder,
         };
-        let mut store = self.store(means, limits);
+        let mut store = self.store(call_scope, limits);
         let mut ended = self.run_tool(&mut store, exports, &call, limits).await;
         let written = store.data_mut().take_written();
         // With it go the call's connections.

@@ -3,16 +3,16 @@
 
 use super::Runtime;
 use super::calling::{EndedCall, accepted, record_offence};
-use crate::call::{CONNECTOR_CALL, CallMeans, CallState, CallTime, Purpose};
+use crate::call::{CONNECTOR_CALL, CallScope, CallState, CallTime, Purpose};
 use crate::config::HOSTCALL_BYTES_MAX;
 use crate::connector::{Connected, ConnectorCall, VerifiedCall};
 use crate::convert::Unacceptable;
-use crate::convert::connector::{batch, fetched, guest_delivery, guest_outgoing, sent};
+use crate::convert::connector::{batch, fetched, guest_incoming_call, guest_outgoing, sent};
 use crate::exports::{ConnectorExports, World};
 use crate::guest_semaphore::GuestPermit;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
-use crate::host::http::{Sender, WayOut};
+use crate::host::http::{EgressScope, Sender};
 use crate::host::secrets::BoundSecrets;
 use crate::outcome::Outcome;
 use crate::redacted::{self, Redact};
@@ -51,10 +51,10 @@ impl Runtime {
             Ok(open) => open,
             Err(ended) => return connected(*ended),
         };
-        let delivery = guest_delivery(service);
+        let incoming_call = guest_incoming_call(service);
         let guest = open
             .exports
-            .receive(&mut open.store, &open.configuration, &delivery);
+            .receive(&mut open.store, &open.configuration, &incoming_call);
         let ended = run::drive(&open.time, open.wall_max, guest).await;
         self.close(&call, open, ended, batch).await
     }
@@ -140,14 +140,14 @@ impl Runtime {
             recorder: recorder.clone(),
             audit,
         };
-        let means = CallMeans {
+        let call_scope = CallScope {
             purpose: Purpose::Connect(grant.environment.clone()),
             clock_and_randomness: ClockAndRandomness::live(),
             folders: Folders::default(),
-            way_out: WayOut::open(self.0.config.egress.clone(), sender),
+            egress_scope: EgressScope::open(self.0.config.egress.clone(), sender),
             recorder,
         };
-        let store = self.store(means, limits);
+        let store = self.store(call_scope, limits);
         let wall_ms = limits.wall_ms_max.min(u64::from(deadline_ms));
         Ok(OpenCall {
             exports,

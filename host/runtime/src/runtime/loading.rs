@@ -3,7 +3,7 @@
 use super::{Inner, Loaded, Runtime};
 use crate::artifacts;
 use crate::cache::{CacheLookup, Entry};
-use crate::call::CallMeans;
+use crate::call::CallScope;
 use crate::component::{Component, Described};
 use crate::convert::Unacceptable;
 use crate::convert::describe::{
@@ -212,7 +212,7 @@ impl Runtime {
         count(&self.0.counts.described);
         let limits = self.0.config.describe;
         let _permit = self.0.guests.enter_ungated().await.ok_or(LoadError::Busy)?;
-        let mut store = self.store(CallMeans::none(seed), &limits);
+        let mut store = self.store(CallScope::none(seed), &limits);
         let time = store.data().time();
         let guest = async {
             Ok(match world {

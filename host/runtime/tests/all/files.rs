@@ -218,8 +218,8 @@ fn linked(house: &House) {
 }
 
 /// Paths that lead to what was not granted, or nowhere.
-fn ways(absolute: &str) -> Vec<String> {
-    let ways = [
+fn spellings(absolute: &str) -> Vec<String> {
+    let spellings = [
         "../outside/secret",
         "./../outside/secret",
         "folder/../../outside/secret",
@@ -257,7 +257,7 @@ fn ways(absolute: &str) -> Vec<String> {
         "out\0/secret",
         "../outside/secret\0",
     ];
-    ways.map(str::to_owned).to_vec()
+    spellings.map(str::to_owned).to_vec()
 }
 
 #[tokio::test]
@@ -265,9 +265,9 @@ async fn no_path_leads_out_of_a_granted_folder() {
     let house = House::new().await.with("file", "file");
     linked(&house);
     let absolute = house.fixture.folder.path().join("outside/secret");
-    let ways = ways(absolute.to_str().unwrap());
+    let spellings = spellings(absolute.to_str().unwrap());
     for grant in kinds(&house) {
-        for way in ways.iter().map(String::as_str) {
+        for way in spellings.iter().map(String::as_str) {
             let on = "/s";
             let follow = true;
             let mut ops = vec![

@@ -324,7 +324,7 @@ type Entries = BTreeMap<(String, String), Vec<u8>>;
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) entries: Mutex<Entries>,
-    pub(crate) held: Mutex<Vec<(String, Arc<()>)>>,
+    pub(crate) leased: Mutex<Vec<(String, Arc<()>)>>,
     pub(crate) broken: bool,
 }
 
@@ -338,8 +338,8 @@ impl Kept {
     }
 
     /// The names of the buckets that are held at this moment.
-    pub(crate) fn held(&self) -> Vec<String> {
-        self.held
+    pub(crate) fn leased(&self) -> Vec<String> {
+        self.leased
             .lock()
             .unwrap()
             .iter()
@@ -353,7 +353,7 @@ impl Kept {
 impl Buckets for Kept {
     async fn hold(&self, bucket: &BucketGrant) -> Hold {
         let hold = Arc::new(());
-        self.held
+        self.leased
             .lock()
             .unwrap()
             .push((bucket.bucket.clone(), hold.clone()));

@@ -8,7 +8,7 @@
 
 use crate::fixture::{Fixture, Kept, Noted, Sight, done, replied, some_basis, tool_call};
 use agent_host_runtime::{Component, IMPORTS, Outcome};
-use domain::authority::{Asked, Caller, Denies, Permissions};
+use domain::authority::{Caller, Denies, Permissions, ToolRequirements};
 use domain::definition::Definition;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, GuestLimits};
@@ -35,7 +35,7 @@ const LEAVES: [&str; 2] = ["wasi:cli/exit.exit", "wasi:cli/exit.exit-with-code"]
 const READING: [&str; 2] = ["files.read", "notes.read"];
 
 /// The results of the functions that could be called, by name.
-type Said = BTreeMap<String, String>;
+type ImportLog = BTreeMap<String, String>;
 
 /// A function as WIT declares it.
 struct Declared {
@@ -100,10 +100,10 @@ fn declared() -> Vec<Declared> {
     wit.push_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit"))
         .unwrap();
     let mut declared = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (known, _) in IMPORTS {
         // An interface of two versions is the same in both.
-        if !told.insert(*known) {
+        if !reported.insert(*known) {
             continue;
         }
         let named = |id: &String| id.split('@').next() == Some(*known);
@@ -174,7 +174,7 @@ fn owned(wit: &Resolve, value: Type, into: &mut BTreeSet<TypeId>) {
 
 /// Adds the functions that could not be called because no function that could be called gives what
 /// they need.
-fn complete(declared: &[Declared], mut said: Said) -> Said {
+fn complete(declared: &[Declared], mut said: ImportLog) -> ImportLog {
     let mut had = BTreeSet::new();
     loop {
         let before = had.len();
@@ -209,7 +209,7 @@ fn complete(declared: &[Declared], mut said: Said) -> Said {
     said
 }
 
-fn lines(text: &str) -> Said {
+fn lines(text: &str) -> ImportLog {
     text.lines()
         .map(|line| line.split_once('\t').unwrap())
         .map(|(name, what)| (name.to_owned(), what.to_owned()))
@@ -269,7 +269,7 @@ fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule
     };
     caller
         .bound(
-            Asked {
+            ToolRequirements {
                 tool: "matrix",
                 capabilities: asked,
             },
@@ -278,7 +278,7 @@ fn bound(grant: &Grant, denied: &[&str], asked: &[String]) -> Result<Bound, Rule
         .map_err(|denied| denied.rule)
 }
 
-async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) -> Said {
+async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) -> ImportLog {
     fixture
         .runtime
         .open_folders(&bound.directories, &[])
@@ -308,7 +308,7 @@ async fn of_tool(fixture: &Fixture, tool: &Component, bound: &Bound, url: &str) 
     said
 }
 
-async fn of_step(fixture: &Fixture, agent: &Component) -> Said {
+async fn of_step(fixture: &Fixture, agent: &Component) -> ImportLog {
     let step = async |said: &'static str| {
         let view = Arc::new(Sight::saying(said));
         fixture

@@ -142,12 +142,12 @@ async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
         )
     );
     assert_eq!(
-        stored.held(),
+        stored.leased(),
         ["notes"],
         "what may be written is held until it is committed, what may only be read is not"
     );
     drop(called);
-    assert!(stored.held().is_empty());
+    assert!(stored.leased().is_empty());
     assert_eq!(
         stored.entries.lock().unwrap().len(),
         3,
@@ -181,7 +181,7 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
             called.outcome
         );
         assert!(
-            called.written.buckets.is_empty() && stored.held().is_empty(),
+            called.written.buckets.is_empty() && stored.leased().is_empty(),
             "{then}: {:?}",
             called.written
         );
@@ -196,7 +196,7 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
     .await;
     assert_eq!(done(&called), "1 | ok | ok");
     assert!(
-        called.written.buckets.is_empty() && stored.held().is_empty(),
+        called.written.buckets.is_empty() && stored.leased().is_empty(),
         "a call that has nothing to write keeps nobody waiting"
     );
 }

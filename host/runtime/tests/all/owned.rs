@@ -384,6 +384,9 @@ async fn a_folder_that_is_too_deep_is_not_removed_and_told_of() {
     house.open(&grant).unwrap();
     let own = house.sandbox.join("tmp").join(owner_name("s1").unwrap());
     fs::create_dir_all(own.join("d/".repeat(300))).unwrap();
-    let told = house.remove_of(Owner::Session, "s1").await.unwrap_err();
-    assert!(told.to_string().contains("more than 256 folders"), "{told}");
+    let reported = house.remove_of(Owner::Session, "s1").await.unwrap_err();
+    assert!(
+        reported.to_string().contains("more than 256 folders"),
+        "{reported}"
+    );
 }

@@ -240,7 +240,7 @@ async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_thei
             .await;
         assert_eq!(done(&called), expected);
         let decisions = &called.decided.decisions;
-        let told: Vec<_> = decisions
+        let reported: Vec<_> = decisions
             .iter()
             .map(|it| {
                 (
@@ -250,7 +250,7 @@ async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_thei
             })
             .collect();
         assert_eq!(
-            told,
+            reported,
             decided
                 .map(|decided| ("env.read", decided))
                 .into_iter()

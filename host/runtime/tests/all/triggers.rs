@@ -1,25 +1,25 @@
-//! Triggers: pure firings, stopped at their limits and taken within their bounds only.
+//! Triggers: pure trigger runs, stopped at their limits and taken within their bounds only.
 
 use crate::fixture::Fixture;
-use agent_host_runtime::{Component, FireCall, Fired, Firing, Outcome, TriggerError};
+use agent_host_runtime::{Component, FireCall, Fired, Outcome, TriggerError, TriggerRun};
 use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
 use domain::grant::GuestLimits;
 use domain::time::Timestamp;
-use domain::trigger::{Occasion, TriggerState};
+use domain::trigger::{TriggerEvent, TriggerState};
 use serde_json::json;
 
-/// The time of every firing.
+/// The time of every trigger run.
 const NOW: Timestamp = Timestamp(1_700_000_000_123);
 
-fn due() -> Occasion {
-    Occasion::Due {
+fn due() -> TriggerEvent {
+    TriggerEvent::Due {
         due: Timestamp(1_700_000_000_000),
         missed: 2,
     }
 }
 
-/// Fires an occasion as `change` has it.
+/// Fires a trigger event as `change` has it.
 async fn fire(
     fixture: &Fixture,
     trigger: &Component,
@@ -28,14 +28,14 @@ async fn fire(
 ) -> Fired {
     let name = "morning".parse().unwrap();
     let configuration = json!({ "room": "kitchen" });
-    let occasion = due();
+    let trigger_event = due();
     let mut call = FireCall {
         trigger: &name,
         now: NOW,
         configuration: &configuration,
         message: None,
         state: None,
-        occasion: &occasion,
+        trigger_event: &trigger_event,
         seed: Digest::of(b"seed"),
     };
     change(&mut call);
@@ -43,7 +43,7 @@ async fn fire(
 }
 
 /// Fires it with a message of the operator's.
-async fn told(fixture: &Fixture, trigger: &Component, message: &'static str) -> Fired {
+async fn reported(fixture: &Fixture, trigger: &Component, message: &'static str) -> Fired {
     let limits = GuestLimits::default();
     fire(fixture, trigger, limits, |call| {
         call.message = Some(message)
@@ -52,19 +52,19 @@ async fn told(fixture: &Fixture, trigger: &Component, message: &'static str) -> 
 }
 
 #[track_caller]
-fn returned(fired: Fired) -> Firing {
+fn returned(fired: Fired) -> TriggerRun {
     match fired.outcome {
-        Outcome::Returned(Ok(firing)) => firing,
+        Outcome::Returned(Ok(trigger_run)) => trigger_run,
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_trigger_hears_the_occasion_and_what_the_operator_wrote() {
+async fn a_trigger_hears_the_trigger_event_and_what_the_operator_wrote() {
     let fixture = Fixture::new();
     let trigger = fixture.load("rogue-trigger").await;
-    let firing = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
-    let text = &firing.messages[0].text;
+    let trigger_run = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
+    let text = &trigger_run.messages[0].text;
     for heard in [
         r#"trigger: "morning""#,
         "1700000000123",
@@ -75,12 +75,12 @@ async fn a_trigger_hears_the_occasion_and_what_the_operator_wrote() {
     ] {
         assert!(text.contains(heard), "{text} does not contain {heard}");
     }
-    assert_eq!((firing.state, firing.done), (None, false));
+    assert_eq!((trigger_run.state, trigger_run.done), (None, false));
     assert_eq!(trigger.wit_version(), "0.2.0");
 }
 
 #[tokio::test]
-async fn a_firing_over_a_bound_is_not_taken_and_the_bound_is_named() {
+async fn a_trigger_run_over_a_bound_is_not_taken_and_the_bound_is_named() {
     let fixture = Fixture::new();
     let trigger = fixture.load("rogue-trigger").await;
     for (attack, expected) in [
@@ -93,12 +93,12 @@ async fn a_firing_over_a_bound_is_not_taken_and_the_bound_is_named() {
         ("hoard", "`state.bytes` is 65537 bytes long"),
         ("foreign", "`state.format` is 2"),
     ] {
-        match told(&fixture, &trigger, attack).await.outcome {
+        match reported(&fixture, &trigger, attack).await.outcome {
             Outcome::Refused { detail } => assert!(detail.contains(expected), "{detail}"),
             other => panic!("{attack}: {other:?}"),
         }
     }
-    let storm = returned(told(&fixture, &trigger, "storm").await);
+    let storm = returned(reported(&fixture, &trigger, "storm").await);
     assert_eq!(storm.messages.len(), 100);
 }
 
@@ -126,7 +126,7 @@ async fn a_trigger_that_does_not_stop_is_stopped_and_it_is_on_record() {
         ),
         ("triggers.fire", BoundaryVerdict::Limited, "cpuMsMax")
     );
-    let trapped = told(&fixture, &trigger, "trap").await.outcome;
+    let trapped = reported(&fixture, &trigger, "trap").await.outcome;
     assert!(
         matches!(&trapped, Outcome::Trapped { message, .. } if message.contains("gives up")),
         "{trapped:?}"
@@ -136,11 +136,11 @@ async fn a_trigger_that_does_not_stop_is_stopped_and_it_is_on_record() {
 
 /// Its clock stands still, its randomness follows from the seed, and there is nothing else.
 #[tokio::test]
-async fn the_same_firing_has_the_same_result_and_reaches_nothing() {
+async fn the_same_trigger_run_has_the_same_result_and_reaches_nothing() {
     let fixture = Fixture::new();
     let trigger = fixture.load("rogue-trigger").await;
-    let first = returned(told(&fixture, &trigger, "sense").await);
-    assert_eq!(first, returned(told(&fixture, &trigger, "sense").await));
+    let first = returned(reported(&fixture, &trigger, "sense").await);
+    assert_eq!(first, returned(reported(&fixture, &trigger, "sense").await));
     let text = &first.messages[0].text;
     assert!(
         text.starts_with("1700000000.123s ") && text.ends_with(" false 0"),
@@ -157,19 +157,19 @@ async fn the_same_firing_has_the_same_result_and_reaches_nothing() {
 async fn what_a_trigger_keeps_comes_back_unless_it_cannot_read_it() {
     let fixture = Fixture::new();
     let trigger = fixture.load("rogue-trigger").await;
-    let first = returned(told(&fixture, &trigger, "count").await);
+    let first = returned(reported(&fixture, &trigger, "count").await);
     let kept = first.state.unwrap();
     assert_eq!(kept.bytes, b"x");
     let name = "morning".parse().unwrap();
     let configuration = json!({});
-    let occasion = due();
+    let trigger_event = due();
     let mut call = FireCall {
         trigger: &name,
         now: NOW,
         configuration: &configuration,
         message: Some("count"),
         state: Some(&kept),
-        occasion: &occasion,
+        trigger_event: &trigger_event,
         seed: Digest::of(b"seed"),
     };
     let limits = GuestLimits::default();
@@ -195,11 +195,11 @@ async fn a_triggers_own_errors_are_results() {
         ("reject", TriggerError::Rejected("no".to_owned())),
         ("later", TriggerError::RetryLater(5_000)),
     ] {
-        let fired = told(&fixture, &trigger, message).await;
+        let fired = reported(&fixture, &trigger, message).await;
         assert_eq!(fired.outcome, Outcome::Returned(Err(expected)));
     }
     let tools = fixture.load("echo").await;
-    let fired = told(&fixture, &tools, "reject").await;
+    let fired = reported(&fixture, &tools, "reject").await;
     assert!(matches!(fired.outcome, Outcome::Faulted { .. }));
 }
 
@@ -209,14 +209,14 @@ async fn a_trigger_of_0_1_0_is_served() {
     let fixture = Fixture::new();
     let trigger = fixture.load("older-trigger").await;
     assert_eq!(trigger.wit_version(), "0.1.0");
-    let firing = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
-    let message = &firing.messages[0];
+    let trigger_run = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
+    let message = &trigger_run.messages[0];
     assert_eq!(
         (message.text.as_str(), message.key.as_deref()),
         ("due at 1700000000000, told at 1700000000123", Some("once"))
     );
-    assert_eq!(firing.state.unwrap().bytes, b"kept");
-    let heartbeat = Occasion::Heartbeat {
+    assert_eq!(trigger_run.state.unwrap().bytes, b"kept");
+    let heartbeat = TriggerEvent::Heartbeat {
         due: NOW,
         checklist: None,
     };
@@ -228,7 +228,7 @@ async fn a_trigger_of_0_1_0_is_served() {
         configuration: &configuration,
         message: None,
         state: None,
-        occasion: &heartbeat,
+        trigger_event: &heartbeat,
         seed: Digest::of(b"seed"),
     };
     let limits = GuestLimits::default();

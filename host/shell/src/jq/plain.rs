@@ -228,12 +228,12 @@ pub(super) fn with_one(
 fn joined(meter: &mut Meter, items: &[&Value], by: &str) -> Result<Value, Halt> {
     let mut joined = String::new();
     for (number, item) in items.iter().enumerate() {
-        let piece = match item {
+        let chunk = match item {
             Value::Null => String::new(),
             other => text_of(meter, other)?,
         };
         let between = if number == 0 { "" } else { by };
-        meter.push_all(&mut joined, &[between, piece.as_str()])?;
+        meter.push_all(&mut joined, &[between, chunk.as_str()])?;
     }
     Ok(joined.into())
 }

@@ -140,24 +140,24 @@ impl<'m> Filter<'m> {
     ) -> Values {
         let mut texts = vec![String::new()];
         for part in parts {
-            let pieces: Vec<String> = match part {
+            let chunks: Vec<String> = match part {
                 StrPart::Str(text) => vec![(*text).to_owned()],
                 StrPart::Char(char) => vec![char.to_string()],
                 StrPart::Term(term) => {
                     let values = self.values(term, scope)?;
-                    let pieces = values
+                    let chunks = values
                         .iter()
                         .map(|value| formatted(self.meter, format, value));
-                    pieces.collect::<Result<_, _>>()?
+                    chunks.collect::<Result<_, _>>()?
                 }
             };
             let mut longer = Vec::new();
-            for piece in &pieces {
+            for chunk in &chunks {
                 for text in &texts {
                     self.meter.work(VALUE_BYTES)?;
-                    self.meter.longer(text.len(), piece.len())?;
+                    self.meter.longer(text.len(), chunk.len())?;
                     self.meter.work(text.len())?;
-                    longer.push(format!("{text}{piece}"));
+                    longer.push(format!("{text}{chunk}"));
                 }
             }
             texts = longer;

@@ -1,7 +1,7 @@
 //! Lines that try to reach something else: by quoting, substitution, redirection, paths and size.
 
 use super::{output, run, skills, wanted};
-use crate::Came;
+use crate::LineOutcome;
 
 fn refused(command: &str) -> String {
     let output = output(command);
@@ -248,13 +248,13 @@ fn a_line_is_bounded_in_depth_size_and_calls() {
     let mut answered = Vec::new();
     loop {
         match run(&many, &skills(), &answered) {
-            Came::Call(wanted) => answered.push(crate::Answered {
+            LineOutcome::Call(wanted) => answered.push(crate::Answered {
                 tool: wanted.tool,
                 arguments: wanted.arguments,
                 text: String::new(),
                 failed: false,
             }),
-            Came::Done(output) => {
+            LineOutcome::Done(output) => {
                 assert_eq!(output.exit, 125);
                 break;
             }
@@ -263,10 +263,10 @@ fn a_line_is_bounded_in_depth_size_and_calls() {
     assert_eq!(answered.len(), domain::skill::COMMAND_CALLS_MAX);
 }
 
-/// Lines of random pieces, the same ones each time: each ends, and none makes more than it may.
+/// Lines of random chunks, the same ones each time: each ends, and none makes more than it may.
 #[test]
 fn lines_of_random_pieces_end_without_a_panic() {
-    let pieces = [
+    let chunks = [
         "echo ",
         "a",
         " ",
@@ -324,13 +324,13 @@ fn lines_of_random_pieces_end_without_a_panic() {
     let mut carried_out = 0;
     for _ in 0..20_000 {
         let length = 1 + next(12);
-        let line: String = (0..length).map(|_| pieces[next(pieces.len())]).collect();
+        let line: String = (0..length).map(|_| chunks[next(chunks.len())]).collect();
         match run(&line, &skills, &[]) {
-            Came::Done(output) => {
+            LineOutcome::Done(output) => {
                 carried_out += usize::from(output.exit != 2);
                 assert!(output.out.len() < 1 << 20, "{line}");
             }
-            Came::Call(wanted) => {
+            LineOutcome::Call(wanted) => {
                 carried_out += 1;
                 assert_eq!(wanted.tool, "notes_add", "{line}");
             }

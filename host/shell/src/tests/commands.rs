@@ -120,7 +120,7 @@ fn jq_replaces_texts_and_finds_their_place() {
 
 #[test]
 fn jq_refuses_unknown_names_before_anything_is_carried_out() {
-    for (filter, told) in [
+    for (filter, reported) in [
         ("nofunc?", "no function nofunc/0"),
         ("1|sub(\"a\")? // \"none\"", "no function sub/1"),
         ("[]|map(nope(.))", "no function nope/1"),
@@ -141,7 +141,7 @@ fn jq_refuses_unknown_names_before_anything_is_carried_out() {
     ] {
         let output = output(&format!("jq -n '{filter}'"));
         assert_eq!((output.out.as_str(), output.exit), ("", 3), "{filter}");
-        assert!(output.err.contains(told), "{filter}: {}", output.err);
+        assert!(output.err.contains(reported), "{filter}: {}", output.err);
     }
     check(
         "jq -nc --arg a 1 '[2 as $b|$a,$b,(3 as $b|$b),$b]'",

@@ -1,7 +1,7 @@
 //! Lines that meet a limit or are told to stop: their output and their bounds.
 
 use super::{output, run, skills, wanted};
-use crate::{Answered, Came, OUTPUT_BYTES_MAX, Output};
+use crate::{Answered, LineOutcome, OUTPUT_BYTES_MAX, Output};
 use std::cell::Cell;
 
 /// Doubles a text until it is too long for a command.
@@ -19,8 +19,8 @@ fn answered(line: &str, text: &str) -> Output {
         failed: false,
     };
     match run(line, &skills(), &[one]) {
-        Came::Done(output) => output,
-        Came::Call(wanted) => panic!("{line} needs {wanted:?}"),
+        LineOutcome::Done(output) => output,
+        LineOutcome::Call(wanted) => panic!("{line} needs {wanted:?}"),
     }
 }
 
@@ -29,13 +29,13 @@ fn ended(line: &str) -> (usize, Output) {
     let mut calls: Vec<Answered> = Vec::new();
     loop {
         match run(line, &skills(), &calls) {
-            Came::Call(wanted) => calls.push(Answered {
+            LineOutcome::Call(wanted) => calls.push(Answered {
                 tool: wanted.tool,
                 arguments: wanted.arguments,
                 text: "done".to_owned(),
                 failed: false,
             }),
-            Came::Done(output) => return (calls.len(), output),
+            LineOutcome::Done(output) => return (calls.len(), output),
         }
     }
 }
@@ -63,12 +63,12 @@ fn a_line_that_is_told_to_stop_ends_with_what_it_printed() {
     let line = "echo first; jq -n '[range(9999)]|length'; jq -n '[range(9999)|tojson]|length'";
     let whole = output(line);
     assert_eq!(whole.out, "first\n9999\n9999\n");
-    let looks = Cell::new(0);
+    let inspections = Cell::new(0);
     let stopped = Box::new(move || {
-        looks.set(looks.get() + 1);
-        looks.get() > 20
+        inspections.set(inspections.get() + 1);
+        inspections.get() > 20
     });
-    let Came::Done(cut) = crate::run(line, &skills(), &[], stopped) else {
+    let LineOutcome::Done(cut) = crate::run(line, &skills(), &[], stopped) else {
         panic!("an end");
     };
     assert_eq!(cut.exit, 125);
@@ -104,8 +104,8 @@ fn an_agent_is_shown_so_much_of_the_output_and_told_how_much_is_left_out() {
     };
     let shown = long.shown();
     assert!(shown.len() < 2 * OUTPUT_BYTES_MAX + 400, "{}", shown.len());
-    let told = format!("[{OUTPUT_BYTES_MAX} more bytes are left out");
-    assert!(shown.contains(&told), "{}", &shown[shown.len() - 400..]);
+    let reported = format!("[{OUTPUT_BYTES_MAX} more bytes are left out");
+    assert!(shown.contains(&reported), "{}", &shown[shown.len() - 400..]);
     assert!(shown.contains("[5 more bytes are left out"));
     assert!(shown.ends_with("[exit code 1]"));
 }

@@ -3,7 +3,7 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
-use crate::read::dispatches::{held_query, open_by_run_query, open_in_tree_query};
+use crate::read::dispatches::{blocked_query, open_by_run_query, open_in_tree_query};
 use crate::sql::{self, Columns};
 use domain::id::{AgentId, RunId, SessionId};
 use domain::role::{AgentRole, Right};
@@ -55,7 +55,7 @@ pub enum AgentGuard {
         max: u64,
     },
     /// At most so many delegations of this tree of agents wait for room before this commit.
-    HeldAtMost {
+    BlockedAtMost {
         /// The tree.
         tree: AgentId,
         /// Maximum number of delegations.
@@ -92,7 +92,7 @@ impl Condition for AgentGuard {
             Self::RunDispatchesAtMost { run, .. } => {
                 [Some(Question::Other(open_by_run_query(*run))), None]
             }
-            Self::HeldAtMost { tree, .. } => [Some(Question::Other(held_query(*tree))), None],
+            Self::BlockedAtMost { tree, .. } => [Some(Question::Other(blocked_query(*tree))), None],
             Self::PathFree(path) => ask(
                 "SELECT id FROM agents WHERE path = ?1 AND active = 1",
                 [Value::text(path)],
@@ -129,7 +129,7 @@ impl Condition for AgentGuard {
             }
             Self::TreeDispatchesAtMost { max, .. }
             | Self::RunDispatchesAtMost { max, .. }
-            | Self::HeldAtMost { max, .. } => {
+            | Self::BlockedAtMost { max, .. } => {
                 let open = rows.number()?;
                 unless(open <= *max, || format!("{open} have not ended"))
             }
@@ -150,7 +150,7 @@ impl Condition for AgentGuard {
             }
             Self::TreeDispatchesAtMost { tree, .. }
             | Self::RunDispatchesAtMost { tree, .. }
-            | Self::HeldAtMost { tree, .. } => vec![Resource::Dispatches(*tree)],
+            | Self::BlockedAtMost { tree, .. } => vec![Resource::Dispatches(*tree)],
             Self::PathFree(path) => vec![Resource::Path(path.clone())],
         }
     }

@@ -3,9 +3,9 @@
 use super::question::{Answers, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
-use crate::read::DeliveryState;
+use crate::read::OutboundMessageState;
 use crate::sql::{self, Columns};
-use domain::id::{DeliveryId, OccasionId};
+use domain::id::{OutboundMessageId, TriggerEventId};
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
 
@@ -29,18 +29,18 @@ pub enum ConnectorGuard {
         since: Timestamp,
     },
     /// The message has arrived, and it is not known what became of it.
-    ArrivalOpen {
+    InboundMessageOpen {
         /// The connector.
         connector: ConnectorName,
         /// The message.
-        arrival: OccasionId,
+        inbound_message: TriggerEventId,
     },
-    /// The delivery is in this state.
-    DeliveryIs {
-        /// The delivery.
-        delivery: DeliveryId,
+    /// The outbound message is in this state.
+    OutboundMessageIs {
+        /// The outbound message.
+        outbound_message: OutboundMessageId,
         /// The state.
-        state: DeliveryState,
+        state: OutboundMessageState,
     },
     /// This is the pairing code that the sender got last, and it is not settled.
     PairingIs {
@@ -65,7 +65,7 @@ impl Condition for ConnectorGuard {
                 message,
                 since,
             } => ask(
-                "SELECT 1 FROM arrivals WHERE connector = ?1 AND message = ?2 AND received >= ?3 \
+                "SELECT 1 FROM inbound_messages WHERE connector = ?1 AND message = ?2 AND received >= ?3 \
                  LIMIT 1",
                 [
                     Value::text(connector.as_str()),
@@ -73,13 +73,18 @@ impl Condition for ConnectorGuard {
                     Value::number(since.0),
                 ],
             ),
-            Self::ArrivalOpen { connector, arrival } => ask(
-                "SELECT 1 FROM arrivals WHERE id = ?1 AND connector = ?2 AND outcome IS NULL",
-                [Value::id(arrival), Value::text(connector.as_str())],
+            Self::InboundMessageOpen {
+                connector,
+                inbound_message,
+            } => ask(
+                "SELECT 1 FROM inbound_messages WHERE id = ?1 AND connector = ?2 AND outcome IS NULL",
+                [Value::id(inbound_message), Value::text(connector.as_str())],
             ),
-            Self::DeliveryIs { delivery, .. } => ask(
-                "SELECT state FROM deliveries WHERE id = ?1",
-                [Value::digest(&delivery.0)],
+            Self::OutboundMessageIs {
+                outbound_message, ..
+            } => ask(
+                "SELECT state FROM outbound_messages WHERE id = ?1",
+                [Value::digest(&outbound_message.0)],
             ),
             Self::PairingIs { key, .. } => {
                 ask("SELECT code FROM pairings WHERE key = ?1", [Value::id(key)])
@@ -92,10 +97,10 @@ impl Condition for ConnectorGuard {
             Self::NotArrived { .. } => {
                 return Ok(unless(rows.is_empty(), || "it has arrived".to_owned()));
             }
-            Self::ArrivalOpen { .. } => {
+            Self::InboundMessageOpen { .. } => {
                 return Ok(unless(!rows.is_empty(), || "it is not open".to_owned()));
             }
-            Self::CursorIs { .. } | Self::DeliveryIs { .. } | Self::PairingIs { .. } => rows
+            Self::CursorIs { .. } | Self::OutboundMessageIs { .. } | Self::PairingIs { .. } => rows
                 .first()
                 .map(|row| row.text_opt(0))
                 .transpose()?
@@ -103,13 +108,13 @@ impl Condition for ConnectorGuard {
         };
         let wanted = match self {
             Self::CursorIs { cursor, .. } => cursor.as_deref(),
-            Self::DeliveryIs { state, .. } => Some(state.as_str()),
+            Self::OutboundMessageIs { state, .. } => Some(state.as_str()),
             Self::PairingIs { code, .. } => code.as_deref(),
-            Self::NotArrived { .. } | Self::ArrivalOpen { .. } => None,
+            Self::NotArrived { .. } | Self::InboundMessageOpen { .. } => None,
         };
         // A cursor may be a secret of the service's, and a code is one of the sender's.
         Ok(unless(found == wanted, || match self {
-            Self::DeliveryIs { .. } => format!("it is {}", found.unwrap_or("not there")),
+            Self::OutboundMessageIs { .. } => format!("it is {}", found.unwrap_or("not there")),
             _ => "it is another one".to_owned(),
         }))
     }
@@ -118,10 +123,12 @@ impl Condition for ConnectorGuard {
         match self {
             Self::CursorIs { connector, .. }
             | Self::NotArrived { connector, .. }
-            | Self::ArrivalOpen { connector, .. } => {
+            | Self::InboundMessageOpen { connector, .. } => {
                 vec![Resource::Connector(connector.clone())]
             }
-            Self::DeliveryIs { delivery, .. } => vec![Resource::Delivery(*delivery)],
+            Self::OutboundMessageIs {
+                outbound_message, ..
+            } => vec![Resource::OutboundMessage(*outbound_message)],
             Self::PairingIs { key, .. } => vec![Resource::ConnectorKey(key.clone())],
         }
     }

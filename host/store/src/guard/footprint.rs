@@ -1,6 +1,6 @@
 //! The footprint of a guard: what its judgement rests on.
 
-use domain::id::{AgentId, ConversationId, DeliveryId, InputId, RunId, SessionId, TurnId};
+use domain::id::{AgentId, ConversationId, InputId, OutboundMessageId, RunId, SessionId, TurnId};
 use domain::key::KeyId;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::trigger::TriggerName;
@@ -44,12 +44,12 @@ pub enum Resource {
     KeysOfConnector(ConnectorName),
     /// The triggers of the host: how many there are.
     Triggers,
-    /// A trigger with its occasions.
+    /// A trigger with its trigger events.
     Trigger(TriggerName),
     /// A connector with what arrived through it.
     Connector(ConnectorName),
     /// A message to people outside.
-    Delivery(DeliveryId),
+    OutboundMessage(OutboundMessageId),
     /// The operations of all sessions that wait for another session.
     Waits,
 }

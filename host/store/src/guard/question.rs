@@ -20,8 +20,8 @@ pub(crate) type Answers = [Rows; QUESTIONS_MAX];
 /// the answer without a query.
 #[derive(Debug)]
 pub(crate) enum Question<'g> {
-    /// The standing of a session; see [`super::Standing`].
-    Standing(SessionId),
+    /// The status of a session; see [`super::AcceptanceStatus`].
+    AcceptanceStatus(SessionId),
     /// The role of a user with an agent.
     Role {
         /// The agent.
@@ -33,8 +33,8 @@ pub(crate) enum Question<'g> {
     StoredBytes(&'g UserId),
     /// The number of those bytes that came with an API key.
     StoredBytesWith(&'g KeyId),
-    /// The standing of a trigger; see [`super::TriggerStanding`].
-    TriggerStanding(&'g TriggerName),
+    /// The status of a trigger; see [`super::TriggerStatus`].
+    TriggerStatus(&'g TriggerName),
     /// Anything else.
     Other(Query<'g>),
 }

@@ -1,10 +1,10 @@
 //! Guards on the inputs of a session: which wait, how many, and what was dropped.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::standing::Standing;
+use super::session_status::AcceptanceStatus;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
-use crate::read::queue::{read_standing, standing_query};
+use crate::read::queue::{read_status, status_query};
 use crate::sql::{self, Columns};
 use domain::id::{InputId, RunId, SessionId};
 use domain::queue::{Overflow, OverflowNotice};
@@ -116,7 +116,9 @@ impl Condition for QueueGuard {
                         .map_or(Value::Null, |user| Value::text(user.as_str())),
                 ],
             ),
-            Self::WaitingAtMost { session, .. } => [Some(Question::Standing(*session)), None],
+            Self::WaitingAtMost { session, .. } => {
+                [Some(Question::AcceptanceStatus(*session)), None]
+            }
             Self::MessagesAtMost { session, .. } => ask(
                 "SELECT head_message + (SELECT count(*) FROM inputs i WHERE i.session_number = \
                  sessions.number AND i.state = 'waiting' AND i.words) FROM sessions WHERE id = ?1",
@@ -129,7 +131,7 @@ impl Condition for QueueGuard {
                 [Value::id(session)],
             ),
             Self::Unchanged { session, .. } => [
-                Some(Question::Other(standing_query(*session))),
+                Some(Question::Other(status_query(*session))),
                 Some(Question::Other(Query::new(
                     "SELECT id FROM inputs WHERE session_number = (SELECT number FROM sessions \
                      WHERE id = ?1) AND state = 'waiting' AND wait_kind = 'queued' ORDER BY position",
@@ -164,8 +166,8 @@ impl Condition for QueueGuard {
                 None
             }
             Self::WaitingAtMost { max, .. } => {
-                let standing = rows.first().map(Standing::from_row).transpose()?;
-                let waiting = standing.map_or(0, |standing| standing.waiting);
+                let session_status = rows.first().map(AcceptanceStatus::from_row).transpose()?;
+                let waiting = session_status.map_or(0, |session_status| session_status.waiting);
                 unless(waiting <= *max, || format!("{waiting} wait"))
             }
             Self::MessagesAtMost { max, .. } => {
@@ -185,7 +187,7 @@ impl Condition for QueueGuard {
             },
             Self::Unchanged { seen, .. } => {
                 let queued = queued.iter().map(|row| row.get::<InputId>(0));
-                let found = match read_standing(rows)? {
+                let found = match read_status(rows)? {
                     Some(found) => Some(QueueSeen {
                         queued: queued.collect::<sql::Result<_>>()?,
                         ..found

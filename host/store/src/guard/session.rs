@@ -1,7 +1,7 @@
 //! Guards on a session: whether it is open, where its thread stands, what it shows and has.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::standing::{Standing, Status};
+use super::session_status::{AcceptanceStatus, Status};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::dispatches::{read_waits, waits_query};
@@ -56,7 +56,7 @@ pub enum SessionGuard {
         /// The session that it is to wait for.
         for_session: SessionId,
     },
-    /// No session of another user was opened in the conversation since a look at it.
+    /// No session of another user was opened in the conversation since an inspection of it.
     ConversationOf {
         /// The conversation.
         conversation: ConversationId,
@@ -86,7 +86,7 @@ impl Condition for SessionGuard {
                 "SELECT head, revision FROM sessions WHERE id = ?1",
                 [Value::id(session)],
             ),
-            Self::Open(session) => [Some(Question::Standing(*session)), None],
+            Self::Open(session) => [Some(Question::AcceptanceStatus(*session)), None],
             Self::Exists(session) => ask(
                 "SELECT 1 FROM sessions JOIN agents ON agents.id = sessions.agent WHERE \
                  sessions.id = ?1 AND sessions.status != 'deleted' AND agents.active",
@@ -146,8 +146,8 @@ impl Condition for SessionGuard {
                 None => Some(NO_SESSION.to_owned()),
             },
             Self::Open(_) => {
-                let standing = rows.first().map(Standing::from_row).transpose()?;
-                let status = standing.map(|standing| standing.status);
+                let session_status = rows.first().map(AcceptanceStatus::from_row).transpose()?;
+                let status = session_status.map(|session_status| session_status.status);
                 unless(status == Some(Status::Open), || {
                     format!("it is {}", status.map_or("not there", Status::as_str))
                 })

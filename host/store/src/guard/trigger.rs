@@ -1,16 +1,16 @@
-//! Guards on triggers: how many there are, when one is due, and how far an occasion is.
+//! Guards on triggers: how many there are, when one is due, and how far a trigger event is.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::trigger_standing::TriggerStanding;
+use super::trigger_status::TriggerStatus;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::sql::{self, Columns};
-use domain::id::OccasionId;
+use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
 use domain::user::UserId;
 
-/// Condition on triggers and their occasions.
+/// Condition on triggers and their trigger events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriggerGuard {
     /// There are at most so many triggers before this commit.
@@ -25,33 +25,34 @@ pub enum TriggerGuard {
         /// Maximum number of triggers.
         max: u64,
     },
-    /// At most so many occasions of the trigger are open before this commit.
+    /// At most so many events of the trigger are open before this commit.
     PendingAtMost {
         /// The trigger.
         trigger: TriggerName,
-        /// Maximum number of occasions.
+        /// Maximum number of trigger events.
         max: u64,
     },
-    /// The trigger is there, enabled and not paused, and this is the next occasion of its schedule.
+    /// The trigger is there, enabled and not paused, and this is the next trigger event of its
+    /// schedule.
     NextDue {
         /// The trigger.
         trigger: TriggerName,
-        /// The time of the occasion; none for a trigger without one.
+        /// The time of the trigger event; none for a trigger without one.
         due: Option<Timestamp>,
     },
-    /// The occasion was accepted, and its trigger was not fired with it.
-    OccasionWaiting {
+    /// The trigger event was accepted, and its trigger was not fired with it.
+    TriggerEventWaiting {
         /// The trigger.
         trigger: TriggerName,
-        /// The occasion.
-        occasion: OccasionId,
+        /// The trigger event.
+        trigger_event: TriggerEventId,
     },
-    /// The trigger was fired with the occasion, and its messages are to be handed over.
-    OccasionFired {
+    /// The trigger was fired with the trigger event, and its messages are to be handed over.
+    TriggerEventFired {
         /// The trigger.
         trigger: TriggerName,
-        /// The occasion.
-        occasion: OccasionId,
+        /// The trigger event.
+        trigger_event: TriggerEventId,
     },
 }
 
@@ -66,12 +67,18 @@ impl Condition for TriggerGuard {
                 [Value::text(user.as_str())],
             ),
             Self::PendingAtMost { trigger, .. } | Self::NextDue { trigger, .. } => {
-                [Some(Question::TriggerStanding(trigger)), None]
+                [Some(Question::TriggerStatus(trigger)), None]
             }
-            Self::OccasionWaiting { trigger, occasion }
-            | Self::OccasionFired { trigger, occasion } => ask(
-                "SELECT state FROM occasions WHERE id = ?1 AND trigger_name = ?2",
-                [Value::id(occasion), Value::text(trigger.as_str())],
+            Self::TriggerEventWaiting {
+                trigger,
+                trigger_event,
+            }
+            | Self::TriggerEventFired {
+                trigger,
+                trigger_event,
+            } => ask(
+                "SELECT state FROM trigger_events WHERE id = ?1 AND trigger_name = ?2",
+                [Value::id(trigger_event), Value::text(trigger.as_str())],
             ),
         }
     }
@@ -83,20 +90,22 @@ impl Condition for TriggerGuard {
                 return Ok(unless(found <= *max, || format!("there are {found}")));
             }
             Self::PendingAtMost { max, .. } => {
-                let standing = rows.first().map(TriggerStanding::from_row).transpose()?;
-                let found = standing.map_or(0, |standing| standing.open);
+                let trigger_status = rows.first().map(TriggerStatus::from_row).transpose()?;
+                let found = trigger_status.map_or(0, |trigger_status| trigger_status.open);
                 return Ok(unless(found <= *max, || format!("{found} are open")));
             }
             Self::NextDue { due, .. } => {
-                let standing = rows.first().map(TriggerStanding::from_row).transpose()?;
-                let Some(standing) = standing.filter(|standing| standing.is_fired) else {
+                let trigger_status = rows.first().map(TriggerStatus::from_row).transpose()?;
+                let Some(trigger_status) =
+                    trigger_status.filter(|trigger_status| trigger_status.is_fired)
+                else {
                     return Ok(Some("it is paused, disabled or not there".to_owned()));
                 };
-                let found = standing.next_due;
+                let found = trigger_status.next_due;
                 return Ok(unless(found == *due, || format!("it is due at {found:?}")));
             }
-            Self::OccasionWaiting { .. } => "waiting",
-            Self::OccasionFired { .. } => "fired",
+            Self::TriggerEventWaiting { .. } => "waiting",
+            Self::TriggerEventFired { .. } => "fired",
         };
         let found = rows.first().map(|row| row.text(0)).transpose()?;
         Ok(unless(found == Some(wanted), || {
@@ -110,8 +119,8 @@ impl Condition for TriggerGuard {
             Self::OfUserAtMost { user, .. } => vec![Resource::User(user.clone())],
             Self::PendingAtMost { trigger, .. }
             | Self::NextDue { trigger, .. }
-            | Self::OccasionWaiting { trigger, .. }
-            | Self::OccasionFired { trigger, .. } => vec![Resource::Trigger(trigger.clone())],
+            | Self::TriggerEventWaiting { trigger, .. }
+            | Self::TriggerEventFired { trigger, .. } => vec![Resource::Trigger(trigger.clone())],
         }
     }
 }

@@ -88,7 +88,7 @@ fn concerned(event: &Event) -> Option<&UserId> {
         Event::RoleChanged(it) => Some(&it.user_id),
         Event::UserUnassigned(it) => Some(&it.user_id),
         Event::PreferencesUpdated(it) => it.user_id.as_ref(),
-        Event::PreferencesCarried(it) => Some(&it.to),
+        Event::PreferencesTransferred(it) => Some(&it.to),
         _ => None,
     }
 }

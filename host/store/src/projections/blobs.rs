@@ -92,7 +92,7 @@ impl Named {
             E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) | E::RoleChanged(_) => {}
             E::UserUnassigned(_) | E::AgentRenamed(_) | E::AgentConfigured(_) => {}
             E::PromptOverridden(_) | E::SettingsUpdated(_) | E::PreferencesUpdated(_) => {}
-            E::PreferencesCarried(_) | E::ExecutionSuspended(_) | E::ExecutionResumed(_) => {}
+            E::PreferencesTransferred(_) | E::ExecutionSuspended(_) | E::ExecutionResumed(_) => {}
             E::ActionRequested(_) | E::ResponseReceived(_) | E::ActionWithdrawn(_) => {}
             E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => {}
             E::SlotTerminated(_) => {}
@@ -115,12 +115,14 @@ impl Named {
             // Nor do triggers and connectors: a file that came with a message is named by the input
             // and by its session.
             E::TriggerDefined(_) | E::TriggerRemoved(_) | E::TriggerPaused(_) => {}
-            E::TriggerResumed(_) | E::OccasionAccepted(_) | E::OccasionsSkipped(_) => {}
-            E::TriggerFired(_) | E::OccasionFailed(_) | E::TriggerPosted(_) => {}
-            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::ArrivalsSettled(_) => {}
+            E::TriggerResumed(_) | E::TriggerEventAccepted(_) | E::TriggerEventsSkipped(_) => {}
+            E::TriggerFired(_) | E::TriggerEventFailed(_) | E::TriggerPosted(_) => {}
+            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => {}
             E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
-            E::DeliveryQueued(_) | E::DeliveryStarted(_) | E::DeliverySettled(_) => {}
-            E::DeliveryRequeued(_) => {}
+            E::OutboundMessageQueued(_)
+            | E::OutboundMessageStarted(_)
+            | E::OutboundMessageSettled(_) => {}
+            E::OutboundMessageRequeued(_) => {}
         }
         named
     }

@@ -23,7 +23,7 @@ pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -
         scope,
         of,
     } = &written.place;
-    let held = sql.one::<(i64, u64, u64)>(
+    let leased = sql.one::<(i64, u64, u64)>(
         "INSERT INTO buckets (component, bucket, scope, of, id) VALUES (:component, :bucket, \
          :scope, :owner, :position) ON CONFLICT (component, bucket, scope, of) DO UPDATE SET keys \
          = buckets.keys RETURNING id, keys, bytes",
@@ -35,7 +35,7 @@ pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -
             position
         ],
     )?;
-    let Some((id, mut keys, mut bytes)) = held else {
+    let Some((id, mut keys, mut bytes)) = leased else {
         return Ok(());
     };
     for entry in &written.entries {

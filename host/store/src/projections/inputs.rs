@@ -2,7 +2,7 @@
 
 use crate::sql::{self, Sql, args, named, to_json};
 use domain::event::{InputAccepted, Source};
-use domain::id::{InputId, OccasionId, RunId};
+use domain::id::{InputId, RunId, TriggerEventId};
 use domain::time::Timestamp;
 
 /// Records that an input was accepted and waits.
@@ -15,9 +15,9 @@ pub(super) fn accepted(
     let from = Outside::of(&accepted.source);
     sql.write(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
-         priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (:input, :id, \
+         priority, arrived, user_id, trigger_name, trigger_event, connector, chat) VALUES (:input, :id, \
          (SELECT number FROM sessions WHERE id = :id), :position, 'waiting', :may_join, :due, \
-         :waits_for, :priority, :time, :user_id, :trigger, :occasion, :connector, :chat)",
+         :waits_for, :priority, :time, :user_id, :trigger, :trigger_event, :connector, :chat)",
         named![
             input = accepted.input,
             id = accepted.session,
@@ -29,18 +29,18 @@ pub(super) fn accepted(
             time = accepted.time,
             user_id = accepted.user_id,
             trigger = from.trigger,
-            occasion = from.occasion,
+            trigger_event = from.trigger_event,
             connector = from.connector,
             chat = from.chat
         ],
     )
 }
 
-/// The origin of an input outside: an occasion of a trigger, or a chat.
+/// The origin of an input outside: a event of a trigger, or a chat.
 #[derive(Default)]
 struct Outside<'a> {
     trigger: Option<&'a str>,
-    occasion: Option<OccasionId>,
+    trigger_event: Option<TriggerEventId>,
     connector: Option<&'a str>,
     chat: Option<&'a str>,
 }
@@ -49,10 +49,12 @@ impl<'a> Outside<'a> {
     fn of(source: &'a Source) -> Self {
         match source {
             Source::Trigger {
-                trigger, occasion, ..
+                trigger,
+                trigger_event,
+                ..
             } => Self {
                 trigger: Some(trigger.as_str()),
-                occasion: Some(*occasion),
+                trigger_event: Some(*trigger_event),
                 ..Self::default()
             },
             Source::Connector { reply_to, .. } => Self {
@@ -83,8 +85,8 @@ pub(super) fn handed_over(
          id = :id))), above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN \
          agents ON agents.id = doer.agent UNION ALL SELECT agents.id, agents.parent FROM above \
          CROSS JOIN agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above \
-         WHERE parent IS NULL), doer.agent) FROM doer), held = coalesce((SELECT held FROM tasks \
-         WHERE input = :input AND held > 0), 0) WHERE id = :input",
+         WHERE parent IS NULL), doer.agent) FROM doer), blocked = coalesce((SELECT blocked FROM tasks \
+         WHERE input = :input AND blocked > 0), 0) WHERE id = :input",
         named![input = accepted.input, by_run, id = accepted.session],
     )
 }

@@ -2,9 +2,9 @@
 
 use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{
-    ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, Recorded,
+    ConnectorReceived, ConnectorTroubled, InboundMessageOutcome, InboundMessagesSettled, Recorded,
 };
-use domain::id::{ConnectorId, OccasionId};
+use domain::id::{ConnectorId, TriggerEventId};
 use domain::path::ConnectorName;
 use std::collections::BTreeSet;
 
@@ -18,54 +18,60 @@ pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> 
             named![id = id(&it.connector), cursor, cursor_position = position],
         )?;
     }
-    for (place, arrival) in it.arrivals.iter().enumerate() {
+    for (place, inbound_message) in it.inbound_messages.iter().enumerate() {
         insert!(
             sql,
-            arrivals {
+            inbound_messages {
                 position,
                 place,
-                id: arrival.id,
+                id: inbound_message.id,
                 connector: it.connector,
-                chat: arrival.message.chat,
-                message: arrival.message.id,
+                chat: inbound_message.message.chat,
+                message: inbound_message.message.id,
                 received: it.time
             },
             "ON CONFLICT (id) DO UPDATE SET position = excluded.position, place = excluded.place"
         )?;
     }
     let chats: BTreeSet<&str> = it
-        .arrivals
+        .inbound_messages
         .iter()
-        .map(|arrival| arrival.message.chat.as_str())
+        .map(|inbound_message| inbound_message.message.chat.as_str())
         .collect();
     chats
         .into_iter()
         .try_for_each(|chat| find_first(sql, it.connector.as_str(), chat))
 }
 
-/// It is known what became of arrivals: also which session took them, or asked what they answer.
-pub(super) fn settled(sql: &Sql<'_>, it: &ArrivalsSettled, recorded: &Recorded) -> sql::Result<()> {
+/// It is known what became of inbound messages: also which session took them, or asked what they
+/// answer.
+pub(super) fn settled(
+    sql: &Sql<'_>,
+    it: &InboundMessagesSettled,
+    recorded: &Recorded,
+) -> sql::Result<()> {
     let (session, operation) = match &it.outcome {
-        ArrivalOutcome::Accepted { session, .. } | ArrivalOutcome::Configured { session, .. } => {
-            (Some(*session), None)
+        InboundMessageOutcome::Accepted { session, .. }
+        | InboundMessageOutcome::Configured { session, .. } => (Some(*session), None),
+        InboundMessageOutcome::Answered { operation, .. } => {
+            (recorded.subject.session, Some(operation))
         }
-        ArrivalOutcome::Answered { operation, .. } => (recorded.subject.session, Some(operation)),
-        ArrivalOutcome::Ignored
-        | ArrivalOutcome::Unknown
-        | ArrivalOutcome::Paired
-        | ArrivalOutcome::Refused { .. } => (recorded.subject.session, None),
+        InboundMessageOutcome::Ignored
+        | InboundMessageOutcome::Unknown
+        | InboundMessageOutcome::Paired
+        | InboundMessageOutcome::Refused { .. } => (recorded.subject.session, None),
     };
     // What arrived may be erased since.
     there(sql, &it.connector)?;
     let outcome = to_json(&it.outcome)?;
     let mut chats: BTreeSet<String> = BTreeSet::new();
-    for arrival in &it.arrivals {
+    for inbound_message in &it.inbound_messages {
         let chat = sql.one(
-            "UPDATE arrivals SET outcome = :outcome, settled_at = :settled_at, is_first = 0, \
-             session = coalesce(:session, (SELECT session FROM deliveries WHERE operation = \
+            "UPDATE inbound_messages SET outcome = :outcome, settled_at = :settled_at, is_first = 0, \
+             session = coalesce(:session, (SELECT session FROM outbound_messages WHERE operation = \
              :operation LIMIT 1)) WHERE id = :id RETURNING chat",
             named![
-                id = arrival,
+                id = inbound_message,
                 outcome,
                 settled_at = it.time,
                 session,
@@ -79,24 +85,24 @@ pub(super) fn settled(sql: &Sql<'_>, it: &ArrivalsSettled, recorded: &Recorded) 
         .try_for_each(|chat| find_first(sql, it.connector.as_str(), chat))
 }
 
-/// Marks the oldest open arrival of a chat as the first, and no other.
+/// Marks the oldest open inbound message of a chat as the first, and no other.
 fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
     let oldest = needs_oldest(sql, connector, chat)?;
     sql.execute(
-        "UPDATE arrivals SET is_first = 0 WHERE connector = :connector AND chat = :chat AND \
+        "UPDATE inbound_messages SET is_first = 0 WHERE connector = :connector AND chat = :chat AND \
          is_first = 1 AND id IS DISTINCT FROM :id",
         named![connector, chat, id = oldest],
     )?;
     sql.write(
-        "UPDATE arrivals SET is_first = 1 WHERE id = ?1 AND is_first = 0",
+        "UPDATE inbound_messages SET is_first = 1 WHERE id = ?1 AND is_first = 0",
         [oldest],
     )
 }
 
-/// Reads the id of the oldest open arrival of a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<OccasionId>> {
+/// Reads the id of the oldest open inbound message of a chat.
+fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<TriggerEventId>> {
     sql.one(
-        "SELECT id FROM arrivals WHERE connector = ?1 AND chat = ?2 AND outcome IS NULL ORDER BY \
+        "SELECT id FROM inbound_messages WHERE connector = ?1 AND chat = ?2 AND outcome IS NULL ORDER BY \
          received, position, place LIMIT 1",
         [connector, chat],
     )

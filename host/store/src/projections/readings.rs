@@ -3,7 +3,7 @@
 use crate::sql::{self, Sql, insert, upsert};
 use domain::event::MemoryRead;
 
-/// A piece of a session was handed to its memory agent.
+/// A part of a session was handed to its memory agent.
 pub(super) fn read(sql: &Sql<'_>, read: &MemoryRead) -> sql::Result<()> {
     upsert!(
         sql,
@@ -19,7 +19,7 @@ pub(super) fn read(sql: &Sql<'_>, read: &MemoryRead) -> sql::Result<()> {
     )?;
     insert!(
         sql,
-        reading_pieces {
+        reading_chunks {
             input: read.input,
             session: read.session,
             through: read.through

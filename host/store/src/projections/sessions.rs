@@ -98,7 +98,7 @@ fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> sql::Result<Beginning
 /// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote
 /// would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> sql::Result<()> {
-    // A look costs a tenth of an update that changes nothing.
+    // An inspection costs a tenth of an update that changes nothing.
     if needs_first_input(sql, accepted.session)? {
         first(sql, accepted.session, Some(accepted.input))?;
     }

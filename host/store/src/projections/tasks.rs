@@ -34,7 +34,7 @@ pub(super) fn started(
     };
     sql.write(
         "INSERT INTO tasks (id, run, session, agent, user_id, kind, target, operation, parameters, \
-         to_agent, to_session, input, detached, held, deadline, created_at) SELECT :id, id, \
+         to_agent, to_session, input, detached, blocked, deadline, created_at) SELECT :id, id, \
          session, agent, coalesce(user_id, 'local'), :kind, :target, :operation, :parameters, \
          :agent, :session, :input, :detached, :queued, :deadline, :time FROM runs WHERE id = :run",
         named![
@@ -48,7 +48,7 @@ pub(super) fn started(
             session,
             input,
             detached = content.detached,
-            queued = held(operation, content.queued),
+            queued = blocked(operation, content.queued),
             deadline = operation.deadline,
             time
         ],
@@ -56,7 +56,7 @@ pub(super) fn started(
 }
 
 /// Returns how urgent a task is that waits for room, from 1; 0 for one that does not wait.
-fn held(operation: &Operation, queued: bool) -> i64 {
+fn blocked(operation: &Operation, queued: bool) -> i64 {
     match &operation.performer {
         Performer::Agent {
             delegation: Some(arguments),

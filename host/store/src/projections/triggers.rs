@@ -1,11 +1,11 @@
 //! Triggers: what each is, when it is due next, what it keeps, and its failures in a row.
 
-use super::occasions;
+use super::trigger_events;
 use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::event::{
-    OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, Recorded, TriggerDefined,
-    TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved, TriggerResumed, TriggerTrouble,
-    TriggerTroubled,
+    PauseReason, Recorded, TriggerDefined, TriggerEventAccepted, TriggerEventFailed,
+    TriggerEventsSkipped, TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved,
+    TriggerResumed, TriggerTrouble, TriggerTroubled,
 };
 use domain::id::{Stream, TriggerId};
 use domain::time::Timestamp;
@@ -13,8 +13,8 @@ use domain::trigger::TriggerName;
 
 /// The kind of the event that a trigger was fired, which counts also when its payload is erased.
 const FIRED: &str = "trigger.fired.v1";
-/// The same of the event that an occasion failed.
-const FAILED: &str = "trigger.occasion.failed.v1";
+/// The same of the event that a trigger event failed.
+const FAILED: &str = "trigger.event.failed.v1";
 
 /// A trigger is there, or is another one. It keeps its state and the user's pause. If it is another
 /// one now, what it failed with before counts no more. One that was removed begins anew.
@@ -78,11 +78,12 @@ fn needs_other_spec(sql: &Sql<'_>, id: TriggerId, spec: &str) -> sql::Result<boo
     )
 }
 
-/// A trigger is gone. Its open occasions are still dealt with, unless it was paused or disabled.
+/// A trigger is gone. Its open trigger events are still dealt with, unless it was paused or
+/// disabled.
 pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql::Result<()> {
     let id = it.name.id();
     if needs_rest(sql, id)? {
-        occasions::given_up(sql, &it.name)?;
+        trigger_events::given_up(sql, &it.name)?;
     }
     sql.write(
         "UPDATE triggers SET removed_at = :removed_at, next_due = NULL, due_position = \
@@ -124,17 +125,17 @@ pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> sql:
     due(sql, &it.name, it.next_due, position)
 }
 
-/// An occasion was accepted. One of the schedule is replaced by the next.
-pub(super) fn accepted(sql: &Sql<'_>, it: &OccasionAccepted, position: u64) -> sql::Result<()> {
+/// A trigger event was accepted. One of the schedule is replaced by the next.
+pub(super) fn accepted(sql: &Sql<'_>, it: &TriggerEventAccepted, position: u64) -> sql::Result<()> {
     if it.scheduled {
         due(sql, &it.name, it.next_due, position)?;
     }
-    occasions::accepted(sql, it, position)
+    trigger_events::accepted(sql, it, position)
 }
 
-pub(super) fn skipped(sql: &Sql<'_>, it: &OccasionsSkipped, position: u64) -> sql::Result<()> {
+pub(super) fn skipped(sql: &Sql<'_>, it: &TriggerEventsSkipped, position: u64) -> sql::Result<()> {
     due(sql, &it.name, it.next_due, position)?;
-    occasions::skipped(sql, it, position)
+    trigger_events::skipped(sql, it, position)
 }
 
 /// The schedule of a trigger goes on at this time, as the event at `position` says.
@@ -151,7 +152,7 @@ fn due(
     )
 }
 
-/// A trigger was fired. What comes of no occasion only says what it keeps: a purge left it.
+/// A trigger was fired. What comes of no trigger event only says what it keeps: a purge left it.
 pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Result<()> {
     if let Some(state) = &it.state {
         sql.execute(
@@ -165,16 +166,16 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
             ],
         )?;
     }
-    if it.occasion == occasions::NO_OCCASION {
+    if it.trigger_event == trigger_events::NO_TRIGGER_EVENT {
         return Ok(());
     }
     recovered(sql, &it.name)?;
-    occasions::fired(sql, it, position)
+    trigger_events::fired(sql, it, position)
 }
 
-pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> sql::Result<()> {
+pub(super) fn failed(sql: &Sql<'_>, it: &TriggerEventFailed, position: u64) -> sql::Result<()> {
     failed_once_more(sql, it.name.id())?;
-    occasions::failed(sql, it, position)
+    trigger_events::failed(sql, it, position)
 }
 
 fn failed_once_more(sql: &Sql<'_>, id: TriggerId) -> sql::Result<()> {
@@ -197,7 +198,7 @@ pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> sql::Result<()> {
             args![id, until],
         ),
         TriggerTrouble::Recovered => recovered(sql, &it.name),
-        TriggerTrouble::Stuck { occasion } => occasions::stuck(sql, *occasion),
+        TriggerTrouble::Stuck { trigger_event } => trigger_events::stuck(sql, *trigger_event),
     }
 }
 

@@ -33,15 +33,15 @@ pub(super) fn set(
 }
 
 /// Wakes a session at the deadline of an input that waits for room.
-pub(super) fn held(
+pub(super) fn blocked(
     sql: &Sql<'_>,
     input: InputId,
     session: SessionId,
     deadline: Timestamp,
 ) -> sql::Result<()> {
     sql.write(
-        "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'held', :session, :deadline \
-         FROM inputs WHERE id = :id AND held > 0",
+        "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'blocked', :session, :deadline \
+         FROM inputs WHERE id = :id AND blocked > 0",
         named![id = input, session, deadline],
     )
 }

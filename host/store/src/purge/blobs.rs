@@ -28,26 +28,26 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: Stream) -> sql::Result<bool> 
 
 /// Marks a blob to be checked that a stream names no more.
 pub(super) fn not_named_by(sql: &Sql<'_>, stream: Option<i64>, digest: Digest) -> sql::Result<()> {
-    look_at(sql, digest)?;
+    inspect(sql, digest)?;
     sql.write(
         "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
         args![stream, digest],
     )
 }
 
-fn look_at(sql: &Sql<'_>, digest: Digest) -> sql::Result<()> {
+fn inspect(sql: &Sql<'_>, digest: Digest) -> sql::Result<()> {
     sql.write(
-        "INSERT INTO blobs_to_look_at (digest) VALUES (?1) ON CONFLICT DO NOTHING",
+        "INSERT INTO blobs_to_inspect (digest) VALUES (?1) ON CONFLICT DO NOTHING",
         [digest],
     )
 }
 
 /// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as
 /// they always did.
-pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> sql::Result<()> {
+pub(crate) fn inspect_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> sql::Result<()> {
     for digest in brought {
         if !is_named(sql, *digest)? {
-            look_at(sql, *digest)?;
+            inspect(sql, *digest)?;
         }
     }
     Ok(())
@@ -60,12 +60,12 @@ fn is_named(sql: &Sql<'_>, digest: Digest) -> sql::Result<bool> {
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is
 /// left to check. The cost of each does not depend on how much is stored.
 pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<bool> {
-    let looked_at = sql.all::<Digest>(
-        "SELECT digest FROM blobs_to_look_at LIMIT ?1",
+    let inspected = sql.all::<Digest>(
+        "SELECT digest FROM blobs_to_inspect LIMIT ?1",
         [BLOBS_PER_COMMIT_MAX],
     )?;
     let mut deleted_bytes = 0;
-    for (at, digest) in looked_at.iter().enumerate() {
+    for (at, digest) in inspected.iter().enumerate() {
         if deleted_bytes >= BYTES_PER_COMMIT_MAX && at > 0 {
             return Ok(false);
         }
@@ -82,7 +82,7 @@ pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<boo
             tally.erased.blobs += 1;
             tally.erased.blob_bytes += bytes;
         }
-        sql.execute("DELETE FROM blobs_to_look_at WHERE digest = ?1", [digest])?;
+        sql.execute("DELETE FROM blobs_to_inspect WHERE digest = ?1", [digest])?;
     }
-    Ok(looked_at.len() < BLOBS_PER_COMMIT_MAX)
+    Ok(inspected.len() < BLOBS_PER_COMMIT_MAX)
 }

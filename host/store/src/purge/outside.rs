@@ -1,20 +1,20 @@
-//! Purge of what reached a session from outside, and of what was sent there of it: occasions of
-//! triggers, arrivals, deliveries.
+//! Purge of what reached a session from outside, and of what was sent there of it: trigger events
+//! of triggers, inbound messages, outbound messages.
 //!
-//! An event goes as a whole. What else rests on one is said by another event first ([`Carried`]):
+//! An event goes as a whole. What else rests on one is said by another event first ([`ReEmitted`]):
 //! when a trigger is due and what it keeps, where a connector's next poll goes on, and what arrived
 //! for others at the same time.
 
-use super::carried::{self, Carried};
+use super::re_emitted::{self, ReEmitted};
 use super::room::Room;
 use super::{EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
-use crate::projections::deliveries;
+use crate::projections::outbound_messages;
 use crate::sql::{self, Sql, args, named, row, select};
 use crate::streams;
-use domain::id::{ConnectorId, DeliveryId, OccasionId, SessionId, Stream, TriggerId};
+use domain::id::{ConnectorId, OutboundMessageId, SessionId, Stream, TriggerEventId, TriggerId};
 
-/// Occasions, arrivals or deliveries that a reader looks for at a time.
+/// Trigger events, inbound messages or outbound messages that a reader looks for at a time.
 const FOUND_MAX: usize = 64;
 
 /// Something that goes, with the events that have it.
@@ -26,25 +26,25 @@ pub(super) struct Gone<T> {
 }
 
 row! {
-    /// An occasion of a trigger.
+    /// A event of a trigger.
     #[derive(Debug)]
-    pub(super) struct Occasion {
-        pub(super) id: OccasionId,
+    pub(super) struct TriggerEvent {
+        pub(super) id: TriggerEventId,
         pub(super) trigger: String = "trigger_name",
     }
 }
 
 /// Messages that arrived with one event.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(super) struct InboundMessages {
     pub(super) connector: String,
 }
 
 row! {
     /// A message that was sent, or is to be.
     #[derive(Debug)]
-    pub(super) struct Delivery from "deliveries" {
-        id: DeliveryId,
+    pub(super) struct OutboundMessage from "outbound_messages" {
+        id: OutboundMessageId,
         connector: String,
         chat: String,
         /// The position of its first event.
@@ -58,30 +58,30 @@ row! {
 #[derive(Debug)]
 struct Outside {
     session: SessionId,
-    occasions: Vec<Gone<Occasion>>,
-    arrivals: Vec<Gone<Arrivals>>,
-    deliveries: Vec<Gone<Delivery>>,
-    carried: Vec<Carried>,
-    /// True if an occasion is not dealt with yet: its other messages would be lost.
-    is_held_up: bool,
+    trigger_events: Vec<Gone<TriggerEvent>>,
+    inbound_messages: Vec<Gone<InboundMessages>>,
+    outbound_messages: Vec<Gone<OutboundMessage>>,
+    re_emitted: Vec<ReEmitted>,
+    /// True if a trigger event is not dealt with yet: its other messages would be lost.
+    is_resting: bool,
     /// True if there is nothing else.
     is_all: bool,
 }
 
 impl Store {
-    /// Erases what fits into one transaction. Returns whether that is all. It is busy while an
-    /// occasion is dealt with of which the session took a message.
+    /// Erases what fits into one transaction. Returns whether that is all. It is busy while a
+    /// trigger event is dealt with of which the session took a message.
     pub(super) async fn erase_outside(
         &self,
         purge: Stream,
         session: SessionId,
     ) -> Result<bool, CommitError> {
         let outside = self.read(move |sql| Outside::find(sql, session)).await?;
-        if outside.is_held_up {
+        if outside.is_resting {
             return Err(CommitError::Busy);
         }
-        for carried in &outside.carried {
-            match self.commit(carried.commit()).await {
+        for re_emitted in &outside.re_emitted {
+            match self.commit(re_emitted.commit()).await {
                 // Something happened there since it was read.
                 Err(CommitError::Conflict(_)) => return Err(CommitError::Busy),
                 committed => committed?,
@@ -96,38 +96,40 @@ impl Outside {
     fn find(sql: &Sql<'_>, session: SessionId) -> sql::Result<Self> {
         let mut found = Self {
             session,
-            occasions: Vec::new(),
-            arrivals: Vec::new(),
-            deliveries: Vec::new(),
-            carried: Vec::new(),
-            is_held_up: false,
+            trigger_events: Vec::new(),
+            inbound_messages: Vec::new(),
+            outbound_messages: Vec::new(),
+            re_emitted: Vec::new(),
+            is_resting: false,
             is_all: true,
         };
         let mut room = Room::of_commit(EVENTS_PER_COMMIT_MAX);
-        found.find_occasions(sql, &mut room)?;
-        found.find_arrivals(sql, &mut room)?;
-        found.find_deliveries(sql, &mut room)?;
-        found.carried = carried::by_triggers(sql, &found.occasions)?;
-        found
-            .carried
-            .extend(carried::by_connectors(sql, session, &found.arrivals)?);
+        found.find_trigger_events(sql, &mut room)?;
+        found.find_inbound_messages(sql, &mut room)?;
+        found.find_outbound_messages(sql, &mut room)?;
+        found.re_emitted = re_emitted::by_triggers(sql, &found.trigger_events)?;
+        found.re_emitted.extend(re_emitted::by_connectors(
+            sql,
+            session,
+            &found.inbound_messages,
+        )?);
         Ok(found)
     }
 
-    /// Finds occasions of which the session took a message.
-    fn find_occasions(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
-        let found: Vec<FoundOccasion> = sql.all(
+    /// Finds trigger events of which the session took a message.
+    fn find_trigger_events(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+        let found: Vec<FoundTriggerEvent> = sql.all(
             select!(
-                FoundOccasion,
-                "WHERE id IN (SELECT occasion FROM occasion_sessions WHERE session = ?1 UNION \
-                 SELECT occasion FROM inputs WHERE session = ?1 AND occasion IS NOT NULL) ORDER BY \
+                FoundTriggerEvent,
+                "WHERE id IN (SELECT trigger_event FROM trigger_event_sessions WHERE session = ?1 UNION \
+                 SELECT trigger_event FROM inputs WHERE session = ?1 AND trigger_event IS NOT NULL) ORDER BY \
                  is_open, position LIMIT ?2"
             ),
             args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for FoundOccasion {
-            occasion,
+        for FoundTriggerEvent {
+            trigger_event,
             first,
             fired,
             posted,
@@ -138,28 +140,28 @@ impl Outside {
             let last = Some(first).max(fired).max(posted).max(failed);
             if is_open {
                 // Those that are open come last.
-                self.is_held_up = self.occasions.is_empty();
+                self.is_resting = self.trigger_events.is_empty();
                 self.is_all = false;
                 return Ok(());
             }
-            let stream = Stream::Trigger(TriggerId::of_name(&occasion.trigger));
+            let stream = Stream::Trigger(TriggerId::of_name(&trigger_event.trigger));
             let stream = streams::number(sql, stream)?;
             let events = sql.all(
                 "SELECT position, bytes FROM events WHERE stream = :stream AND version \
                  BETWEEN (SELECT version FROM events WHERE position = :position) AND (SELECT \
                  version FROM events WHERE position = :to) AND payload IS NOT NULL AND kind IN \
-                 ('trigger.occasion.accepted.v1', 'trigger.fired.v1', \
-                 'trigger.occasion.failed.v1', 'trigger.posted.v1') AND about = :id",
+                 ('trigger.event.accepted.v1', 'trigger.fired.v1', \
+                 'trigger.event.failed.v1', 'trigger.posted.v1') AND about = :id",
                 named![
                     stream,
                     position = first,
                     to = last,
-                    id = occasion.id.to_string()
+                    id = trigger_event.id.to_string()
                 ],
             )?;
             match taken(room, events) {
-                Some(events) => self.occasions.push(Gone {
-                    what: occasion,
+                Some(events) => self.trigger_events.push(Gone {
+                    what: trigger_event,
                     events,
                 }),
                 None => {
@@ -172,17 +174,17 @@ impl Outside {
     }
 
     /// Finds events with messages that the session took, or that answered its questions.
-    fn find_arrivals(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+    fn find_inbound_messages(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
         let found: Vec<(String, u64, u64)> = sql.all(
-            "SELECT DISTINCT a.connector, a.position, e.bytes FROM arrivals \
+            "SELECT DISTINCT a.connector, a.position, e.bytes FROM inbound_messages \
              a CROSS JOIN events e ON e.position = a.position WHERE a.session = ?1 LIMIT ?2",
             args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
         for (connector, position, bytes) in found {
-            let what = Arrivals { connector };
+            let what = InboundMessages { connector };
             match taken(room, vec![(position, bytes)]) {
-                Some(events) => self.arrivals.push(Gone { what, events }),
+                Some(events) => self.inbound_messages.push(Gone { what, events }),
                 None => {
                     self.is_all = false;
                     return Ok(());
@@ -193,17 +195,17 @@ impl Outside {
     }
 
     /// Finds what the session sent.
-    fn find_deliveries(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
-        let found: Vec<Delivery> = sql.all(
-            select!(Delivery, "WHERE session = ?1 LIMIT ?2"),
+    fn find_outbound_messages(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
+        let found: Vec<OutboundMessage> = sql.all(
+            select!(OutboundMessage, "WHERE session = ?1 LIMIT ?2"),
             args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for delivery in found {
-            let events = events_of(sql, &delivery)?;
+        for outbound_message in found {
+            let events = events_of(sql, &outbound_message)?;
             match taken(room, events) {
-                Some(events) => self.deliveries.push(Gone {
-                    what: delivery,
+                Some(events) => self.outbound_messages.push(Gone {
+                    what: outbound_message,
                     events,
                 }),
                 None => {
@@ -219,23 +221,23 @@ impl Outside {
     /// all there is.
     fn erase(self, sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<bool> {
         let mut is_done = self.is_all;
-        for occasion in &self.occasions {
-            is_done &= erase_occasion(sql, occasion, tally)?;
+        for trigger_event in &self.trigger_events {
+            is_done &= erase_trigger_event(sql, trigger_event, tally)?;
         }
-        for arrivals in &self.arrivals {
-            is_done &= erase_arrivals(sql, self.session, arrivals, tally)?;
+        for inbound_messages in &self.inbound_messages {
+            is_done &= erase_inbound_messages(sql, self.session, inbound_messages, tally)?;
         }
-        for delivery in &self.deliveries {
-            is_done &= erase_delivery(sql, delivery, tally)?;
+        for outbound_message in &self.outbound_messages {
+            is_done &= erase_outbound_message(sql, outbound_message, tally)?;
         }
         Ok(is_done)
     }
 }
 
 row! {
-    /// An occasion, with the positions between which its events are.
-    struct FoundOccasion from "occasions" {
-        occasion: Occasion as row,
+    /// A trigger event, with the positions between which its events are.
+    struct FoundTriggerEvent from "trigger_events" {
+        trigger_event: TriggerEvent as row,
         first: u64 = "position",
         fired: Option<u64>,
         posted: Option<u64>,
@@ -244,33 +246,33 @@ row! {
     }
 }
 
-/// Returns the positions of a delivery's events, and how long each is.
-fn events_of(sql: &Sql<'_>, delivery: &Delivery) -> sql::Result<Vec<(u64, u64)>> {
-    let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector));
+/// Returns the positions of an outbound message's events, and how long each is.
+fn events_of(sql: &Sql<'_>, outbound_message: &OutboundMessage) -> sql::Result<Vec<(u64, u64)>> {
+    let stream = Stream::Connector(ConnectorId::of_name(&outbound_message.connector));
     sql.all(
         "SELECT position, bytes FROM events WHERE stream = :stream AND version BETWEEN \
          (SELECT version FROM events WHERE position = :position) AND (SELECT version FROM events \
          WHERE position = :to) AND payload IS NOT NULL AND kind IN \
-         ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \
-         'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND about = :id",
+         ('connector.outbound.queued.v1', 'connector.outbound.started.v1', \
+         'connector.outbound.settled.v1', 'connector.outbound.requeued.v1') AND about = :id",
         named![
             stream = streams::number(sql, stream)?,
-            position = delivery.position,
-            to = delivery.last,
-            id = delivery.id.to_string()
+            position = outbound_message.position,
+            to = outbound_message.last,
+            id = outbound_message.id.to_string()
         ],
     )
 }
 
-/// Takes room for a delivery that goes, and returns it with its events; none if it is not there, or
-/// is being sent.
-pub(super) fn delivery_of(
+/// Takes room for an outbound message that goes, and returns it with its events; none if it is not
+/// there, or is being sent.
+pub(super) fn outbound_message_of(
     sql: &Sql<'_>,
-    id: DeliveryId,
+    id: OutboundMessageId,
     room: &mut Room,
-) -> sql::Result<Option<Gone<Delivery>>> {
-    let text = select!(Delivery, "WHERE id = ?1 AND state <> 'started'");
-    let Some(what): Option<Delivery> = sql.one(text, [id])? else {
+) -> sql::Result<Option<Gone<OutboundMessage>>> {
+    let text = select!(OutboundMessage, "WHERE id = ?1 AND state <> 'started'");
+    let Some(what): Option<OutboundMessage> = sql.one(text, [id])? else {
         return Ok(None);
     };
     let events = taken(room, events_of(sql, &what)?);
@@ -290,46 +292,54 @@ fn taken(room: &mut Room, events: Vec<(u64, u64)>) -> Option<Vec<u64>> {
     Some(events.into_iter().map(take).collect())
 }
 
-fn erase_occasion(sql: &Sql<'_>, gone: &Gone<Occasion>, tally: &mut Tally) -> sql::Result<bool> {
-    let Occasion { id, trigger } = &gone.what;
-    let decisive = carried::decisive_of_trigger(sql, trigger)?;
+fn erase_trigger_event(
+    sql: &Sql<'_>,
+    gone: &Gone<TriggerEvent>,
+    tally: &mut Tally,
+) -> sql::Result<bool> {
+    let TriggerEvent { id, trigger } = &gone.what;
+    let decisive = re_emitted::decisive_of_trigger(sql, trigger)?;
     if gone.events.iter().any(|event| decisive.contains(event)) {
         return Ok(false);
     }
     erase_events(sql, &gone.events, tally)?;
-    sql.execute("DELETE FROM occasions WHERE id = ?1", [id])?;
-    sql.execute("DELETE FROM occasion_sessions WHERE occasion = ?1", [id])?;
+    sql.execute("DELETE FROM trigger_events WHERE id = ?1", [id])?;
+    sql.execute(
+        "DELETE FROM trigger_event_sessions WHERE trigger_event = ?1",
+        [id],
+    )?;
     Ok(true)
 }
 
-fn erase_arrivals(
+fn erase_inbound_messages(
     sql: &Sql<'_>,
     session: SessionId,
-    gone: &Gone<Arrivals>,
+    gone: &Gone<InboundMessages>,
     tally: &mut Tally,
 ) -> sql::Result<bool> {
-    let cursor = carried::cursor_position(sql, &gone.what.connector)?;
+    let cursor = re_emitted::cursor_position(sql, &gone.what.connector)?;
     for event in &gone.events {
         let has_others = sql.exists(
-            "SELECT 1 FROM arrivals WHERE position = ?1 AND session IS DISTINCT FROM ?2",
+            "SELECT 1 FROM inbound_messages WHERE position = ?1 AND session IS DISTINCT FROM ?2",
             args![*event, session],
         )?;
         if has_others || cursor == Some(*event) {
             return Ok(false);
         }
-        sql.execute("DELETE FROM arrivals WHERE position = ?1", [*event])?;
+        sql.execute("DELETE FROM inbound_messages WHERE position = ?1", [*event])?;
     }
     erase_events(sql, &gone.events, tally)?;
     Ok(true)
 }
 
-/// Erases a delivery. If it was not sent yet, it is not sent, and its chat goes on with the next.
-pub(super) fn erase_delivery(
+/// Erases an outbound message. If it was not sent yet, it is not sent, and its chat goes on with
+/// the next.
+pub(super) fn erase_outbound_message(
     sql: &Sql<'_>,
-    gone: &Gone<Delivery>,
+    gone: &Gone<OutboundMessage>,
     tally: &mut Tally,
 ) -> sql::Result<bool> {
-    let Delivery {
+    let OutboundMessage {
         id,
         connector,
         chat,
@@ -337,14 +347,14 @@ pub(super) fn erase_delivery(
         ..
     } = &gone.what;
     let deleted = sql.execute(
-        "DELETE FROM deliveries WHERE id = ?1 AND last = ?2",
+        "DELETE FROM outbound_messages WHERE id = ?1 AND last = ?2",
         args![id, *last],
     )?;
     if deleted == 0 {
         return Ok(false);
     }
     erase_events(sql, &gone.events, tally)?;
-    deliveries::find_first(sql, connector, chat)?;
+    outbound_messages::find_first(sql, connector, chat)?;
     Ok(true)
 }
 

@@ -1,6 +1,6 @@
 //! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
 
-use super::{Piece, Store};
+use super::{PurgeItem, Store};
 use crate::event_row::StoredEvent;
 use crate::read::{ReadError, turns};
 use crate::sql::{self, Sql, args, row, text};
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PurgePlan {
-    /// Pieces to erase, in this order.
-    pub pieces: Vec<Piece>,
+    /// Chunks to erase, in this order.
+    pub items: Vec<PurgeItem>,
     /// Events that have to replace imports first, so that their turns keep their places. Imports
     /// that are already replaced are not among them.
     pub places: Vec<TurnsImported>,
@@ -97,7 +97,7 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
                 if !has_place(sql, stream, position)? {
                     places.push(without_words(&imported, position));
                 }
-                imports.push(Piece::Import { position });
+                imports.push(PurgeItem::Import { position });
                 imported_turns.extend(imported.turns.iter().map(|it| it.turn.id));
             }
             for it in &imported.turns {
@@ -110,19 +110,19 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
         .filter(|turn| !erased.contains_key(turn) && !imported_turns.contains(turn))
         .count() as u64;
     // What the session took from outside is found by its inputs, so it comes first.
-    let mut pieces = vec![Piece::Outside(session)];
-    pieces.extend(runs(sql, session, &makers, &erased, &candidates)?);
-    pieces.extend(imports);
-    pieces.extend([
-        Piece::OfAgent { agent, session },
-        Piece::SessionBuckets(session),
-        Piece::Session(session),
-        Piece::Snippets(session),
-        Piece::Streams,
-        Piece::Blobs,
+    let mut items = vec![PurgeItem::Outside(session)];
+    items.extend(runs(sql, session, &makers, &erased, &candidates)?);
+    items.extend(imports);
+    items.extend([
+        PurgeItem::OfAgent { agent, session },
+        PurgeItem::SessionBuckets(session),
+        PurgeItem::Session(session),
+        PurgeItem::Snippets(session),
+        PurgeItem::Streams,
+        PurgeItem::Blobs,
     ]);
     Ok(PurgePlan {
-        pieces,
+        items,
         places,
         kept_turns,
     })
@@ -234,17 +234,21 @@ fn runs(
     makers: &BTreeSet<SessionId>,
     erased: &HashMap<TurnId, Candidate>,
     candidates: &HashMap<TurnId, Candidate>,
-) -> sql::Result<Vec<Piece>> {
+) -> sql::Result<Vec<PurgeItem>> {
     let mut committed: HashMap<RunId, u64> = HashMap::new();
     for maker in makers {
         let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND kind = \
                     'session.turn.committed.v1' AND payload IS NOT NULL";
         let stream = streams::number(sql, Stream::Session(*maker))?;
         let found = sql.all::<(u64, StoredEvent)>(text, [stream])?;
-        committed.extend(found.into_iter().filter_map(|(position, event)| match event.0 {
-            Some(Event::TurnCommitted(it)) => Some((it.turn.run, position)),
-            _ => None,
-        }));
+        committed.extend(
+            found
+                .into_iter()
+                .filter_map(|(position, event)| match event.0 {
+                    Some(Event::TurnCommitted(it)) => Some((it.turn.run, position)),
+                    _ => None,
+                }),
+        );
     }
     let mut runs: BTreeMap<RunId, Option<u64>> = erased
         .values()
@@ -263,6 +267,6 @@ fn runs(
     }
     Ok(runs
         .into_iter()
-        .map(|(run, committed)| Piece::Run { run, committed })
+        .map(|(run, committed)| PurgeItem::Run { run, committed })
         .collect())
 }

@@ -136,13 +136,13 @@ impl RunEvents {
         for (found, time, StoredEvent(event)) in page {
             self.seen = found.version;
             if let Some(event) = event {
-                self.look_at(sql, &found, time, &event)?;
+                self.inspect(sql, &found, time, &event)?;
             }
         }
         Ok(())
     }
 
-    fn look_at(
+    fn inspect(
         &mut self,
         sql: &Sql<'_>,
         found: &Found,

@@ -138,11 +138,11 @@ fn handed_on(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     for (input, agent) in sql.all::<(InputId, AgentId)>(text, [run])? {
         let tree = tree_of(sql, agent)?;
         sql.execute(
-            "UPDATE inputs SET tree = ?2, held = 0 WHERE id = ?1",
+            "UPDATE inputs SET tree = ?2, blocked = 0 WHERE id = ?1",
             args![input, tree],
         )?;
         sql.execute(
-            "DELETE FROM wakes WHERE subject = ?1 AND kind = 'held'",
+            "DELETE FROM wakes WHERE subject = ?1 AND kind = 'blocked'",
             [input],
         )?;
     }

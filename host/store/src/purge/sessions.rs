@@ -194,7 +194,7 @@ fn erase_beside(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> sql::Re
          session = ?1 LIMIT ?2)",
         "DELETE FROM files WHERE session = ?1 AND sequence IN (SELECT sequence FROM files WHERE \
          session = ?1 LIMIT ?2)",
-        "DELETE FROM reading_pieces WHERE input IN (SELECT input FROM reading_pieces WHERE session \
+        "DELETE FROM reading_chunks WHERE input IN (SELECT input FROM reading_chunks WHERE session \
          = ?1 LIMIT ?2)",
     ] {
         let rows = sql.execute(text, args![session, ROWS_PER_COMMIT_MAX])?;

@@ -79,7 +79,7 @@ fn erase(
     if let Some((version, ..)) = events.last().filter(|_| !is_all) {
         return Ok(Some(*version));
     }
-    if !erase_occasions(sql, &trigger.name)? {
+    if !erase_trigger_events(sql, &trigger.name)? {
         return Ok(Some(BEHIND_ALL));
     }
     for text in [
@@ -93,19 +93,19 @@ fn erase(
     Ok(None)
 }
 
-/// Removes occasions of a trigger, as many as fit into one transaction. Returns whether that is
+/// Removes events of a trigger, as many as fit into one transaction. Returns whether that is
 /// all.
-fn erase_occasions(sql: &Sql<'_>, name: &str) -> sql::Result<bool> {
+fn erase_trigger_events(sql: &Sql<'_>, name: &str) -> sql::Result<bool> {
     let rows = ROWS_PER_COMMIT_MAX;
     sql.execute(
-        "DELETE FROM occasion_sessions WHERE occasion IN (SELECT id FROM occasions WHERE \
+        "DELETE FROM trigger_event_sessions WHERE trigger_event IN (SELECT id FROM trigger_events WHERE \
          trigger_name = ?1 LIMIT ?2)",
         args![name, rows],
     )?;
-    let occasions = sql.execute(
-        "DELETE FROM occasions WHERE position IN (SELECT position FROM occasions WHERE \
+    let trigger_events = sql.execute(
+        "DELETE FROM trigger_events WHERE position IN (SELECT position FROM trigger_events WHERE \
          trigger_name = ?1 LIMIT ?2)",
         args![name, rows],
     )?;
-    Ok(occasions < ROWS_PER_COMMIT_MAX)
+    Ok(trigger_events < ROWS_PER_COMMIT_MAX)
 }

@@ -99,15 +99,15 @@ impl Store {
     /// Returns the size of a bucket's contents.
     pub async fn bucket_size(&self, place: &BucketPlace) -> Result<BucketSize, ReadError> {
         let [component, bucket, scope, of, _] = key_of(place, "");
-        let held = self.point_read(move |sql| {
+        let leased = self.point_read(move |sql| {
             let text = "SELECT keys, bytes FROM buckets WHERE component = :component AND bucket = \
                         :bucket AND scope = :scope AND of = :owner";
             let params = named![component, bucket, scope, owner = of];
             sql.one(text, params)
         });
-        let held: Option<(u64, u64)> = held.await?;
+        let leased: Option<(u64, u64)> = leased.await?;
         Ok(
-            held.map_or_else(BucketSize::default, |(keys, bytes)| BucketSize {
+            leased.map_or_else(BucketSize::default, |(keys, bytes)| BucketSize {
                 keys,
                 bytes,
             }),

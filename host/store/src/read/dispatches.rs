@@ -5,14 +5,14 @@ use super::ReadError;
 use crate::query::{Query, Rows, Value};
 use crate::sql::{self, Columns, Sql, args};
 use crate::store::Store;
-use domain::dispatch::held::{Held, HeldQueue};
+use domain::dispatch::blocked::{BlockedDelegation, BlockedQueue};
 use domain::dispatch::waits::Waits;
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// Waiting delegations that are read of one tree, at most: more than may wait.
-const HELD_MAX: usize = 1_000;
+const BLOCKED_MAX: usize = 1_000;
 
 /// Number of open dispatches of a run and of the tree of agents that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Store {
             Ok(HandedOver {
                 by_run: sql.ask(&open_by_run_query(run))?.number()?,
                 in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
-                queued: sql.ask(&held_query(tree))?.number()?,
+                queued: sql.ask(&blocked_query(tree))?.number()?,
                 tree,
             })
         })
@@ -47,11 +47,11 @@ impl Store {
     /// against, with that tree; none if none waits there.
     ///
     /// Only those count whose callers wait for them still.
-    pub async fn held_beside(
+    pub async fn blocked_beside(
         &self,
         input: InputId,
-    ) -> Result<Option<(AgentId, HeldQueue)>, ReadError> {
-        let Some(tree) = self.tree_with_held(input).await? else {
+    ) -> Result<Option<(AgentId, BlockedQueue)>, ReadError> {
+        let Some(tree) = self.tree_with_blocked(input).await? else {
             return Ok(None);
         };
         self.read(move |sql| {
@@ -60,12 +60,12 @@ impl Store {
                 return Ok(None);
             }
             let mut open_by_run = HashMap::new();
-            for held in &waiting {
-                if let Entry::Vacant(place) = open_by_run.entry(held.by_run) {
-                    place.insert(sql.ask(&open_by_run_query(held.by_run))?.number()?);
+            for blocked in &waiting {
+                if let Entry::Vacant(place) = open_by_run.entry(blocked.by_run) {
+                    place.insert(sql.ask(&open_by_run_query(blocked.by_run))?.number()?);
                 }
             }
-            let queue = HeldQueue {
+            let queue = BlockedQueue {
                 open_in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
                 open_by_run,
                 waiting,
@@ -76,11 +76,11 @@ impl Store {
     }
 
     /// Returns the tree of agents that an input counts against, if delegations wait for room there.
-    async fn tree_with_held(&self, input: InputId) -> Result<Option<AgentId>, ReadError> {
+    async fn tree_with_blocked(&self, input: InputId) -> Result<Option<AgentId>, ReadError> {
         self.point_read(move |sql| {
             let tree = sql.one::<Option<_>>(
                 "SELECT i.tree FROM inputs i WHERE i.id = ?1 AND EXISTS (SELECT 1 FROM inputs h \
-                 WHERE h.tree = i.tree AND h.state = 'waiting' AND h.held > 0)",
+                 WHERE h.tree = i.tree AND h.state = 'waiting' AND h.blocked > 0)",
                 [input],
             )?;
             Ok(tree.flatten())
@@ -92,7 +92,7 @@ impl Store {
     /// to be looked at before its turn begins.
     pub async fn waits_for_room(&self, input: InputId) -> Result<bool, ReadError> {
         self.point_read(move |sql| {
-            let text = "SELECT 1 FROM inputs WHERE id = ?1 AND held > 0";
+            let text = "SELECT 1 FROM inputs WHERE id = ?1 AND blocked > 0";
             sql.exists(text, [input])
         })
         .await
@@ -142,7 +142,7 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> sql::Result<AgentId> {
 pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
     Query::new(
         "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed') AND \
-         (state = 'claimed' OR held = 0)",
+         (state = 'claimed' OR blocked = 0)",
         [Value::id(&tree)],
     )
 }
@@ -151,29 +151,31 @@ pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
 pub(crate) fn open_by_run_query(run: RunId) -> Query<'static> {
     Query::new(
         "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed') AND \
-         (state = 'claimed' OR held = 0)",
+         (state = 'claimed' OR blocked = 0)",
         [Value::id(&run)],
     )
 }
 
 /// The query for the number of delegations of a tree that wait for room.
-pub(crate) fn held_query(tree: AgentId) -> Query<'static> {
+pub(crate) fn blocked_query(tree: AgentId) -> Query<'static> {
     Query::new(
-        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state = 'waiting' AND held > 0",
+        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state = 'waiting' AND blocked > 0",
         [Value::id(&tree)],
     )
 }
 
 /// Reads the delegations of a tree that wait for room, and whose callers wait for them.
-fn waiting_for_room(sql: &Sql<'_>, tree: AgentId) -> sql::Result<Vec<Held>> {
+fn waiting_for_room(sql: &Sql<'_>, tree: AgentId) -> sql::Result<Vec<BlockedDelegation>> {
     let text = "SELECT i.id, i.session, t.run FROM inputs i CROSS JOIN tasks t ON t.input = i.id \
-                AND t.held > 0 CROSS JOIN operations o ON o.id = t.id WHERE i.tree = ?1 AND \
-                i.state = 'waiting' AND i.held > 0 ORDER BY i.held DESC, i.position LIMIT ?2";
-    let waiting = sql.all(text, args![tree, HELD_MAX])?;
-    let held = waiting.into_iter().map(|(input, session, by_run)| Held {
-        input,
-        session,
-        by_run,
-    });
-    Ok(held.collect())
+                AND t.blocked > 0 CROSS JOIN operations o ON o.id = t.id WHERE i.tree = ?1 AND \
+                i.state = 'waiting' AND i.blocked > 0 ORDER BY i.blocked DESC, i.position LIMIT ?2";
+    let waiting = sql.all(text, args![tree, BLOCKED_MAX])?;
+    let blocked = waiting
+        .into_iter()
+        .map(|(input, session, by_run)| BlockedDelegation {
+            input,
+            session,
+            by_run,
+        });
+    Ok(blocked.collect())
 }

@@ -74,7 +74,7 @@ impl Store {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<InputAccepted>, ReadError> {
-        let look = move |sql: &Sql<'_>| {
+        let inspection = move |sql: &Sql<'_>| {
             let text = text!(
                 "SELECT ",
                 StoredEvent::COLUMNS,
@@ -86,11 +86,11 @@ impl Store {
             let inputs = stored.into_iter().map(accepted);
             inputs.filter_map(Result::transpose).collect()
         };
-        // A look at more may wait for the disk.
+        // An inspection of more may wait for the disk.
         if limit <= 2 * WAITING_INPUTS_MAX {
-            self.point_read(look).await
+            self.point_read(inspection).await
         } else {
-            self.read(look).await
+            self.read(inspection).await
         }
     }
 

@@ -51,12 +51,12 @@ row! {
 }
 
 row! {
-    /// A piece of a session that was handed to a memory agent.
+    /// A part of a session that was handed to a memory agent.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct PieceRow from "reading_pieces" {
+    pub struct ReadingChunkRow from "reading_chunks" {
         /// The session that is read.
         pub session: SessionId,
-        /// The turn that the last message of the piece is of.
+        /// The turn that the last message of the chunk is of.
         pub through: TurnId,
     }
 }
@@ -166,10 +166,10 @@ impl Store {
 }
 
 impl Store {
-    /// Returns the piece of a session that an input carries; none for another input, and for a
+    /// Returns the part of a session that an input carries; none for another input, and for a
     /// session that was purged.
-    pub async fn piece_read(&self, input: InputId) -> Result<Option<PieceRow>, ReadError> {
-        self.point_read(move |sql| sql.one(select!(PieceRow, "WHERE input = ?1"), [input]))
+    pub async fn chunk_read(&self, input: InputId) -> Result<Option<ReadingChunkRow>, ReadError> {
+        self.point_read(move |sql| sql.one(select!(ReadingChunkRow, "WHERE input = ?1"), [input]))
             .await
     }
 }

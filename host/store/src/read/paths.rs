@@ -37,7 +37,7 @@ row! {
             "EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session_number = sessions.number \
              AND inputs.state = 'waiting' AND (inputs.due IS NULL OR inputs.due <= :now) WHERE \
              sessions.agent = agents.id)",
-        /// Time of the last arrival.
+        /// Time of the last inbound message.
         last: Option<Timestamp> =
             "(SELECT max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)",
     }

@@ -1,7 +1,7 @@
 //! Questions to people outside that may have no answer yet.
 
 use super::ReadError;
-use super::deliveries::{DeliveryRow, StoredDelivery};
+use super::outbound_messages::{OutboundMessageRow, StoredOutboundMessage};
 use crate::sql::{self, named, row, select};
 use crate::store::Store;
 use domain::connector::ReplyRoute;
@@ -9,13 +9,13 @@ use domain::id::{AgentId, OperationId, RunId, SessionId};
 use domain::user::UserId;
 
 /// The latest questions of a chat among which one is looked for that has no answer.
-const QUESTIONS_LOOKED_AT_MAX: usize = 100;
+const QUESTIONS_INSPECTED_MAX: usize = 100;
 
 /// A question to people outside whose run is open. It may have an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
-    /// Its delivery.
-    pub delivery: DeliveryRow,
+    /// Its outbound message.
+    pub outbound_message: OutboundMessageRow,
     /// The question.
     pub operation: OperationId,
     /// The run that asks.
@@ -33,10 +33,10 @@ row! {
     /// questions say: an approval and a later question of a call have no operation of their own.
     struct StoredQuestion
         from
-            "deliveries d CROSS JOIN events e ON e.position = d.position CROSS JOIN runs r ON r.id \
+            "outbound_messages d CROSS JOIN events e ON e.position = d.position CROSS JOIN runs r ON r.id \
              = d.run"
     {
-        delivery: StoredDelivery as row,
+        outbound_message: StoredOutboundMessage as row,
         operation: OperationId = "d.operation",
         run: RunId = "r.id",
         session: SessionId = "r.session",
@@ -46,11 +46,11 @@ row! {
 }
 
 impl StoredQuestion {
-    /// Returns the question with its delivery; none when that is about to be erased.
+    /// Returns the question with its outbound message; none when that is about to be erased.
     fn read(self) -> sql::Result<Option<OpenQuestion>> {
-        let delivery = self.delivery.read()?;
-        Ok(delivery.map(|delivery| OpenQuestion {
-            delivery,
+        let outbound_message = self.outbound_message.read()?;
+        Ok(outbound_message.map(|outbound_message| OpenQuestion {
+            outbound_message,
             operation: self.operation,
             run: self.run,
             session: self.session,
@@ -72,12 +72,12 @@ impl Store {
         self.read(move |sql| {
             let text = select!(
                 StoredQuestion,
-                "WHERE d.position IN (SELECT position FROM deliveries WHERE connector = :connector \
+                "WHERE d.position IN (SELECT position FROM outbound_messages WHERE connector = :connector \
                  AND chat = :chat AND operation IS NOT NULL ORDER BY position DESC LIMIT \
-                 :looked_at) AND d.state <> 'dead' AND r.ended_at IS NULL ORDER BY d.position DESC \
+                 :inspected) AND d.state <> 'dead' AND r.ended_at IS NULL ORDER BY d.position DESC \
                  LIMIT :limit"
             );
-            let params = named![connector, chat, looked_at = QUESTIONS_LOOKED_AT_MAX, limit];
+            let params = named![connector, chat, inspected = QUESTIONS_INSPECTED_MAX, limit];
             let found: Vec<StoredQuestion> = sql.all(text, params)?;
             let read = found.into_iter().map(StoredQuestion::read);
             read.filter_map(Result::transpose).collect()

@@ -28,7 +28,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<QueueRow>, ReadError> {
         self.point_read(move |sql| {
-            let Some(mut seen) = read_standing(&sql.ask(&standing_query(session))?)? else {
+            let Some(mut seen) = read_status(&sql.ask(&status_query(session))?)? else {
                 return Ok(None);
             };
             let text = select!(
@@ -70,7 +70,7 @@ impl Store {
 }
 
 /// The query for the state on which the acceptance of a session's input rests, without its inputs.
-pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
+pub(crate) fn status_query(session: SessionId) -> Query<'static> {
     Query::new(
         "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
          AND agents.slot = sessions.id AND agents.slot_phase = 'awaiting_client_action') FROM sessions WHERE id = ?1",
@@ -78,9 +78,9 @@ pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
     )
 }
 
-/// Reads the row that answers [`standing_query`]. None when there is no such session.
-pub(crate) fn read_standing(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
-    let standing = rows.first().map(|row| {
+/// Reads the row that answers [`status_query`]. None when there is no such session.
+pub(crate) fn read_status(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
+    let status = rows.first().map(|row| {
         Ok(QueueSeen {
             run: row.get(0)?,
             awaits_client: row.get(2)?,
@@ -88,7 +88,7 @@ pub(crate) fn read_standing(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
             overflow: row.json_opt(1)?.unwrap_or_default(),
         })
     });
-    standing.transpose()
+    status.transpose()
 }
 
 row! {

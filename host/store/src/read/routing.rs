@@ -54,8 +54,8 @@ impl Store {
     }
 
     /// The chat of a user with an agent that something last happened in, and that no persona leads;
-    /// none when there is none. A session that a trigger began for a firing of its own does not
-    /// count.
+    /// none when there is none. A session that a trigger began for a trigger run of its own does
+    /// not count.
     pub async fn latest_chat(
         &self,
         user: &UserId,
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// The main session of a user with a persona: the one that something last happened in, and its
-    /// agent. A session that a trigger began for a firing of its own does not count.
+    /// agent. A session that a trigger began for a trigger run of its own does not count.
     pub async fn main_session(
         &self,
         user: &UserId,

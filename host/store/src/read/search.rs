@@ -93,14 +93,14 @@ impl Store {
     /// Has the index brought to the last row. A search that comes while that is not possible finds
     /// what is indexed.
     pub(crate) async fn index_all(&self) {
-        match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
+        match timeout(Duration::from_millis(WAIT_MS), self.index_chunks()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(error, "a search finds what is indexed so far"),
             Err(_) => tracing::debug!("a search does not wait for the index any longer"),
         }
     }
 
-    async fn index_pieces(&self) -> Result<(), String> {
+    async fn index_chunks(&self) -> Result<(), String> {
         while self
             .point_read(is_behind)
             .await

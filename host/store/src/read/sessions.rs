@@ -276,7 +276,7 @@ impl Store {
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<EndedSession>, ReadError> {
-        let look = move |sql: &Sql<'_>| {
+        let inspection = move |sql: &Sql<'_>| {
             let HistoryFilter { user, deleted } = filter;
             // Each by an index of its own: every step asks for the few of its user, among however
             // many of others.
@@ -296,9 +296,9 @@ impl Store {
         };
         // Every step asks for a few.
         if limit <= HISTORY_MAX {
-            self.point_read(look).await
+            self.point_read(inspection).await
         } else {
-            self.read(look).await
+            self.read(inspection).await
         }
     }
 

@@ -114,7 +114,7 @@ row! {
         state: Option<TaskState> = "t.state",
         /// The state of its input, and what that is held for.
         carrier: Option<String> = "i.state",
-        held: Option<u64> = "i.held",
+        blocked: Option<u64> = "i.blocked",
         /// The outcome of its turn, and whether that asks.
         end: Option<TurnEnd> = "r.outcome",
         asks: bool = "EXISTS (SELECT 1 FROM operations o WHERE o.run = i.run AND o.asks)",
@@ -123,7 +123,7 @@ row! {
 
 impl StoredFacts {
     pub(super) fn status(self) -> TaskStatus {
-        let queued = self.held.is_some_and(|held| held > 0);
+        let queued = self.blocked.is_some_and(|blocked| blocked > 0);
         let carrier = match self.carrier.as_deref() {
             Some("waiting") => Carrier::Waiting { queued },
             Some("claimed") => Carrier::Claimed,

@@ -1,7 +1,7 @@
 //! Export of sessions to other hosts, and checks of imported turns against those that are here.
 
 use super::blobs::content;
-use super::trees::{Seen, messages};
+use super::trees::{VisibleTree, messages};
 use super::turns::{NODE_COLUMNS, node, parent};
 use super::{Clearance, ReadError};
 use crate::sql::{self, Sql, text};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Turns with what they name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Carried {
+pub struct TurnBundle {
     /// Each after its parent.
     pub turns: Vec<TranscriptTurn>,
     /// The bytes of the blobs that they name, as far as these are here.
@@ -35,15 +35,15 @@ pub enum Meeting {
 impl Store {
     /// Returns the export of the thread that ends in `head`, or of all of its tree that a user
     /// sees. None when that is over `bytes_max`.
-    pub async fn carried(
+    pub async fn turn_bundle(
         &self,
         head: TurnId,
         tree_of: Option<Clearance>,
         bytes_max: usize,
-    ) -> Result<Option<Carried>, ReadError> {
+    ) -> Result<Option<TurnBundle>, ReadError> {
         self.read(move |sql| {
             let wanted = match tree_of {
-                Some(clearance) => match Seen::read(sql, &clearance, None, head)? {
+                Some(clearance) => match VisibleTree::read(sql, &clearance, None, head)? {
                     Some(tree) => tree
                         .order
                         .iter()
@@ -78,7 +78,7 @@ impl Store {
                 }
                 turns.push(turn);
             }
-            Ok(Some(Carried { turns, blobs }))
+            Ok(Some(TurnBundle { turns, blobs }))
         })
         .await
     }

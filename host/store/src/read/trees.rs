@@ -89,7 +89,7 @@ impl Store {
     ) -> Result<Option<SeenTurn>, ReadError> {
         let clearance = clearance.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::read(sql, &clearance, agent, turn)? else {
+            let Some(tree) = VisibleTree::read(sql, &clearance, agent, turn)? else {
                 return Ok(None);
             };
             if !tree.turns.contains(&turn) {
@@ -121,10 +121,12 @@ impl Store {
         turn: TurnId,
     ) -> Result<Option<SessionId>, ReadError> {
         let clearance = clearance.clone();
-        self.read(move |sql| match Seen::read(sql, &clearance, agent, turn)? {
-            Some(tree) => tree.through(sql, turn),
-            None => Ok(None),
-        })
+        self.read(
+            move |sql| match VisibleTree::read(sql, &clearance, agent, turn)? {
+                Some(tree) => tree.through(sql, turn),
+                None => Ok(None),
+            },
+        )
         .await
     }
 
@@ -139,7 +141,7 @@ impl Store {
     ) -> Result<Vec<TreeTurn>, ReadError> {
         let clearance = clearance.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::read(sql, &clearance, None, of)? else {
+            let Some(tree) = VisibleTree::read(sql, &clearance, None, of)? else {
                 return Ok(Vec::new());
             };
             let shown = tree.order.iter().filter(|turn| tree.turns.contains(turn));
@@ -197,7 +199,7 @@ impl Store {
 }
 
 /// A tree of turns as a user sees it.
-pub(super) struct Seen {
+pub(super) struct VisibleTree {
     /// Every turn of the tree, each after its parent.
     pub(super) order: Vec<TurnId>,
     /// Turns that the user sees.
@@ -207,7 +209,7 @@ pub(super) struct Seen {
     committed_in: HashSet<SessionId>,
 }
 
-impl Seen {
+impl VisibleTree {
     /// Reads the tree of a turn; none when there is no such turn.
     pub(super) fn read(
         sql: &Sql<'_>,

@@ -4,7 +4,7 @@ use super::ReadError;
 use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select};
 use crate::store::Store;
 use domain::event::{PauseReason, TriggerOrigin};
-use domain::id::{AgentId, InputId, OccasionId, RunId, SessionId, TriggerId};
+use domain::id::{AgentId, InputId, RunId, SessionId, TriggerEventId, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{Failures, TriggerName, TriggerSpec, TriggerState};
 use domain::user::UserId;
@@ -26,7 +26,7 @@ pub struct TriggerRow {
     pub defined: Timestamp,
     /// Time at which it was removed; none while it is there.
     pub removed: Option<Timestamp>,
-    /// The next occasion of its schedule.
+    /// The next trigger event of its schedule.
     pub next_due: Option<Timestamp>,
     /// The reason why it is not fired.
     pub paused: Option<PauseReason>,
@@ -34,9 +34,9 @@ pub struct TriggerRow {
     pub state: Option<TriggerState>,
     /// Its failures in a row.
     pub failures: Failures,
-    /// Occasions that are open: accepted, and neither dealt with nor given up.
+    /// Trigger events that are open: accepted, and neither dealt with nor given up.
     pub pending: u64,
-    /// Time of its latest firing on record.
+    /// Time of its latest trigger run on record.
     pub last_fired: Option<Timestamp>,
     /// Time of the latest event of its stream.
     pub updated: Timestamp,
@@ -56,8 +56,8 @@ pub struct TriggerFilter {
 /// The usage of a trigger since a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TriggerUsage {
-    /// Firings that made any message.
-    pub firings: u64,
+    /// Trigger runs that made any message.
+    pub trigger_runs: u64,
     /// Runs that took in a message of it.
     pub runs: u64,
     /// Tokens that these runs have drawn.
@@ -65,7 +65,7 @@ pub struct TriggerUsage {
 }
 
 row! {
-    /// Numbers of triggers and of their occasions.
+    /// Numbers of triggers and of their trigger events.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct TriggerCounts from "triggers" {
         /// Triggers that are there.
@@ -74,10 +74,10 @@ row! {
         pub given_up: u64 =
             "count(*) FILTER (WHERE paused_kind IN ('failures', 'schedule'))",
         /// Triggers whose breaker is open.
-        pub held_up: u64 = "count(*) FILTER (WHERE open_until IS NOT NULL)",
-        /// Occasions that are not done with.
-        pub open_occasions: u64 =
-            "(SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired'))",
+        pub resting: u64 = "count(*) FILTER (WHERE open_until IS NOT NULL)",
+        /// Trigger events that are not done with.
+        pub open_trigger_events: u64 =
+            "(SELECT count(*) FROM trigger_events WHERE state IN ('waiting', 'fired'))",
     }
 }
 
@@ -87,8 +87,8 @@ row! {
     pub struct TriggerTurn from "inputs i" {
         /// The trigger.
         pub trigger: TriggerName = "i.trigger_name",
-        /// The occasion.
-        pub occasion: OccasionId = "i.occasion",
+        /// The trigger event.
+        pub trigger_event: TriggerEventId = "i.trigger_event",
         /// The input that carries the message.
         pub input: InputId = "i.id",
         /// The session that took it.
@@ -99,18 +99,18 @@ row! {
         pub run: Option<RunId> = "i.run",
         /// True if it waits, or its run has not ended.
         pub is_open: bool = "i.state IN ('waiting', 'claimed')",
-        /// True if the trigger was reported as stuck with this occasion.
+        /// True if the trigger was reported as stuck with this trigger event.
         pub is_reported: bool =
-            "coalesce((SELECT o.stuck FROM occasions o WHERE o.id = i.occasion), 0)",
+            "coalesce((SELECT o.stuck FROM trigger_events o WHERE o.id = i.trigger_event), 0)",
     }
 }
 
 impl TriggerRow {
     const COLUMNS: &str = "t.id, t.name, t.spec, t.origin, t.user_id, t.defined_at, t.next_due, \
                            t.paused, t.state_format, t.state, t.failures, t.schedule_errors, \
-                           t.open_until, (SELECT count(*) FROM occasions o WHERE o.trigger_name = \
+                           t.open_until, (SELECT count(*) FROM trigger_events o WHERE o.trigger_name = \
                            t.name AND o.state IN ('waiting', 'fired')) AS pending, (SELECT \
-                           max(o.fired_at) FROM occasions o WHERE o.trigger_name = t.name AND \
+                           max(o.fired_at) FROM trigger_events o WHERE o.trigger_name = t.name AND \
                            o.fired_at IS NOT NULL) AS last_fired, coalesce((SELECT e.time FROM \
                            events e WHERE e.stream = (SELECT st.number FROM streams st WHERE st.stream_kind \
                            = 'trigger' AND st.stream_id = t.id) ORDER BY e.version DESC \
@@ -205,7 +205,7 @@ impl Store {
         .await
     }
 
-    /// Returns triggers whose next occasion is due, the earliest first, at most `limit`: those
+    /// Returns triggers whose next trigger event is due, the earliest first, at most `limit`: those
     /// that are enabled and not paused.
     pub async fn due_triggers(
         &self,
@@ -225,7 +225,7 @@ impl Store {
         .await
     }
 
-    /// Returns the time of the earliest next occasion of a trigger that is enabled and not paused,
+    /// Returns the time of the earliest next event of a trigger that is enabled and not paused,
     /// also when it lies in the past.
     pub async fn next_trigger_due(&self) -> Result<Option<Timestamp>, ReadError> {
         self.point_read(|sql| {
@@ -242,7 +242,8 @@ impl Store {
             .await
     }
 
-    /// Returns how many triggers there are, how many of them rest, and the occasions that are open.
+    /// Returns how many triggers there are, how many of them rest, and the trigger events that are
+    /// open.
     pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
         self.read(|sql| {
             let text = select!(TriggerCounts, "WHERE removed_at IS NULL");
@@ -312,7 +313,7 @@ impl Store {
     }
 
     /// Returns messages of triggers that sessions took before a time and that have come to no end,
-    /// the oldest first, at most `limit`. Those of occasions that were reported are left out.
+    /// the oldest first, at most `limit`. Those of trigger events that were reported are left out.
     pub async fn open_trigger_turns(
         &self,
         before: Timestamp,
@@ -323,8 +324,8 @@ impl Store {
                 select!(
                     TriggerTurn,
                     "WHERE i.trigger_name IS NOT NULL AND i.state IN ('waiting', 'claimed') AND \
-                     i.arrived < ?1 AND NOT EXISTS (SELECT 1 FROM occasions o WHERE o.id = \
-                     i.occasion AND o.stuck = 1) ORDER BY i.arrived LIMIT ?2"
+                     i.arrived < ?1 AND NOT EXISTS (SELECT 1 FROM trigger_events o WHERE o.id = \
+                     i.trigger_event AND o.stuck = 1) ORDER BY i.arrived LIMIT ?2"
                 ),
                 args![before, limit],
             )
@@ -334,8 +335,8 @@ impl Store {
 }
 
 fn usage(sql: &Sql<'_>, name: &str, since: Timestamp) -> sql::Result<TriggerUsage> {
-    let firings = sql.number(
-        "SELECT count(*) FROM occasions WHERE trigger_name = ?1 AND fired_at >= ?2 AND messages > \
+    let trigger_runs = sql.number(
+        "SELECT count(*) FROM trigger_events WHERE trigger_name = ?1 AND fired_at >= ?2 AND messages > \
          0",
         args![name, since],
     )?;
@@ -344,7 +345,7 @@ fn usage(sql: &Sql<'_>, name: &str, since: Timestamp) -> sql::Result<TriggerUsag
     let drawn: Option<(u64, u64)> = sql.one(text, args![name, since])?;
     let (runs, tokens) = drawn.unwrap_or_default();
     Ok(TriggerUsage {
-        firings,
+        trigger_runs,
         runs,
         tokens,
     })

@@ -6,7 +6,7 @@ use crate::copy::copy_to_read;
 use crate::event_row::Head;
 use crate::fault;
 use crate::full_text;
-use crate::log::{LOOK_OPS, Log, Watched};
+use crate::log::{Log, POLL_OPS, Watched};
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::scratch::Scratch;
@@ -73,8 +73,8 @@ impl Store {
         let thread = Builder::new()
             .name("store-rebuild".to_owned())
             .spawn(move || {
-                let came = rebuild.run();
-                let outcome = match &came {
+                let finished = rebuild.run();
+                let outcome = match &finished {
                     Ok(rebuilt) => RebuildState::Done(rebuilt.clone()),
                     Err(error) => RebuildState::Failed {
                         reason: with_causes(error),
@@ -85,7 +85,7 @@ impl Store {
                     *state = outcome;
                     drop(alone);
                 });
-                let _ = reply.send(came);
+                let _ = reply.send(finished);
             });
         if let Err(source) = thread {
             state.send_replace(RebuildState::Failed {
@@ -116,7 +116,7 @@ struct Rebuild {
 
 impl Rebuild {
     fn run(self) -> Result<Rebuilt, RebuildError> {
-        let came = catch_unwind(AssertUnwindSafe(|| self.work()));
+        let finished = catch_unwind(AssertUnwindSafe(|| self.work()));
         // Whatever it came to: the writer does not go on noting what nobody will ask for.
         let unwatched = self.between(|sql| touched::unwatch(sql.connection()));
         let panicked = || {
@@ -124,7 +124,7 @@ impl Rebuild {
                 source: "the thread that folded the events panicked".into(),
             })
         };
-        let rebuilt = came.unwrap_or_else(|_| panicked())?;
+        let rebuilt = finished.unwrap_or_else(|_| panicked())?;
         unwatched?;
         Ok(rebuilt)
     }
@@ -257,7 +257,7 @@ impl Rebuild {
         let watched = Watched::unattached(&self.log);
         let closing = Arc::clone(&self.closing);
         let seen = watched.clone();
-        self.done(connection.end_when(LOOK_OPS, move || {
+        self.done(connection.end_when(POLL_OPS, move || {
             closing.load(Ordering::Relaxed) || seen.is_in_the_way()
         }))?;
         self.done(connection.allow_writes())?;
@@ -271,7 +271,7 @@ impl Rebuild {
     /// Lets what a connection does end when the store is closed.
     fn end_when_closing(&self, connection: &mut Connection) -> Result<(), RebuildError> {
         let closing = Arc::clone(&self.closing);
-        self.done(connection.end_when(LOOK_OPS, move || closing.load(Ordering::Relaxed)))
+        self.done(connection.end_when(POLL_OPS, move || closing.load(Ordering::Relaxed)))
     }
 
     /// Has the writer do something between two commits, and waits for it.

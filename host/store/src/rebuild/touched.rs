@@ -27,7 +27,7 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> sql::Result<()> {
     for table in Table::all(connection)? {
         let name = table.name;
         let note = |row: &str| {
-            // Not `OR IGNORE`: the conflict rule of the firing statement overrides it.
+            // Not `OR IGNORE`: the conflict rule of the trigger run statement overrides it.
             format!(
                 "INSERT INTO touched VALUES ('{name}', {}) ON CONFLICT DO NOTHING;",
                 table.padded_key(row)

@@ -68,7 +68,7 @@ CREATE INDEX events_by_session ON events (session, position) WHERE session IS NO
 CREATE INDEX events_of_ledger ON events (position) WHERE kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1');
 -- A start looks up each component as it was admitted last, and passes over no other line of the ledger.
 CREATE INDEX events_of_admissions ON events (about) WHERE kind = 'component.admitted.v1';
--- A purge finds what an agent's stream tells of a session without a look at everything.
+-- A purge finds what an agent's stream tells of a session without an inspection of everything.
 CREATE INDEX events_of_agents_about ON events (stream, about) WHERE payload IS NOT NULL AND kind IN ('agent.session.started.v1', 'agent.session.completed.v1', 'agent.session.terminated.v1', 'agent.session.imported.v1', 'agent.execution.suspended.v1', 'agent.execution.resumed.v1', 'agent.client.action.requested.v1', 'agent.client.response.received.v1', 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1');
 
 -- `brought_by` is the user who brought the content first; none for what is not a user's.
@@ -80,7 +80,7 @@ CREATE TABLE blobs (
 ) STRICT;
 
 -- Blobs that may be named by nobody: what was erased had named them, or nothing did when they came. The next purge looks, and deletes.
-CREATE TABLE blobs_to_look_at (
+CREATE TABLE blobs_to_inspect (
     digest BLOB NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
@@ -106,7 +106,7 @@ CREATE TABLE snapshots (
 ) STRICT;
 
 -- The bytes that each user has brought: payloads of their events, content that came with them first, and replies remembered under their keys.
--- No projection: they are counted in the transactions that store and erase them, so that a limit on them is a look at one row.
+-- No projection: they are counted in the transactions that store and erase them, so that a limit on them is an inspection of one row.
 CREATE TABLE user_storage (
     user_id TEXT    NOT NULL PRIMARY KEY,
     bytes   INTEGER NOT NULL
@@ -228,7 +228,7 @@ CREATE INDEX made_definitions_by_user ON made_definitions (user_id, id);
 -- - `base` is the turn that it was forked from.
 -- - `hears` says whether the open run takes in words at the boundary that it waits at: what is accepted for one that does not wakes nobody.
 -- - `queue` is what it says of its queue, `overflow` what was dropped from it that no turn has told of.
--- - `first_input` says for whom an agent opened it, without a look at all inputs.
+-- - `first_input` says for whom an agent opened it, without an inspection of all inputs.
 CREATE TABLE sessions (
     id            BLOB    NOT NULL UNIQUE,
     number        INTEGER PRIMARY KEY,
@@ -312,8 +312,8 @@ CREATE UNIQUE INDEX files_by_content ON files (session, digest, name);
 --   requeued.
 -- - Work that one agent handed to another counts against the run (`by_run`) and the tree of agents that handed it over until it has ended. A tree is
 --   named by its topmost agent.
--- - `held` says how urgent it is while it waits until the limits on dispatches leave room for it; 0 for all others.
--- - The trigger and occasion that it comes of, and the chat that it came from.
+-- - `blocked` says how urgent it is while it waits until the limits on dispatches leave room for it; 0 for all others.
+-- - The trigger and trigger event that it comes of, and the chat that it came from.
 CREATE TABLE inputs (
     position       INTEGER PRIMARY KEY,
     id             BLOB    NOT NULL UNIQUE,
@@ -331,9 +331,9 @@ CREATE TABLE inputs (
     begun_run      BLOB,
     by_run         BLOB,
     tree           BLOB,
-    held           INTEGER NOT NULL DEFAULT 0,
+    blocked        INTEGER NOT NULL DEFAULT 0,
     trigger_name   TEXT,
-    occasion       BLOB,
+    trigger_event  BLOB,
     connector      TEXT,
     chat           TEXT,
     wait_kind      TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(waits_for) THEN json_extract(waits_for, '$.kind') END) VIRTUAL,
@@ -346,10 +346,10 @@ CREATE INDEX inputs_interrupting ON inputs (session) WHERE state = 'waiting' AND
 -- Whatever a run handed over can be found, also when it has been dealt with.
 CREATE INDEX inputs_handed_over_by_run ON inputs (by_run, state) WHERE by_run IS NOT NULL;
 CREATE INDEX inputs_handed_over_in_tree ON inputs (tree) WHERE tree IS NOT NULL AND state IN ('waiting', 'claimed');
-CREATE INDEX inputs_held ON inputs (tree) WHERE tree IS NOT NULL AND state = 'waiting' AND held > 0;
+CREATE INDEX inputs_blocked ON inputs (tree) WHERE tree IS NOT NULL AND state = 'waiting' AND blocked > 0;
 CREATE INDEX inputs_of_triggers ON inputs (trigger_name, arrived) WHERE trigger_name IS NOT NULL;
 CREATE INDEX inputs_of_triggers_open ON inputs (arrived) WHERE trigger_name IS NOT NULL AND state IN ('waiting', 'claimed');
-CREATE INDEX inputs_of_occasions ON inputs (session, occasion) WHERE occasion IS NOT NULL;
+CREATE INDEX inputs_of_trigger_events ON inputs (session, trigger_event) WHERE trigger_event IS NOT NULL;
 CREATE INDEX inputs_from_chats ON inputs (session) WHERE connector IS NOT NULL;
 
 -- Runs, each with the user for whom it works, what it draws on with all that came of the same message (`accounts`: the address of its account below
@@ -403,7 +403,7 @@ CREATE TABLE tasks (
     to_session  BLOB    NOT NULL,
     input       BLOB    NOT NULL,
     detached    INTEGER NOT NULL,
-    held        INTEGER NOT NULL,
+    blocked     INTEGER NOT NULL,
     deadline    INTEGER,
     created_at  INTEGER NOT NULL,
     state       TEXT,
@@ -552,15 +552,15 @@ CREATE TABLE readings (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX readings_by_reader ON readings (reader);
 
--- The pieces that were handed over, by the input that carries each, so that a note names the end of the piece that it was taken from.
-CREATE TABLE reading_pieces (
+-- The chunks that were handed over, by the input that carries each, so that a note names the end of the chunk that it was taken from.
+CREATE TABLE reading_chunks (
     input   BLOB NOT NULL PRIMARY KEY,
     session BLOB NOT NULL,
     through BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX reading_pieces_by_session ON reading_pieces (session);
+CREATE INDEX reading_chunks_by_session ON reading_chunks (session);
 
--- Triggers, with what follows from their occasions.
+-- Triggers, with what follows from their trigger events.
 CREATE TABLE triggers (
     id              BLOB    NOT NULL PRIMARY KEY,
     name            TEXT    NOT NULL UNIQUE,
@@ -588,7 +588,7 @@ CREATE INDEX triggers_by_name ON triggers (name) WHERE removed_at IS NULL;
 CREATE INDEX triggers_by_kind ON triggers (kind, name) WHERE removed_at IS NULL;
 CREATE INDEX triggers_by_user ON triggers (user_id, name) WHERE user_id IS NOT NULL AND removed_at IS NULL;
 CREATE INDEX triggers_by_agent ON triggers (agent, name) WHERE agent IS NOT NULL AND removed_at IS NULL;
-CREATE INDEX triggers_held_up ON triggers (open_until) WHERE open_until IS NOT NULL;
+CREATE INDEX triggers_resting ON triggers (open_until) WHERE open_until IS NOT NULL;
 
 -- The agents that made triggers, also of those that are gone: the purge of an agent takes them along.
 CREATE TABLE trigger_makers (
@@ -599,9 +599,9 @@ CREATE TABLE trigger_makers (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX trigger_makers_by_trigger ON trigger_makers (id);
 
--- Occasions of triggers, and those that were passed over, which have no id. What they say stands in the events at the positions that a row names.
+-- Events of triggers, and those that were passed over, which have no id. What they say stands in the events at the positions that a row names.
 -- Of each trigger the oldest one that is open is the first: the others wait for it.
-CREATE TABLE occasions (
+CREATE TABLE trigger_events (
     position     INTEGER PRIMARY KEY,
     id           BLOB    UNIQUE,
     trigger_name TEXT    NOT NULL,
@@ -616,18 +616,18 @@ CREATE TABLE occasions (
     failed       INTEGER,
     stuck        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX occasions_by_trigger ON occasions (trigger_name);
-CREATE INDEX occasions_open ON occasions (trigger_name) WHERE state IN ('waiting', 'fired');
-CREATE INDEX occasions_due ON occasions (next_try) WHERE is_first = 1;
-CREATE INDEX occasions_fired ON occasions (trigger_name, fired_at) WHERE fired_at IS NOT NULL;
+CREATE INDEX trigger_events_by_trigger ON trigger_events (trigger_name);
+CREATE INDEX trigger_events_open ON trigger_events (trigger_name) WHERE state IN ('waiting', 'fired');
+CREATE INDEX trigger_events_due ON trigger_events (next_try) WHERE is_first = 1;
+CREATE INDEX trigger_events_fired ON trigger_events (trigger_name, fired_at) WHERE fired_at IS NOT NULL;
 
--- The sessions that took a message of an occasion.
-CREATE TABLE occasion_sessions (
-    session  BLOB NOT NULL,
-    occasion BLOB NOT NULL,
-    PRIMARY KEY (session, occasion)
+-- The sessions that took a message of a trigger event.
+CREATE TABLE trigger_event_sessions (
+    session       BLOB NOT NULL,
+    trigger_event BLOB NOT NULL,
+    PRIMARY KEY (session, trigger_event)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX occasion_sessions_by_occasion ON occasion_sessions (occasion);
+CREATE INDEX trigger_event_sessions_by_trigger_event ON trigger_event_sessions (trigger_event);
 
 -- How far connectors have come.
 CREATE TABLE connectors (
@@ -639,9 +639,9 @@ CREATE TABLE connectors (
     troubled_at     INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- What arrived from people outside: each by the event that has it, and its place there. Rows stay as long as the events say it: only the look for
--- what has arrived before stops after some days. Of each chat the oldest one that is open is the first.
-CREATE TABLE arrivals (
+-- What arrived from people outside: each by the event that has it, and its place there. Rows stay as long as the events say it: only the inspection
+-- for what has arrived before stops after some days. Of each chat the oldest one that is open is the first.
+CREATE TABLE inbound_messages (
     position   INTEGER NOT NULL,
     place      INTEGER NOT NULL,
     id         BLOB    NOT NULL UNIQUE,
@@ -655,17 +655,17 @@ CREATE TABLE arrivals (
     session    BLOB,
     PRIMARY KEY (position, place)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX arrivals_open ON arrivals (connector, received, position, place) WHERE outcome IS NULL;
-CREATE INDEX arrivals_open_in_chats ON arrivals (connector, chat, received, position, place) WHERE outcome IS NULL;
-CREATE INDEX arrivals_first ON arrivals (received) WHERE is_first = 1;
-CREATE INDEX arrivals_first_in_chats ON arrivals (connector, chat) WHERE is_first = 1;
-CREATE INDEX arrivals_by_message ON arrivals (connector, message, received);
-CREATE INDEX arrivals_by_time ON arrivals (connector, received);
-CREATE INDEX arrivals_by_session ON arrivals (session) WHERE session IS NOT NULL;
+CREATE INDEX inbound_messages_open ON inbound_messages (connector, received, position, place) WHERE outcome IS NULL;
+CREATE INDEX inbound_messages_open_in_chats ON inbound_messages (connector, chat, received, position, place) WHERE outcome IS NULL;
+CREATE INDEX inbound_messages_first ON inbound_messages (received) WHERE is_first = 1;
+CREATE INDEX inbound_messages_first_in_chats ON inbound_messages (connector, chat) WHERE is_first = 1;
+CREATE INDEX inbound_messages_by_message ON inbound_messages (connector, message, received);
+CREATE INDEX inbound_messages_by_time ON inbound_messages (connector, received);
+CREATE INDEX inbound_messages_by_session ON inbound_messages (session) WHERE session IS NOT NULL;
 
 -- The outbox to people outside, in the order in which things were said. What they say stands in the event at the position. Of each chat the oldest
 -- one that is open is the first: the others wait for it.
-CREATE TABLE deliveries (
+CREATE TABLE outbound_messages (
     position    INTEGER PRIMARY KEY,
     id          BLOB    NOT NULL UNIQUE,
     connector   TEXT    NOT NULL,
@@ -676,7 +676,7 @@ CREATE TABLE deliveries (
     state       TEXT    NOT NULL,
     is_first    INTEGER NOT NULL DEFAULT 0,
     attempts    INTEGER NOT NULL DEFAULT 0,
-    piece       INTEGER NOT NULL DEFAULT 0,
+    chunk       INTEGER NOT NULL DEFAULT 0,
     next_try    INTEGER NOT NULL,
     service_ids TEXT    NOT NULL,
     reason      TEXT,
@@ -684,17 +684,17 @@ CREATE TABLE deliveries (
     updated_at  INTEGER NOT NULL,
     last        INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX deliveries_by_connector ON deliveries (connector);
-CREATE INDEX deliveries_by_state ON deliveries (connector, state);
-CREATE INDEX deliveries_by_chat ON deliveries (connector, chat);
-CREATE INDEX deliveries_open ON deliveries (connector, chat) WHERE state IN ('queued', 'started', 'failed');
-CREATE INDEX deliveries_due ON deliveries (next_try) WHERE is_first = 1 AND state IN ('queued', 'failed');
-CREATE INDEX deliveries_started ON deliveries (connector, chat) WHERE state = 'started';
-CREATE INDEX deliveries_in_flight ON deliveries (state) WHERE state = 'started';
-CREATE INDEX deliveries_by_session ON deliveries (session) WHERE session IS NOT NULL;
-CREATE INDEX deliveries_by_run ON deliveries (run) WHERE run IS NOT NULL;
-CREATE INDEX deliveries_of_questions ON deliveries (connector, chat) WHERE operation IS NOT NULL;
-CREATE INDEX deliveries_by_operation ON deliveries (operation) WHERE operation IS NOT NULL;
+CREATE INDEX outbound_messages_by_connector ON outbound_messages (connector);
+CREATE INDEX outbound_messages_by_state ON outbound_messages (connector, state);
+CREATE INDEX outbound_messages_by_chat ON outbound_messages (connector, chat);
+CREATE INDEX outbound_messages_open ON outbound_messages (connector, chat) WHERE state IN ('queued', 'started', 'failed');
+CREATE INDEX outbound_messages_due ON outbound_messages (next_try) WHERE is_first = 1 AND state IN ('queued', 'failed');
+CREATE INDEX outbound_messages_started ON outbound_messages (connector, chat) WHERE state = 'started';
+CREATE INDEX outbound_messages_in_flight ON outbound_messages (state) WHERE state = 'started';
+CREATE INDEX outbound_messages_by_session ON outbound_messages (session) WHERE session IS NOT NULL;
+CREATE INDEX outbound_messages_by_run ON outbound_messages (run) WHERE run IS NOT NULL;
+CREATE INDEX outbound_messages_of_questions ON outbound_messages (connector, chat) WHERE operation IS NOT NULL;
+CREATE INDEX outbound_messages_by_operation ON outbound_messages (operation) WHERE operation IS NOT NULL;
 
 -- Pairing codes that were offered and are not settled.
 CREATE TABLE pairings (

@@ -566,11 +566,11 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
                         count(*) FROM sessions)";
             let mut seen = std::collections::BTreeSet::new();
             while !over.load(Ordering::Relaxed) {
-                let look = |row: &sql::Row<'_>| {
+                let inspect = |row: &sql::Row<'_>| {
                     Ok([row.get::<i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
                 };
                 let [head, position, opened, sessions] =
-                    connection.query_row(text, [], look).unwrap();
+                    connection.query_row(text, [], inspect).unwrap();
                 assert_eq!((head, opened), (position, sessions));
                 seen.insert(position);
             }
@@ -745,8 +745,8 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     let sample = Sample::new();
     begin(&sample).await;
     // While the writer is held up, all of them gather.
-    let held = Arc::new(AtomicBool::new(true));
-    let wait = Arc::clone(&held);
+    let leased = Arc::new(AtomicBool::new(true));
+    let wait = Arc::clone(&leased);
     let store = sample.store.clone();
     let holding = tokio::spawn(async move {
         let until_let_go = move |_: &sql::Sql<'_>| {
@@ -772,7 +772,7 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
     };
     let asked: Vec<_> = (0..12).map(ask).collect();
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    held.store(false, Ordering::Relaxed);
+    leased.store(false, Ordering::Relaxed);
     holding.await.unwrap().unwrap();
     let mut outcomes = Vec::new();
     for one in asked {

@@ -55,7 +55,7 @@ async fn refused(sample: &Sample, commit: Commit) -> Guard {
             Clash::Guard(guard) => guard,
             clash => panic!("{clash:?}"),
         },
-        came => panic!("{came:?}"),
+        received => panic!("{received:?}"),
     }
 }
 
@@ -245,9 +245,9 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
         .collect();
     let mut landed = 0;
     for (n, task) in tasks {
-        let came = task.await.unwrap();
-        assert_eq!(came.is_ok(), n % 3 != 0, "{n}: {came:?}");
-        landed += u64::from(came.is_ok());
+        let received = task.await.unwrap();
+        assert_eq!(received.is_ok(), n % 3 != 0, "{n}: {received:?}");
+        landed += u64::from(received.is_ok());
     }
     assert_eq!(
         sample

@@ -1,15 +1,17 @@
 //! What arrives from people outside: what follows from its events, and what is read of it.
 
 use super::outside::{
-    arrival, at, chat, delivered, from_chat, guarded, occasion, of_telegram, offered, queued,
-    queued_because, received, sending, settled_as, taken, telegram,
+    at, chat, delivered, from_chat, guarded, inbound_message, of_telegram, offered, queued,
+    queued_because, received, sending, settled_as, taken, telegram, trigger_event,
 };
 use super::projections::everything;
 use super::sample::{
     Sample, accepted, ada, agent, begin, input, noise, run, run_started, session, take_turn,
 };
-use crate::{ArrivalRow, CommitError, ConnectorGuard, SaidBefore};
-use domain::event::{ArrivalOutcome, ConnectorTroubled, DeliveryCause, Event, PairingSettled};
+use crate::{CommitError, ConnectorGuard, InboundMessageRow, SaidBefore};
+use domain::event::{
+    ConnectorTroubled, Event, InboundMessageOutcome, OutboundMessageCause, PairingSettled,
+};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
 use domain::trouble::ServiceTrouble;
@@ -23,7 +25,7 @@ async fn is_rebuilt(sample: &Sample) {
 }
 
 /// The service's ids of messages.
-fn ids(rows: &[ArrivalRow]) -> Vec<&str> {
+fn ids(rows: &[InboundMessageRow]) -> Vec<&str> {
     rows.iter().map(|row| row.message.id.as_str()).collect()
 }
 
@@ -43,9 +45,9 @@ async fn holds(sample: &Sample, guard: ConnectorGuard) -> bool {
 async fn messages_are_open_by_chat_until_they_are_settled() {
     let sample = Sample::new();
     let some = vec![
-        arrival(1, "a", "one"),
-        arrival(2, "b", "two"),
-        arrival(3, "a", "three"),
+        inbound_message(1, "a", "one"),
+        inbound_message(2, "b", "two"),
+        inbound_message(3, "a", "three"),
     ];
     sample
         .append(of_telegram(), vec![received(some, Some("c1"), 1)])
@@ -53,7 +55,7 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
     sample
         .append(
             of_telegram(),
-            vec![received(vec![arrival(4, "a", "four")], None, 4)],
+            vec![received(vec![inbound_message(4, "a", "four")], None, 4)],
         )
         .await;
     let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();
@@ -62,7 +64,11 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
         (Some("c1"), Some(at(4)))
     );
     assert_eq!((intake.version, intake.trouble), (2, None));
-    let open = sample.store.open_arrivals(&telegram(), 10).await.unwrap();
+    let open = sample
+        .store
+        .open_inbound_messages(&telegram(), 10)
+        .await
+        .unwrap();
     assert_eq!(
         ids(&open),
         ["message-1", "message-2", "message-3", "message-4"]
@@ -77,7 +83,7 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
     assert_eq!(sample.store.open_chats(at(0), 10).await.unwrap(), []);
 
     sample.append(of_telegram(), vec![taken(&[1, 3], 1)]).await;
-    let ignored = settled_as(&[2], ArrivalOutcome::Ignored);
+    let ignored = settled_as(&[2], InboundMessageOutcome::Ignored);
     sample.append(of_telegram(), vec![ignored]).await;
     let chats = sample.store.open_chats(at(9), 10).await.unwrap();
     assert_eq!(
@@ -91,16 +97,29 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
         sample.store.next_open_chat_after(at(1)).await.unwrap(),
         Some(at(4))
     );
-    let open = sample.store.open_arrivals_in(&chat("a"), 10).await.unwrap();
+    let open = sample
+        .store
+        .open_inbound_messages_in(&chat("a"), 10)
+        .await
+        .unwrap();
     assert_eq!(ids(&open), ["message-4"]);
     assert_eq!(
-        sample.store.open_arrivals_count(&telegram()).await.unwrap(),
+        sample
+            .store
+            .open_inbound_messages_count(&telegram())
+            .await
+            .unwrap(),
         1
     );
-    let settled = sample.store.arrival(occasion(1)).await.unwrap().unwrap();
+    let settled = sample
+        .store
+        .inbound_message(trigger_event(1))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(matches!(
         settled.outcome,
-        Some(ArrivalOutcome::Accepted { .. })
+        Some(InboundMessageOutcome::Accepted { .. })
     ));
     is_rebuilt(&sample).await;
 }
@@ -109,12 +128,19 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
 async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
     let sample = Sample::new();
     for (n, ms) in [(1, 100), (2, 50), (3, 60)] {
-        let some = vec![arrival(n, "a", "x"), arrival(n + 10, "a", "y")];
+        let some = vec![
+            inbound_message(n, "a", "x"),
+            inbound_message(n + 10, "a", "y"),
+        ];
         sample
             .append(of_telegram(), vec![received(some, None, ms)])
             .await;
     }
-    let open = sample.store.open_arrivals_in(&chat("a"), 10).await.unwrap();
+    let open = sample
+        .store
+        .open_inbound_messages_in(&chat("a"), 10)
+        .await
+        .unwrap();
     assert_eq!(
         ids(&open),
         [
@@ -136,12 +162,12 @@ async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
 async fn an_agent_takes_part_in_a_chat_that_it_heard_lately_or_spoke_in() {
     let sample = Sample::new();
     let some = vec![
-        arrival(1, "a", "one"),
-        arrival(2, "b", "two"),
-        arrival(3, "d", "three"),
+        inbound_message(1, "a", "one"),
+        inbound_message(2, "b", "two"),
+        inbound_message(3, "d", "three"),
     ];
     let arrived = received(some, None, 100);
-    let ignored = settled_as(&[2], ArrivalOutcome::Ignored);
+    let ignored = settled_as(&[2], InboundMessageOutcome::Ignored);
     let all = vec![arrived, taken(&[1], 1), ignored, queued(1, "c", 1, "hi")];
     sample.append(of_telegram(), all).await;
     let takes_part = async |name: &str, since| {
@@ -160,7 +186,7 @@ async fn an_agent_takes_part_in_a_chat_that_it_heard_lately_or_spoke_in() {
 #[tokio::test]
 async fn what_a_message_of_a_chat_said_is_found_by_the_services_id() {
     let sample = Sample::new();
-    let arrived = received(vec![arrival(1, "a", "one")], None, 1);
+    let arrived = received(vec![inbound_message(1, "a", "one")], None, 1);
     let said = queued(1, "a", 1, "hello");
     let all = vec![arrived, said, sending(1, 1, 0), delivered(1)];
     sample.append(of_telegram(), all).await;
@@ -184,8 +210,8 @@ async fn what_was_sent_is_trusted_as_the_turn_that_said_it() {
     let sample = Sample::new();
     begin(&sample).await;
     take_turn(&sample.store, 1, None, 1, "hello", "hi").await;
-    let of_host = DeliveryCause::Host {
-        arrival: occasion(1),
+    let of_host = OutboundMessageCause::Host {
+        inbound_message: trigger_event(1),
     };
     let all = vec![
         queued(1, "a", 1, "of a turn without a mark"),
@@ -231,7 +257,7 @@ async fn a_message_is_found_below_the_chat_whose_name_its_own_begins_with() {
 #[tokio::test]
 async fn a_message_has_arrived_before_for_as_long_as_is_asked() {
     let sample = Sample::new();
-    let some = vec![arrival(1, "a", "one")];
+    let some = vec![inbound_message(1, "a", "one")];
     sample
         .append(of_telegram(), vec![received(some, None, 100)])
         .await;
@@ -252,9 +278,9 @@ async fn a_message_has_arrived_before_for_as_long_as_is_asked() {
         connector: telegram(),
         cursor: cursor.map(str::to_owned),
     };
-    let open = ConnectorGuard::ArrivalOpen {
+    let open = ConnectorGuard::InboundMessageOpen {
         connector: telegram(),
-        arrival: occasion(1),
+        inbound_message: trigger_event(1),
     };
     assert!(!holds(&sample, not_arrived("message-1", 100)).await);
     assert!(holds(&sample, not_arrived("message-1", 101)).await);
@@ -345,7 +371,7 @@ async fn pairing_codes_count_until_they_expire_or_are_settled() {
 #[tokio::test]
 async fn the_trouble_of_a_connector_is_what_was_told_last() {
     let sample = Sample::new();
-    let told = |trouble, ms| {
+    let reported = |trouble, ms| {
         Event::ConnectorTroubled(ConnectorTroubled {
             connector: telegram(),
             trouble,
@@ -358,7 +384,7 @@ async fn the_trouble_of_a_connector_is_what_was_told_last() {
     sample
         .append(
             of_telegram(),
-            vec![told(failing, 1), told(revoked.clone(), 2)],
+            vec![reported(failing, 1), reported(revoked.clone(), 2)],
         )
         .await;
     let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();

@@ -104,7 +104,7 @@ async fn a_limit_on_a_keys_bytes_counts_those_of_the_same_transaction_and_no_oth
             conflict.clash,
             Clash::Guard(Guard::Key(KeyGuard::StoredBelow { .. }))
         )),
-        came => panic!("{came:?}"),
+        received => panic!("{received:?}"),
     }
     commit_with(&sample, 2, below(2, "other".to_owned()))
         .await

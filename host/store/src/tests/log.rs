@@ -86,18 +86,18 @@ async fn read_again_and_again(store: Store, is_over: Arc<AtomicBool>, each: Dura
 
 /// Looks at one row again and again until commits are over: with every other look on the caller's
 /// thread.
-async fn look_again_and_again(store: Store, is_over: Arc<AtomicBool>) {
+async fn inspect_repeatedly(store: Store, is_over: Arc<AtomicBool>) {
     while !is_over.load(Ordering::Relaxed) {
-        let look = "SELECT 1 FROM head WHERE id = 1";
-        assert!(store.read(|sql| sql.exists(look, [])).await.unwrap());
-        let there = store.point_read(|sql| sql.exists(look, [])).await;
+        let inspection = "SELECT 1 FROM head WHERE id = 1";
+        assert!(store.read(|sql| sql.exists(inspection, [])).await.unwrap());
+        let there = store.point_read(|sql| sql.exists(inspection, [])).await;
         assert!(there.unwrap());
         tokio::task::yield_now().await;
     }
 }
 
 /// Opens a store whose log has a small bound, and lets another program begin to read it.
-fn held(dir: &Path) -> (Store, crate::sql::Connection) {
+fn locked(dir: &Path) -> (Store, crate::sql::Connection) {
     let store = Store::open(
         dir,
         Options {
@@ -187,10 +187,10 @@ async fn reads_that_follow_each_other_leave_the_log_within_its_bound() {
                 each,
             ))
         });
-        let looks = tokio::spawn(look_again_and_again(store.clone(), Arc::clone(&is_over)));
+        let inspections = tokio::spawn(inspect_repeatedly(store.clone(), Arc::clone(&is_over)));
         let most = much_in_between(&store, dir.path(), Duration::from_millis(10)).await;
         is_over.store(true, Ordering::Relaxed);
-        looks.await.expect("no look is ended");
+        inspections.await.expect("no look is ended");
         let mut ended = 0;
         for read in reads {
             ended += read.await.unwrap();
@@ -208,7 +208,7 @@ async fn reads_that_follow_each_other_leave_the_log_within_its_bound() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_that_follow_each_other_are_spared_while_somebody_else_holds_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, _outsider) = held(dir.path());
+    let (store, _outsider) = locked(dir.path());
     let is_over = Arc::new(AtomicBool::new(false));
     let reads = tokio::spawn(read_again_and_again(
         store.clone(),
@@ -227,7 +227,7 @@ async fn reads_that_follow_each_other_are_spared_while_somebody_else_holds_the_l
 #[tokio::test]
 async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, outsider) = held(dir.path());
+    let (store, outsider) = locked(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let state = store.log_state();
     assert!(
@@ -243,7 +243,7 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, _outsider) = held(dir.path());
+    let (store, _outsider) = locked(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     assert!(store.log_state().failing.is_some());
     let read = store.read(|sql| {
@@ -276,7 +276,7 @@ async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, outsider) = held(dir.path());
+    let (store, outsider) = locked(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let read = tokio::spawn(read_without_end(store.clone(), begun));
@@ -316,7 +316,7 @@ async fn a_backup_beside_commits_is_not_in_the_way_of_the_log() {
     assert!((80..=160).contains(&restored.events), "{}", restored.events);
 }
 
-/// A store with so much in it that every look at all of it notices when it is to end.
+/// A store with so much in it that every inspection of all of it notices when it is to end.
 async fn large() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;

@@ -6,7 +6,7 @@ use crate::sql::{Columns, Connection};
 use crate::{Commit, CommitError, Guard, UserGuard};
 use domain::event::{Event, MemoryDue, MemoryRead, NoteForgotten};
 use domain::id::Stream;
-use domain::memory::Occasion;
+use domain::memory::TriggerEvent;
 use domain::time::Timestamp;
 use domain::user::UserId;
 
@@ -133,17 +133,17 @@ async fn each_piece_that_was_handed_over_is_known_by_its_input() {
             through: turn.id,
             through_message: turn.last_message,
             input: input(n),
-            because: Occasion::Due,
+            because: TriggerEvent::Due,
             time: NOON,
         };
         let read = vec![Event::MemoryRead(read)];
         sample.append(Stream::Session(session(1)), read).await;
     }
     for (n, turn) in (1..).zip(&turns) {
-        let piece = sample.store.piece_read(input(n)).await.unwrap().unwrap();
-        assert_eq!((piece.session, piece.through), (session(1), turn.id));
+        let chunk = sample.store.chunk_read(input(n)).await.unwrap().unwrap();
+        assert_eq!((chunk.session, chunk.through), (session(1), turn.id));
     }
-    assert_eq!(sample.store.piece_read(input(3)).await.unwrap(), None);
+    assert_eq!(sample.store.chunk_read(input(3)).await.unwrap(), None);
     let newest = sample.store.reading_of(session(1)).await.unwrap().unwrap();
     assert_eq!(newest.through, turns[1].id);
     assert_eq!(sample.store.verify().await.unwrap().fault, None);

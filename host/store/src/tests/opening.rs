@@ -110,14 +110,28 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
 #[tokio::test]
 async fn the_note_of_looks_outlasts_a_crash_until_it_is_removed() {
     let sample = Sample::new();
-    assert_eq!(sample.store.noted_looks().await.unwrap(), BTreeMap::new());
-    let looks = BTreeMap::from([(session(1), 2), (session(2), 1)]);
-    sample.store.note_looks(looks.clone()).await.unwrap();
+    assert_eq!(
+        sample.store.noted_inspections().await.unwrap(),
+        BTreeMap::new()
+    );
+    let inspections = BTreeMap::from([(session(1), 2), (session(2), 1)]);
+    sample
+        .store
+        .note_inspections(inspections.clone())
+        .await
+        .unwrap();
     let copy = crashed(&sample);
-    assert_eq!(open(copy.path()).noted_looks().await.unwrap(), looks);
-    sample.store.note_looks(BTreeMap::new()).await.unwrap();
+    assert_eq!(
+        open(copy.path()).noted_inspections().await.unwrap(),
+        inspections
+    );
+    sample
+        .store
+        .note_inspections(BTreeMap::new())
+        .await
+        .unwrap();
     let copy = crashed(&sample);
-    let left = open(copy.path()).noted_looks().await.unwrap();
+    let left = open(copy.path()).noted_inspections().await.unwrap();
     assert_eq!(left, BTreeMap::new());
 }
 
@@ -214,8 +228,8 @@ async fn a_data_folder_of_before_is_refused_with_the_way_to_take_its_sessions_al
             Err(OpenError::Before { .. })
         ));
         let restored = crate::restore(&backup, &sample.dir.path().join("restored")).unwrap_err();
-        let told = restored.to_string();
-        assert!(told.contains("before the first release"), "{told}");
+        let reported = restored.to_string();
+        assert!(reported.contains("before the first release"), "{reported}");
         assert!(fs::read(sample.database()).unwrap() == before, "it changed");
     }
 }
@@ -245,10 +259,11 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
         matches!(error, OpenError::Demanding { demanded, known } if (demanded, known) == (READER + 6, READER)),
         "{error}"
     );
-    let told = error.to_string();
+    let reported = error.to_string();
     assert!(
-        told.contains(&(READER + 6).to_string()) && told.contains(&format!("reader {READER}")),
-        "{told}"
+        reported.contains(&(READER + 6).to_string())
+            && reported.contains(&format!("reader {READER}")),
+        "{reported}"
     );
     assert!(error.advice().contains("newer"), "{}", error.advice());
     // Neither is a store made of a backup of it.

@@ -1,19 +1,21 @@
-//! A vocabulary for what comes from outside and goes there: triggers, connectors, deliveries.
+//! A vocabulary for what comes from outside and goes there: triggers, connectors, outbound
+//! messages.
 
 use super::sample::{NOON, Sample, ada, agent, input, new, run, session};
 use crate::{Commit, Expected};
 use domain::connector::{Incoming, ReplyRoute, Said};
 use domain::digest::Digest;
 use domain::event::{
-    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, DeliveryCause, DeliveryOutcome,
-    DeliveryQueued, DeliverySettled, DeliveryStarted, Event, OccasionAccepted, OccasionFailed,
-    PairingOffered, PostedMessage, ProviderTroubled, Source, TriggerDefined, TriggerFired,
-    TriggerMessage, TriggerOrigin, TriggerPosted,
+    ConnectorReceived, Event, InboundMessage, InboundMessageOutcome, InboundMessagesSettled,
+    OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued, OutboundMessageSettled,
+    OutboundMessageStarted, PairingOffered, PostedMessage, ProviderTroubled, Source,
+    TriggerDefined, TriggerEventAccepted, TriggerEventFailed, TriggerFired, TriggerMessage,
+    TriggerOrigin, TriggerPosted,
 };
-use domain::id::{ConnectorId, DeliveryId, OccasionId, Stream};
+use domain::id::{ConnectorId, OutboundMessageId, Stream, TriggerEventId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
-use domain::trigger::{Occasion, TriggerName, TriggerSpec, TriggerState};
+use domain::trigger::{TriggerEvent, TriggerName, TriggerSpec, TriggerState};
 use domain::trouble::ServiceTrouble;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -31,8 +33,8 @@ pub(super) fn of_trigger(n: u32) -> Stream {
     Stream::Trigger(trigger(n).id())
 }
 
-pub(super) fn occasion(n: u128) -> OccasionId {
-    OccasionId(Uuid::from_u128(0xe000 + n))
+pub(super) fn trigger_event(n: u128) -> TriggerEventId {
+    TriggerEventId(Uuid::from_u128(0xe000 + n))
 }
 
 pub(super) fn spec(on: &Value) -> TriggerSpec {
@@ -63,12 +65,12 @@ pub(super) fn defined(n: u32, due_ms: u64) -> Event {
     defined_as(n, hourly(), Some(due_ms))
 }
 
-/// An occasion of the schedule, which goes on an hour later.
+/// A trigger event of the schedule, which goes on an hour later.
 pub(super) fn due(n: u32, of: u128, due_ms: u64) -> Event {
-    Event::OccasionAccepted(OccasionAccepted {
+    Event::TriggerEventAccepted(TriggerEventAccepted {
         name: trigger(n),
-        occasion: occasion(of),
-        what: Box::new(Occasion::Due {
+        trigger_event: trigger_event(of),
+        what: Box::new(TriggerEvent::Due {
             due: at(due_ms),
             missed: 0,
         }),
@@ -81,11 +83,11 @@ pub(super) fn due(n: u32, of: u128, due_ms: u64) -> Event {
 
 /// A call of a webhook with these words.
 pub(super) fn called(n: u32, of: u128, words: &str) -> Event {
-    let what = json!({ "kind": "webhook", "delivery_id": words, "path": "", "headers": [],
+    let what = json!({ "kind": "webhook", "call_id": words, "path": "", "headers": [],
         "query": [], "payload": { "text": words } });
-    Event::OccasionAccepted(OccasionAccepted {
+    Event::TriggerEventAccepted(TriggerEventAccepted {
         name: trigger(n),
-        occasion: occasion(of),
+        trigger_event: trigger_event(of),
         what: Box::new(serde_json::from_value(what).unwrap()),
         run_by: None,
         next_due: None,
@@ -102,7 +104,7 @@ pub(super) fn fired(n: u32, of: u128, messages: &[&str]) -> Event {
     };
     Event::TriggerFired(TriggerFired {
         name: trigger(n),
-        occasion: occasion(of),
+        trigger_event: trigger_event(of),
         component: Digest::of(b"schedule"),
         messages: messages.iter().enumerate().map(message).collect(),
         state: None,
@@ -115,7 +117,7 @@ pub(super) fn fired(n: u32, of: u128, messages: &[&str]) -> Event {
 /// The same, with something to keep.
 pub(super) fn fired_keeping(n: u32, of: u128, message: &str, state: &[u8]) -> Event {
     let Event::TriggerFired(it) = fired(n, of, &[message]) else {
-        panic!("a firing")
+        panic!("a trigger run")
     };
     Event::TriggerFired(TriggerFired {
         state: Some(TriggerState {
@@ -131,9 +133,9 @@ pub(super) fn failed(n: u32, of: u128, retry_ms: Option<u64>) -> Event {
 }
 
 pub(super) fn failed_with(error: &str, n: u32, of: u128, retry_ms: Option<u64>) -> Event {
-    Event::OccasionFailed(OccasionFailed {
+    Event::TriggerEventFailed(TriggerEventFailed {
         name: trigger(n),
-        occasion: occasion(of),
+        trigger_event: trigger_event(of),
         attempt: 1,
         error: error.to_owned(),
         retry_at: retry_ms.map(at),
@@ -150,7 +152,7 @@ pub(super) fn posted(n: u32, of: u128, to: &[u128]) -> Event {
     };
     Event::TriggerPosted(TriggerPosted {
         name: trigger(n),
-        occasion: occasion(of),
+        trigger_event: trigger_event(of),
         results: to.iter().map(accepted).collect(),
         time: at(3),
     })
@@ -159,7 +161,7 @@ pub(super) fn posted(n: u32, of: u128, to: &[u128]) -> Event {
 pub(super) fn source_of(n: u32, of: u128) -> Source {
     Source::Trigger {
         trigger: trigger(n),
-        occasion: occasion(of),
+        trigger_event: trigger_event(of),
         quiet: None,
         reply_to: None,
     }
@@ -188,9 +190,9 @@ pub(super) fn from_chat(name: &str) -> Source {
 }
 
 /// A message of a chat.
-pub(super) fn arrival(n: u128, chat: &str, text: &str) -> Arrival {
-    Arrival {
-        id: occasion(n),
+pub(super) fn inbound_message(n: u128, chat: &str, text: &str) -> InboundMessage {
+    InboundMessage {
+        id: trigger_event(n),
         message: Incoming {
             id: format!("message-{n}"),
             sender: chat.to_owned(),
@@ -207,29 +209,33 @@ pub(super) fn arrival(n: u128, chat: &str, text: &str) -> Arrival {
     }
 }
 
-pub(super) fn received(arrivals: Vec<Arrival>, cursor: Option<&str>, ms: u64) -> Event {
+pub(super) fn received(
+    inbound_messages: Vec<InboundMessage>,
+    cursor: Option<&str>,
+    ms: u64,
+) -> Event {
     Event::ConnectorReceived(ConnectorReceived {
         connector: telegram(),
-        arrivals,
+        inbound_messages,
         cursor: cursor.map(str::to_owned),
         time: at(ms),
     })
 }
 
-pub(super) fn settled_as(arrivals: &[u128], outcome: ArrivalOutcome) -> Event {
-    Event::ArrivalsSettled(ArrivalsSettled {
+pub(super) fn settled_as(inbound_messages: &[u128], outcome: InboundMessageOutcome) -> Event {
+    Event::InboundMessagesSettled(InboundMessagesSettled {
         connector: telegram(),
-        arrivals: arrivals.iter().map(|n| occasion(*n)).collect(),
+        inbound_messages: inbound_messages.iter().map(|n| trigger_event(*n)).collect(),
         outcome,
         time: at(5),
     })
 }
 
 /// A session took them.
-pub(super) fn taken(arrivals: &[u128], by: u128) -> Event {
+pub(super) fn taken(inbound_messages: &[u128], by: u128) -> Event {
     settled_as(
-        arrivals,
-        ArrivalOutcome::Accepted {
+        inbound_messages,
+        InboundMessageOutcome::Accepted {
             user: ada(),
             input: input(by),
             session: session(by),
@@ -238,23 +244,23 @@ pub(super) fn taken(arrivals: &[u128], by: u128) -> Event {
     )
 }
 
-pub(super) fn delivery(n: u32) -> DeliveryId {
-    DeliveryId::mint(ConnectorId::of_name("telegram"), "", "sample", n)
+pub(super) fn outbound_message(n: u32) -> OutboundMessageId {
+    OutboundMessageId::mint(ConnectorId::of_name("telegram"), "", "sample", n)
 }
 
 /// A reply of a run of a session.
 pub(super) fn queued(n: u32, to: &str, of: u128, text: &str) -> Event {
-    let cause = DeliveryCause::Turn {
+    let cause = OutboundMessageCause::Turn {
         session: session(of),
         run: run(of),
     };
     queued_because(n, to, cause, text)
 }
 
-pub(super) fn queued_because(n: u32, to: &str, cause: DeliveryCause, text: &str) -> Event {
-    Event::DeliveryQueued(DeliveryQueued {
+pub(super) fn queued_because(n: u32, to: &str, cause: OutboundMessageCause, text: &str) -> Event {
+    Event::OutboundMessageQueued(OutboundMessageQueued {
         connector: telegram(),
-        delivery: delivery(n),
+        outbound_message: outbound_message(n),
         chat: to.to_owned(),
         text: text.to_owned(),
         choices: Vec::new(),
@@ -264,21 +270,21 @@ pub(super) fn queued_because(n: u32, to: &str, cause: DeliveryCause, text: &str)
     })
 }
 
-pub(super) fn sending(n: u32, attempt: u32, piece: u32) -> Event {
-    Event::DeliveryStarted(DeliveryStarted {
+pub(super) fn sending(n: u32, attempt: u32, chunk: u32) -> Event {
+    Event::OutboundMessageStarted(OutboundMessageStarted {
         connector: telegram(),
-        delivery: delivery(n),
+        outbound_message: outbound_message(n),
         attempt,
-        piece,
+        chunk,
         edits: None,
         time: at(11),
     })
 }
 
-pub(super) fn sent(n: u32, outcome: DeliveryOutcome) -> Event {
-    Event::DeliverySettled(DeliverySettled {
+pub(super) fn sent(n: u32, outcome: OutboundMessageOutcome) -> Event {
+    Event::OutboundMessageSettled(OutboundMessageSettled {
         connector: telegram(),
-        delivery: delivery(n),
+        outbound_message: outbound_message(n),
         outcome,
         edits: None,
         time: at(12),
@@ -288,7 +294,7 @@ pub(super) fn sent(n: u32, outcome: DeliveryOutcome) -> Event {
 pub(super) fn delivered(n: u32) -> Event {
     sent(
         n,
-        DeliveryOutcome::Delivered {
+        OutboundMessageOutcome::Delivered {
             service_ids: vec![format!("s{n}")],
         },
     )
@@ -337,7 +343,7 @@ pub(super) async fn some_of_each(sample: &Sample) {
     ];
     sample.append(of_trigger(1), of_trigger_1).await;
     let some = vec![
-        received(vec![arrival(5, "a", "hello")], Some("c"), 1),
+        received(vec![inbound_message(5, "a", "hello")], Some("c"), 1),
         offered("telegram:1", "AA", 2),
         queued(1, "a", 1, "hello yourself"),
     ];

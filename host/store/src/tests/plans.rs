@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// A statement that may scan tables from one end to the other.
-struct LookedThrough {
+struct FullScan {
     /// The whole statement.
     statement: &'static str,
     /// The steps of its plan that scan, all of them.
@@ -15,30 +15,30 @@ struct LookedThrough {
     _reason: &'static str,
 }
 
-const LOOKED_THROUGH: &[LookedThrough] = &[
-    LookedThrough {
+const FULL_SCANS: &[FullScan] = &[
+    FullScan {
         statement: "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE \
                     VIRTUAL %' ORDER BY name",
         scans: &["SCAN sqlite_schema"],
         _reason: "it has a row for each table and index of the schema",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT name FROM temp.sqlite_schema",
         scans: &["SCAN temp.sqlite_schema"],
         _reason: "it has a row for each temporary table of one connection",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT id FROM turns WHERE parent IS NULL ORDER BY id",
         scans: &["SCAN turns USING INDEX sqlite_autoindex_turns_1"],
         _reason: "a verification looks at every turn afterwards",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r WHERE r.id = \
                     t.root AND r.parent IS NULL) LIMIT 1",
         scans: &["SCAN t USING COVERING INDEX turns_by_root"],
         _reason: "a verification asks each turn for its tree",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT named.digest, streams.stream_kind, streams.stream_id FROM \
                     (SELECT digest, stream FROM blob_references UNION ALL SELECT ?1, NULL) named \
                     LEFT JOIN blobs ON blobs.digest = named.digest LEFT JOIN streams ON \
@@ -49,39 +49,39 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         ],
         _reason: "a verification asks for the blob of each reference",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) AS there, count(*) FILTER (WHERE paused_kind IN \
                     ('failures', 'schedule')) AS given_up, count(*) FILTER (WHERE \
-                    open_until IS NOT NULL) AS held_up, (SELECT count(*) FROM occasions WHERE \
-                    state IN ('waiting', 'fired')) AS open_occasions FROM triggers WHERE \
+                    open_until IS NOT NULL) AS stalled, (SELECT count(*) FROM trigger_events WHERE \
+                    state IN ('waiting', 'fired')) AS open_trigger_events FROM triggers WHERE \
                     removed_at IS NULL",
         scans: &[
             "SCAN triggers USING INDEX triggers_by_name",
-            "SCAN occasions USING INDEX occasions_open",
+            "SCAN trigger events USING INDEX trigger_events_open",
         ],
         _reason: "an operator asks how many of all triggers rest",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT time FROM events ORDER BY position DESC LIMIT 1",
         scans: &["SCAN events"],
         _reason: "the scan ends at the first row, which is the last event",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT due FROM wakes ORDER BY due LIMIT 1",
         scans: &["SCAN wakes USING COVERING INDEX wakes_by_due"],
         _reason: "the scan ends at the first row of the index",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT 1 FROM recall",
         scans: &["SCAN recall"],
         _reason: "the scan ends at the first row",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT 1 FROM notes_index_docsize",
         scans: &["SCAN notes_index_docsize"],
         _reason: "the scan ends at the first row",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT sessions.id \
                     FROM (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' AND \
                     (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number \
@@ -93,61 +93,61 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         ],
         _reason: "both indexes are partial: they have what is open or waits, and all of it is wanted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
                     sessions.agent WHERE sessions.open_run IS NOT NULL AND agents.definition IN (SELECT value \
                     FROM json_each(:definitions))",
         scans: &["SCAN sessions USING INDEX sessions_running"],
         _reason: "the index is partial: it has what is open, and a definition is seldom taken away",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
                     LIMIT ?1",
         scans: &["SCAN tasks USING INDEX tasks_under_way"],
         _reason: "the index is partial: it has what is under way, and all of it is wanted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM sessions WHERE status = 'open'",
         scans: &["SCAN sessions"],
         _reason: "an operator asks how many there are, now and then",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM sessions WHERE open_run IS NOT NULL",
         scans: &["SCAN sessions USING COVERING INDEX sessions_running"],
         _reason: "the index is partial: it has those that are wanted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM inputs WHERE state = 'waiting'",
         scans: &["SCAN inputs USING COVERING INDEX inputs_waiting"],
         _reason: "the index is partial: it has those that are wanted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM inputs WHERE state = 'dead'",
         scans: &["SCAN inputs USING COVERING INDEX inputs_dead"],
         _reason: "the index is partial: it has those that are wanted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM triggers WHERE removed_at IS NULL",
         scans: &["SCAN triggers USING INDEX triggers_by_name"],
         _reason: "the index is partial: it has those that are there, of which there is a limit",
     },
-    LookedThrough {
-        statement: "SELECT digest FROM blobs_to_look_at LIMIT ?1",
-        scans: &["SCAN blobs_to_look_at"],
+    FullScan {
+        statement: "SELECT digest FROM blobs_to_inspect LIMIT ?1",
+        scans: &["SCAN blobs_to_inspect"],
         _reason: "the scan ends after so many rows",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT digest FROM blobs WHERE digest NOT IN (SELECT digest FROM \
                     blob_references) AND digest <> ?1 LIMIT ?2",
         scans: &["SCAN blobs USING COVERING INDEX sqlite_autoindex_blobs_1"],
         _reason: "only tests ask",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT key FROM connector_keys",
         scans: &["SCAN connector_keys USING COVERING INDEX connector_keys_by_user"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT agents.definition, count(DISTINCT agents.id), count(sessions.id), \
                     count(sessions.open_run) FROM agents LEFT JOIN sessions ON sessions.agent = \
                     agents.id AND sessions.status = 'open' WHERE agents.active = 1 AND \
@@ -155,13 +155,13 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         scans: &["SCAN agents USING INDEX agents_by_path"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT u.digest, t.text FROM text_uses u LEFT JOIN texts t ON t.number = \
                     u.number",
         scans: &["SCAN u"],
         _reason: "an operator has all that is stored verified",
     },
-    LookedThrough {
+    FullScan {
         statement: "SELECT count(*) FROM user_storage",
         scans: &["SCAN user_storage USING COVERING INDEX sqlite_autoindex_user_storage_1"],
         _reason: "an operator asks what another configuration leaves behind, and all is counted",
@@ -182,7 +182,7 @@ pub(crate) fn check(connection: &Connection, text: &'static str) {
     }
     let scans = scans(connection, text);
     let is_harmless = scans.is_empty()
-        || LOOKED_THROUGH
+        || FULL_SCANS
             .iter()
             .any(|it| it.statement == text && it.scans == scans);
     assert!(

@@ -32,7 +32,7 @@ use domain::event::{
 };
 use domain::grant::BucketScope;
 use domain::id::{ConversationId, RunId, Stream, TurnId};
-use domain::memory::Occasion;
+use domain::memory::TriggerEvent;
 use domain::message::Role;
 use domain::operation::{Continuation, Operation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
@@ -1102,7 +1102,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         through: turn.id,
         through_message: turn.last_message,
         input: input(52),
-        because: Occasion::Due,
+        because: TriggerEvent::Due,
         time: NOON,
     };
     sample.append(stream, vec![Event::MemoryRead(read)]).await;

@@ -3,12 +3,12 @@
 
 mod buckets;
 mod inputs;
+mod items;
 mod long;
 mod outside;
-mod pieces;
 mod runs;
-mod strangers;
 mod streams;
+mod unknown_senders;
 
 use super::buckets::{place, written};
 use super::commits::key;
@@ -20,7 +20,7 @@ use super::sample::{
     session, take_turn, turn_after,
 };
 use crate::purge::EVENTS_PER_COMMIT_MAX;
-use crate::{CRASH_POINTS, Piece, RebuildError, Rewritten, Store, Tally};
+use crate::{CRASH_POINTS, PurgeItem, RebuildError, Rewritten, Store, Tally};
 use domain::digest::Digest;
 use domain::event::{
     Event, ImportedTurn, PurgeBegun, Purged, Remains, ResponseReceived, SessionDeleted,
@@ -104,12 +104,12 @@ fn of_slot(events: usize) -> Vec<Event> {
     all
 }
 
-/// Erases a piece of a purge to its end; in how many transactions.
-pub(super) async fn erase_all(store: &Store, purge: Stream, piece: Piece) -> usize {
+/// Erases a chunk of a purge to its end; in how many transactions.
+pub(super) async fn erase_all(store: &Store, purge: Stream, item: PurgeItem) -> usize {
     let mut transactions = 0;
     let mut after = Some(0);
     while let Some(from) = after {
-        after = store.erase(purge, piece.clone(), from).await.unwrap();
+        after = store.erase(purge, item.clone(), from).await.unwrap();
         transactions += 1;
     }
     transactions
@@ -127,8 +127,8 @@ async fn finished(store: &Store, n: u128) -> Tally {
             .await
             .unwrap();
     }
-    for piece in plan.pieces {
-        erase_all(store, stream, piece).await;
+    for item in plan.items {
+        erase_all(store, stream, item).await;
     }
     let mut tally = store.purge_tally(stream).await.unwrap();
     tally.kept.turns += plan.kept_turns;
@@ -437,7 +437,7 @@ async fn a_blob_that_nobody_names_goes_and_the_empty_state_stays() {
     let purge = Stream::Session(session(1));
     let stray = commit(Stream::Run(run(9)), vec![super::sample::noise(1)]).blob(b"stray".to_vec());
     sample.store.commit(stray).await.unwrap();
-    assert_eq!(erase_all(&sample.store, purge, Piece::Blobs).await, 1);
+    assert_eq!(erase_all(&sample.store, purge, PurgeItem::Blobs).await, 1);
     assert_eq!(sample.store.blob(Digest::of(b"stray")).await.unwrap(), None);
     assert!(
         sample

@@ -2,7 +2,7 @@
 
 use super::purging::erase_all;
 use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
-use crate::Piece;
+use crate::PurgeItem;
 use crate::fault::UNINDEXABLE_IN_TESTS;
 use crate::sql::{Columns, Connection};
 use domain::event::{Event, NoteForgotten, NoteRemembered, SessionDeleted};
@@ -304,11 +304,11 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
         let committed = events.iter().find(
             |event| matches!(&event.event, Some(Event::TurnCommitted(it)) if it.turn.run == run),
         );
-        let piece = Piece::Run {
+        let item = PurgeItem::Run {
             run,
             committed: committed.map(|event| event.position),
         };
-        erase_all(&sample.store, Stream::Session(session(1)), piece).await;
+        erase_all(&sample.store, Stream::Session(session(1)), item).await;
     }
     assert!(*sample.store.durable().borrow() > before);
     let hits = sample
@@ -431,11 +431,11 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
     let committed = events
         .iter()
         .find(|event| matches!(event.event, Some(Event::TurnCommitted(_))));
-    let piece = Piece::Run {
+    let item = PurgeItem::Run {
         run: run(1),
         committed: committed.map(|event| event.position),
     };
-    erase_all(&sample.store, Stream::Session(session(1)), piece).await;
+    erase_all(&sample.store, Stream::Session(session(1)), item).await;
     assert_eq!(
         (with_coffee(&sample).await, indexed(&sample)),
         (vec!["coffee after".to_owned()], 1)

@@ -52,7 +52,7 @@ struct Chapter {
 /// Tells the story to a store; which kinds of it there are no more, or not yet.
 async fn tell(store: &Store) -> BTreeSet<String> {
     let mut left_out = BTreeSet::new();
-    let mut told = 0_u8;
+    let mut reported = 0_u8;
     let story: Vec<Chapter> =
         serde_json::from_slice(&fs::read(folder().join("story.json")).unwrap()).unwrap();
     for chapter in story {
@@ -64,17 +64,17 @@ async fn tell(store: &Store) -> BTreeSet<String> {
                 left_out.insert(kind);
                 continue;
             }
-            told += 1;
+            reported += 1;
             events.push(NewEvent {
-                id: EventId(Uuid::from_u128(u128::from(told))),
+                id: EventId(Uuid::from_u128(u128::from(reported))),
                 event: serde_json::from_value::<Event>(event)
                     .unwrap_or_else(|error| panic!("{kind}: {error}")),
                 subject: Subject::default(),
                 actor: "user:ada".to_owned(),
                 causation: None,
                 correlation: None,
-                time: NOON.plus_ms(u64::from(told)),
-                salt: Salt([told; 16]),
+                time: NOON.plus_ms(u64::from(reported)),
+                salt: Salt([reported; 16]),
             });
         }
         let mut commit = Commit::new().append(stream, Expected::Any, events);
@@ -99,9 +99,9 @@ async fn every_kind_of_event_occurs_in_the_story() {
         .events(0, crate::EventFilter::default(), 1_000)
         .await
         .unwrap();
-    let told: BTreeSet<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    let reported: BTreeSet<&str> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(
-        told,
+        reported,
         kinds().iter().copied().collect::<BTreeSet<_>>(),
         "tell it in `released/story.json`"
     );
@@ -109,7 +109,7 @@ async fn every_kind_of_event_occurs_in_the_story() {
 }
 
 /// Tells the story to a new store, and returns its folder.
-async fn told() -> tempfile::TempDir {
+async fn reported() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     tell(&store).await;
@@ -158,7 +158,7 @@ fn note_of(file: &Path) -> Value {
 /// Overwrites the baseline with what the present program writes, where that is something else.
 async fn overwrite_baseline() {
     let file = folder().join("0001.db.gz");
-    let dir = told().await;
+    let dir = reported().await;
     if file.exists() {
         let kept = unpacked(&file);
         match Store::open(kept.path(), options()) {
@@ -191,7 +191,7 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
     }
     let newest = folder().join(format!("{:04}.db.gz", schema::newest()));
     if accepts() && !newest.exists() {
-        keep(told().await.path(), &newest);
+        keep(reported().await.path(), &newest);
     }
     assert!(
         newest.exists(),
@@ -200,7 +200,7 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
     if !BASELINE_IS_FIXED {
         assert_eq!(
             note_of(&newest),
-            noted(told().await.path()).await,
+            noted(reported().await.path()).await,
             "this program writes something else: until the first release the baseline is \
              overwritten with AGENT_HOST_ACCEPT=1"
         );

@@ -10,13 +10,13 @@ use std::collections::HashMap;
 /// One commit, and how it expects things to be.
 #[derive(Debug, Clone)]
 struct Step {
-    appends: Vec<(u128, Wish, usize)>,
+    appends: Vec<(u128, AppendRequest, usize)>,
     key: Option<(u8, u8)>,
     reopen: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Wish {
+enum AppendRequest {
     Any,
     New,
     /// As it is, or off by so many.
@@ -24,12 +24,12 @@ enum Wish {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let wish = prop_oneof![
-        Just(Wish::Any),
-        Just(Wish::New),
-        (0_u64..2).prop_map(Wish::Off)
+    let append_request = prop_oneof![
+        Just(AppendRequest::Any),
+        Just(AppendRequest::New),
+        (0_u64..2).prop_map(AppendRequest::Off)
     ];
-    let append = (0_u128..3, wish, 0_usize..4);
+    let append = (0_u128..3, append_request, 0_usize..4);
     let step = (
         prop::collection::vec(append, 0..4),
         prop::option::of((0_u8..3, 0_u8..2)),
@@ -68,12 +68,12 @@ impl Model {
         let mut commit = Commit::new();
         let (mut versions, mut events, mut conflict) =
             (self.versions.clone(), self.events.clone(), false);
-        for (stream, wish, count) in &step.appends {
+        for (stream, append_request, count) in &step.appends {
             let version = versions.entry(*stream).or_default();
-            let expected = match wish {
-                Wish::Any => Expected::Any,
-                Wish::New => Expected::New,
-                Wish::Off(by) => Expected::Version(*version + by),
+            let expected = match append_request {
+                AppendRequest::Any => Expected::Any,
+                AppendRequest::New => Expected::New,
+                AppendRequest::Off(by) => Expected::Version(*version + by),
             };
             conflict |= match expected {
                 Expected::Any => false,

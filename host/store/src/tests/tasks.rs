@@ -40,7 +40,7 @@ fn handed_over(to: u128, queued: bool) -> Operation {
     }
 }
 
-fn carried(operation: OperationId) -> Source {
+fn transferred(operation: OperationId) -> Source {
     Source::Dispatch {
         reply_to: Some(ReplyTo {
             run: run(1),
@@ -89,7 +89,7 @@ async fn two_tasks(sample: &Sample) -> [OperationId; 2] {
         sample
             .append(
                 Stream::Session(session(n)),
-                vec![accepted(n, n, carried(id), "work")],
+                vec![accepted(n, n, transferred(id), "work")],
             )
             .await;
     }
@@ -180,7 +180,7 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
 async fn work_that_the_host_gives_an_agent_takes_no_place_of_its_tree() {
     let sample = Sample::new();
     let [first, _] = two_tasks(&sample).await;
-    let by_host = |depth| match carried(first) {
+    let by_host = |depth| match transferred(first) {
         Source::Dispatch {
             from,
             deadline,
@@ -307,7 +307,7 @@ fn done(sample: &Sample, tasks: u64) {
     let connection = Connection::open(sample.database()).unwrap();
     let text = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
                 INSERT INTO tasks (id, run, session, agent, user_id, kind, target, operation, \
-                to_agent, to_session, input, detached, held, created_at, state, ended_at, tokens, \
+                to_agent, to_session, input, detached, blocked, created_at, state, ended_at, tokens, \
                 cost_micros) SELECT CAST(printf('%032d', i) AS BLOB), ?2, ?3, ?4, 'local', \
                 'delegate', 'worker', 'read_file', ?5, ?6, CAST(printf('%016d', i) AS BLOB), 0, 0, ?7, 'COMPLETED', \
                 ?7 + i, 2, 3 FROM n";
@@ -398,22 +398,27 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
         (found.by_run, found.in_tree, found.queued)
     };
     assert_eq!(counts().await, (1, 1, 1));
-    let (found, queue) = sample.store.held_beside(input(2)).await.unwrap().unwrap();
+    let (found, queue) = sample
+        .store
+        .blocked_beside(input(2))
+        .await
+        .unwrap()
+        .unwrap();
     let waiting: Vec<_> = queue
         .waiting
         .iter()
-        .map(|held| (held.input, held.session, held.by_run))
+        .map(|blocked| (blocked.input, blocked.session, blocked.by_run))
         .collect();
     assert_eq!((found, queue.open_in_tree), (tree, 1));
     assert_eq!(waiting, [(input(3), session(3), run(1))]);
     assert_eq!(queue.open_by_run.get(&run(1)), Some(&1));
     for (n, expected) in [(2, false), (3, true), (9, false)] {
-        let held = sample.store.waits_for_room(input(n)).await.unwrap();
-        assert_eq!(held, expected, "input {n}");
+        let blocked = sample.store.waits_for_room(input(n)).await.unwrap();
+        assert_eq!(blocked, expected, "input {n}");
     }
     for (guard, holds) in [
-        (AgentGuard::HeldAtMost { tree, max: 1 }, true),
-        (AgentGuard::HeldAtMost { tree, max: 0 }, false),
+        (AgentGuard::BlockedAtMost { tree, max: 1 }, true),
+        (AgentGuard::BlockedAtMost { tree, max: 0 }, false),
         (AgentGuard::TreeDispatchesAtMost { tree, max: 1 }, true),
         (AgentGuard::TreeDispatchesAtMost { tree, max: 0 }, false),
         (
@@ -436,7 +441,7 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
         )
         .await;
     assert_eq!(counts().await, (2, 2, 0));
-    assert_eq!(sample.store.held_beside(input(2)).await.unwrap(), None);
+    assert_eq!(sample.store.blocked_beside(input(2)).await.unwrap(), None);
     sample.store.rebuild().await.unwrap();
     assert_eq!(counts().await, (2, 2, 0));
 }

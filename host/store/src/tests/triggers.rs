@@ -1,8 +1,8 @@
-//! Triggers and their occasions: what follows from their events, and what is read of it.
+//! Triggers and their trigger events: what follows from their events, and what is read of it.
 
 use super::outside::{
-    at, called, defined, defined_as, due, failed, fired, fired_keeping, guarded, hourly, occasion,
-    of_trigger, posted, source_of, spec, trigger,
+    at, called, defined, defined_as, due, failed, fired, fired_keeping, guarded, hourly,
+    of_trigger, posted, source_of, spec, trigger, trigger_event,
 };
 use super::projections::everything;
 use super::sample::{
@@ -10,11 +10,11 @@ use super::sample::{
 };
 use crate::sql::Columns;
 use crate::{
-    Clash, CommitError, Expected, Guard, OccasionState, TriggerCounts, TriggerFilter, TriggerGuard,
-    TriggerRecord, TriggerUsage,
+    Clash, CommitError, Expected, Guard, TriggerCounts, TriggerEventState, TriggerFilter,
+    TriggerGuard, TriggerRecord, TriggerUsage,
 };
 use domain::event::{
-    Event, OccasionsSkipped, PauseReason, SkipReason, TriggerPaused, TriggerRemoved,
+    Event, PauseReason, SkipReason, TriggerEventsSkipped, TriggerPaused, TriggerRemoved,
     TriggerResumed, TriggerTrouble, TriggerTroubled,
 };
 use domain::id::Stream;
@@ -50,7 +50,7 @@ fn troubled(n: u32, trouble: TriggerTrouble) -> Event {
 }
 
 fn skipped(n: u32, count: u32) -> Event {
-    Event::OccasionsSkipped(OccasionsSkipped {
+    Event::TriggerEventsSkipped(TriggerEventsSkipped {
         name: trigger(n),
         due: at(100),
         count,
@@ -65,9 +65,13 @@ async fn due_names(sample: &Sample, now_ms: u64) -> Vec<TriggerName> {
     rows.into_iter().map(|row| row.name).collect()
 }
 
-/// The occasions that may be dealt with at a time, by their numbers.
-async fn open_at(sample: &Sample, now_ms: u64) -> Vec<crate::OccasionRow> {
-    sample.store.open_occasions(at(now_ms), 10).await.unwrap()
+/// The trigger events that may be dealt with at a time, by their numbers.
+async fn open_at(sample: &Sample, now_ms: u64) -> Vec<crate::TriggerEventRow> {
+    sample
+        .store
+        .open_trigger_events(at(now_ms), 10)
+        .await
+        .unwrap()
 }
 
 async fn is_rebuilt(sample: &Sample) {
@@ -79,7 +83,7 @@ async fn is_rebuilt(sample: &Sample) {
 }
 
 #[tokio::test]
-async fn triggers_are_counted_with_those_that_rest_and_their_open_occasions() {
+async fn triggers_are_counted_with_those_that_rest_and_their_open_trigger_events() {
     let sample = Sample::new();
     let failures = PauseReason::Failures { failures: 10 };
     for (n, events) in [
@@ -95,8 +99,8 @@ async fn triggers_are_counted_with_those_that_rest_and_their_open_occasions() {
         TriggerCounts {
             there: 3,
             given_up: 1,
-            held_up: 0,
-            open_occasions: 1,
+            resting: 0,
+            open_trigger_events: 1,
         }
     );
 }
@@ -187,20 +191,29 @@ async fn a_definition_that_changes_nothing_keeps_the_pause_and_the_failures() {
 }
 
 #[tokio::test]
-async fn an_occasion_goes_from_acceptance_to_its_messages() {
+async fn a_trigger_event_goes_from_acceptance_to_its_messages() {
     let sample = Sample::new();
     sample
         .append(of_trigger(1), vec![defined(1, 100), due(1, 1, 100)])
         .await;
-    let waiting = sample.store.occasion(occasion(1)).await.unwrap().unwrap();
-    assert_eq!(waiting.state, OccasionState::Waiting);
+    let waiting = sample
+        .store
+        .trigger_event(trigger_event(1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(waiting.state, TriggerEventState::Waiting);
     assert!(waiting.scheduled && waiting.fired.is_none());
     sample
         .append(of_trigger(1), vec![failed(1, 1, Some(500))])
         .await;
     assert_eq!(open_at(&sample, 499).await, []);
     assert_eq!(
-        sample.store.next_occasion_after(at(100)).await.unwrap(),
+        sample
+            .store
+            .next_trigger_event_after(at(100))
+            .await
+            .unwrap(),
         Some(at(500))
     );
     let failing = open_at(&sample, 500).await.remove(0);
@@ -225,22 +238,31 @@ async fn an_occasion_goes_from_acceptance_to_its_messages() {
     assert_eq!((row.pending, row.last_fired), (1, Some(at(2))));
     assert_eq!(row.failures.in_a_row, 0);
     let row = open_at(&sample, 500).await.remove(0);
-    assert_eq!(row.state, OccasionState::Fired);
+    assert_eq!(row.state, TriggerEventState::Fired);
     assert_eq!(row.fired.unwrap().messages[0].text, "good morning");
     sample.append(of_trigger(1), vec![posted(1, 1, &[1])]).await;
     assert_eq!(open_at(&sample, 500).await, []);
-    let done = sample.store.occasion(occasion(1)).await.unwrap().unwrap();
-    assert_eq!(done.state, OccasionState::Done);
+    let done = sample
+        .store
+        .trigger_event(trigger_event(1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(done.state, TriggerEventState::Done);
     assert_eq!(done.posted.unwrap().len(), 1);
     assert_eq!(
-        sample.store.pending_occasions(&trigger(1)).await.unwrap(),
+        sample
+            .store
+            .pending_trigger_events(&trigger(1))
+            .await
+            .unwrap(),
         0
     );
     is_rebuilt(&sample).await;
 }
 
 #[tokio::test]
-async fn occasions_of_one_trigger_are_dealt_with_one_after_the_other() {
+async fn trigger_events_of_one_trigger_are_dealt_with_one_after_the_other() {
     let sample = Sample::new();
     for n in [1, 2] {
         sample.append(of_trigger(n), vec![defined(n, 100)]).await;
@@ -250,15 +272,18 @@ async fn occasions_of_one_trigger_are_dealt_with_one_after_the_other() {
     sample
         .append(of_trigger(2), vec![called(2, 9, "call")])
         .await;
-    let open = |rows: Vec<crate::OccasionRow>| -> Vec<_> {
-        rows.into_iter().map(|row| row.occasion).collect()
+    let open = |rows: Vec<crate::TriggerEventRow>| -> Vec<_> {
+        rows.into_iter().map(|row| row.trigger_event).collect()
     };
-    assert_eq!(open(open_at(&sample, 5).await), [occasion(1), occasion(9)]);
+    assert_eq!(
+        open(open_at(&sample, 5).await),
+        [trigger_event(1), trigger_event(9)]
+    );
     // The first waits, and the others behind it.
     sample
         .append(of_trigger(1), vec![failed(1, 1, Some(50))])
         .await;
-    assert_eq!(open(open_at(&sample, 5).await), [occasion(9)]);
+    assert_eq!(open(open_at(&sample, 5).await), [trigger_event(9)]);
     // One without messages is done at once.
     sample
         .append(of_trigger(1), vec![fired(1, 1, &[]), failed(1, 2, None)])
@@ -269,31 +294,34 @@ async fn occasions_of_one_trigger_are_dealt_with_one_after_the_other() {
     sample
         .append(of_trigger(2), vec![paused(2, by_ada())])
         .await;
-    assert_eq!(open(open_at(&sample, 5).await), [occasion(3), occasion(9)]);
+    assert_eq!(
+        open(open_at(&sample, 5).await),
+        [trigger_event(3), trigger_event(9)]
+    );
     sample
         .append(of_trigger(1), vec![paused(1, by_ada())])
         .await;
-    assert_eq!(open(open_at(&sample, 5).await), [occasion(9)]);
+    assert_eq!(open(open_at(&sample, 5).await), [trigger_event(9)]);
     sample.append(of_trigger(1), vec![removed(1)]).await;
     let history = sample
         .store
-        .occasions_of(&trigger(1), None, 10)
+        .trigger_events_of(&trigger(1), None, 10)
         .await
         .unwrap();
     let states: Vec<_> = history
         .iter()
         .map(|record| match record {
-            TriggerRecord::Occasion(row) => row.state.as_str(),
+            TriggerRecord::TriggerEvent(row) => row.state.as_str(),
             TriggerRecord::Skipped { .. } => "skipped",
         })
         .collect();
     assert_eq!(states, ["given_up", "given_up", "done"]);
     let of_all = sample
         .store
-        .open_occasions_of(&trigger(2), 10)
+        .open_trigger_events_of(&trigger(2), 10)
         .await
         .unwrap();
-    assert_eq!(open(of_all), [occasion(9)]);
+    assert_eq!(open(of_all), [trigger_event(9)]);
     is_rebuilt(&sample).await;
 }
 
@@ -313,7 +341,7 @@ async fn a_breaker_holds_up_a_trigger_until_its_time() {
         .await;
     assert_eq!(open_at(&sample, 399).await, []);
     assert_eq!(
-        sample.store.next_occasion_after(at(10)).await.unwrap(),
+        sample.store.next_trigger_event_after(at(10)).await.unwrap(),
         Some(at(400))
     );
     assert_eq!(open_at(&sample, 400).await.len(), 1);
@@ -325,7 +353,7 @@ async fn a_breaker_holds_up_a_trigger_until_its_time() {
                 troubled(
                     1,
                     TriggerTrouble::Stuck {
-                        occasion: occasion(1),
+                        trigger_event: trigger_event(1),
                     },
                 ),
             ],
@@ -357,7 +385,7 @@ async fn the_history_of_a_trigger_is_read_page_by_page_also_when_it_is_gone() {
     loop {
         let page = sample
             .store
-            .occasions_of(&trigger(1), before, 2)
+            .trigger_events_of(&trigger(1), before, 2)
             .await
             .unwrap();
         let Some(last) = page.last() else { break };
@@ -407,7 +435,7 @@ async fn what_a_trigger_uses_is_counted_by_the_runs_of_its_messages() {
     assert_eq!(
         sample.store.trigger_usage(&trigger(1), NOON).await.unwrap(),
         TriggerUsage {
-            firings: 1,
+            trigger_runs: 1,
             runs: 0,
             tokens: 0
         }
@@ -428,7 +456,7 @@ async fn what_a_trigger_uses_is_counted_by_the_runs_of_its_messages() {
     assert_eq!(turns.len(), 1);
     assert_eq!((turns[0].run, turns[0].is_reported), (Some(run(1)), false));
     let stuck = TriggerTrouble::Stuck {
-        occasion: turns[0].occasion,
+        trigger_event: turns[0].trigger_event,
     };
     sample.append(of_trigger(1), vec![troubled(1, stuck)]).await;
     let turns = sample.store.open_trigger_turns(at(1_000), 10).await;
@@ -465,13 +493,13 @@ async fn guards_on_triggers_hold_as_long_as_what_they_say_is_so() {
         trigger: trigger(1),
         due: due_ms.map(at),
     };
-    let waiting = TriggerGuard::OccasionWaiting {
+    let waiting = TriggerGuard::TriggerEventWaiting {
         trigger: trigger(1),
-        occasion: occasion(1),
+        trigger_event: trigger_event(1),
     };
-    let is_fired = TriggerGuard::OccasionFired {
+    let is_fired = TriggerGuard::TriggerEventFired {
         trigger: trigger(1),
-        occasion: occasion(1),
+        trigger_event: trigger_event(1),
     };
     let pending = |max| TriggerGuard::PendingAtMost {
         trigger: trigger(1),

@@ -242,7 +242,7 @@ fn sum<'r>(rows: impl IntoIterator<Item = &'r UsageRow>) -> UsageSum {
         .fold(UsageSum::default(), |sum, row| sum.plus(row.sum))
 }
 
-async fn told(story: &[(u128, u64, Happens)]) -> Sample {
+async fn reported(story: &[(u128, u64, Happens)]) -> Sample {
     let sample = Sample::new();
     begin(&sample).await;
     let mut begun: BTreeMap<u128, Begun> = BTreeMap::new();
@@ -292,7 +292,7 @@ async fn told(story: &[(u128, u64, Happens)]) -> Sample {
 /// Whatever happens: each session's usage is what its run has drawn on its account, each sum by
 /// another key adds up to the same, and neither a rebuild nor a purge changes that.
 async fn check(story: Vec<(u128, u64, Happens)>) -> Result<(), TestCaseError> {
-    let sample = told(&story).await;
+    let sample = reported(&story).await;
     let sessions = by(&sample, UsageBy::Session).await;
     for n in 1..=SESSIONS {
         let drawn = sample.store.drawn(&accounts(n), None).await.unwrap();
@@ -366,7 +366,7 @@ fn one_of_each() -> Vec<(u128, u64, Happens)> {
 
 #[tokio::test]
 async fn usage_is_listed_by_day_within_a_range_and_page_by_page() {
-    let sample = told(&one_of_each()).await;
+    let sample = reported(&one_of_each()).await;
     let first = Day::from_time(NOON);
     let all = by(&sample, UsageBy::Day).await;
     let days: Vec<String> = all.iter().map(|row| row.key.clone()).collect();
@@ -412,9 +412,9 @@ async fn usage_is_listed_by_day_within_a_range_and_page_by_page() {
 /// A turn of one model's call adds one statement to what its commits did before.
 #[tokio::test]
 async fn the_settlement_of_a_models_call_adds_one_row_to_usage() {
-    let sample = told(&[]).await;
+    let sample = reported(&[]).await;
     assert_eq!(by(&sample, UsageBy::Session).await, []);
-    let sample = told(&one_of_each()[..2]).await;
+    let sample = reported(&one_of_each()[..2]).await;
     let rows = by(&sample, UsageBy::Model).await;
     let models: Vec<&str> = rows.iter().map(|row| row.key.as_str()).collect();
     assert_eq!(models, ["m0"], "nothing beside the model's row");

@@ -38,7 +38,7 @@ pub(super) fn apply(
     state: &mut State,
     prepared: &mut Prepared,
 ) -> Result<Committed, Stopped> {
-    let versions = look(sql, state, prepared).map_err(|refused| Stopped {
+    let versions = inspect(sql, state, prepared).map_err(|refused| Stopped {
         refused,
         wrote: false,
     })?;
@@ -50,7 +50,7 @@ pub(super) fn apply(
 
 /// Looks at the key, the guards and the streams of a commit; the version of each stream that it
 /// appends to, append by append.
-fn look(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64>, Refused> {
+fn inspect(sql: &Sql<'_>, state: &mut State, prepared: &Prepared) -> Result<Vec<u64>, Refused> {
     let time = prepared
         .appends
         .iter()
@@ -135,7 +135,7 @@ fn write(
             None => versions.push((stream, version)),
         }
     }
-    purge::look_at_unnamed(sql, &new_blobs)?;
+    purge::inspect_unnamed(sql, &new_blobs)?;
     for (stream, snapshot) in snapshots {
         keep(sql, state.cache.number(sql, *stream)?, snapshot)?;
     }
@@ -145,8 +145,8 @@ fn write(
         waits_unheard = waits_unheard
             && state
                 .cache
-                .standing(sql, session)?
-                .is_some_and(|standing| standing.is_deaf);
+                .session_status(sql, session)?
+                .is_some_and(|session_status| session_status.is_deaf);
     }
     if let Some(brought) = brought {
         state.cache.bring(brought);

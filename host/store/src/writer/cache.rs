@@ -7,13 +7,13 @@
 //! rows on this connection, and when another connection has written. Tests compare each answer with
 //! the rows.
 
-use crate::guard::{self, Standing, TriggerStanding};
+use crate::guard::{self, AcceptanceStatus, TriggerStatus};
 use crate::read::runs::session_of;
 use crate::sql::{self, Sql};
 use crate::sqlite::DATA_VERSION;
 use crate::streams;
 use crate::user_storage::{self, Brought, NumberedKey};
-use domain::event::{Event, OccasionAccepted, Recorded};
+use domain::event::{Event, Recorded, TriggerEventAccepted};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::key::KeyId;
 use domain::role::AgentRole;
@@ -37,9 +37,9 @@ pub(super) struct Cache {
     versions: HashMap<Stream, u64>,
     /// The number of each stream; none while it has none.
     numbers: HashMap<Stream, Option<i64>>,
-    sessions: HashMap<SessionId, Option<Standing>>,
+    sessions: HashMap<SessionId, Option<AcceptanceStatus>>,
     roles: HashMap<AgentId, HashMap<UserId, Option<AgentRole>>>,
-    triggers: HashMap<TriggerName, Option<TriggerStanding>>,
+    triggers: HashMap<TriggerName, Option<TriggerStatus>>,
     /// Bytes that users have brought in this transaction and that their rows do not have yet.
     brought: HashMap<String, u64>,
     /// The same of API keys.
@@ -122,19 +122,23 @@ impl Cache {
     }
 
     /// A session; none when there is no such session.
-    pub(super) fn standing(
+    pub(super) fn session_status(
         &mut self,
         sql: &Sql<'_>,
         session: SessionId,
-    ) -> sql::Result<Option<Standing>> {
-        if let Some(standing) = self.sessions.get(&session) {
+    ) -> sql::Result<Option<AcceptanceStatus>> {
+        if let Some(session_status) = self.sessions.get(&session) {
             #[cfg(test)]
-            assert_eq!(*standing, read_standing(sql, session)?, "session {session}");
-            return Ok(*standing);
+            assert_eq!(
+                *session_status,
+                read_status(sql, session)?,
+                "session {session}"
+            );
+            return Ok(*session_status);
         }
-        let standing = read_standing(sql, session)?;
-        keep(&mut self.sessions, session, standing);
-        Ok(standing)
+        let session_status = read_status(sql, session)?;
+        keep(&mut self.sessions, session, session_status);
+        Ok(session_status)
     }
 
     /// The role of a user with an agent.
@@ -166,31 +170,31 @@ impl Cache {
         &mut self,
         sql: &Sql<'_>,
         name: &TriggerName,
-    ) -> sql::Result<Option<TriggerStanding>> {
-        if let Some(standing) = self.triggers.get(name) {
+    ) -> sql::Result<Option<TriggerStatus>> {
+        if let Some(session_status) = self.triggers.get(name) {
             #[cfg(test)]
-            assert_eq!(*standing, read_trigger(sql, name)?, "trigger {name}");
-            return Ok(*standing);
+            assert_eq!(*session_status, read_trigger(sql, name)?, "trigger {name}");
+            return Ok(*session_status);
         }
-        let standing = read_trigger(sql, name)?;
-        keep(&mut self.triggers, name.clone(), standing);
-        Ok(standing)
+        let session_status = read_trigger(sql, name)?;
+        keep(&mut self.triggers, name.clone(), session_status);
+        Ok(session_status)
     }
 
-    /// Counts one more open occasion of a trigger.
-    fn count_open(&mut self, accepted: &OccasionAccepted) {
-        if let Some(Some(standing)) = self.triggers.get_mut(&accepted.name) {
-            standing.open += 1;
+    /// Counts one more open event of a trigger.
+    fn count_open(&mut self, accepted: &TriggerEventAccepted) {
+        if let Some(Some(session_status)) = self.triggers.get_mut(&accepted.name) {
+            session_status.open += 1;
             if accepted.scheduled {
-                standing.next_due = accepted.next_due;
+                session_status.next_due = accepted.next_due;
             }
         }
     }
 
     /// Counts one more input of a session that waits.
     fn count_waiting(&mut self, session: SessionId) {
-        if let Some(Some(standing)) = self.sessions.get_mut(&session) {
-            standing.waiting += 1;
+        if let Some(Some(session_status)) = self.sessions.get_mut(&session) {
+            session_status.waiting += 1;
         }
     }
 
@@ -221,7 +225,7 @@ impl Cache {
             E::TurnsImported(_) | E::ItemRecorded(_) | E::UiSaved(_) | E::FileUploaded(_) => {}
             // Nor do the memory and the settings of an agent.
             E::NoteRemembered(_) | E::NoteForgotten(_) | E::MemoryDue(_) | E::MemoryRead(_) => {}
-            E::PreferencesUpdated(_) | E::PreferencesCarried(_) | E::AgentRenamed(_) => {}
+            E::PreferencesUpdated(_) | E::PreferencesTransferred(_) | E::AgentRenamed(_) => {}
             E::AgentConfigured(_) | E::PromptOverridden(_) | E::SettingsUpdated(_) => {}
             // Nor does the work of a run.
             E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::RunSettled(_) => {}
@@ -233,20 +237,22 @@ impl Cache {
             E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
             E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
             E::ConfigRefused(_) | E::ProviderTroubled(_) => {}
-            E::OccasionAccepted(it) => self.count_open(it),
+            E::TriggerEventAccepted(it) => self.count_open(it),
             E::TriggerDefined(it) => self.forget_trigger(&it.name),
             E::TriggerRemoved(it) => self.forget_trigger(&it.name),
             E::TriggerPaused(it) => self.forget_trigger(&it.name),
             E::TriggerResumed(it) => self.forget_trigger(&it.name),
-            E::OccasionsSkipped(it) => self.forget_trigger(&it.name),
+            E::TriggerEventsSkipped(it) => self.forget_trigger(&it.name),
             E::TriggerFired(it) => self.forget_trigger(&it.name),
-            E::OccasionFailed(it) => self.forget_trigger(&it.name),
+            E::TriggerEventFailed(it) => self.forget_trigger(&it.name),
             E::TriggerPosted(it) => self.forget_trigger(&it.name),
             // Nor do troubles of triggers, and connectors: what they bring is an input.
-            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::ArrivalsSettled(_) => {}
+            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => {}
             E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
-            E::DeliveryQueued(_) | E::DeliveryStarted(_) | E::DeliverySettled(_) => {}
-            E::DeliveryRequeued(_) => {}
+            E::OutboundMessageQueued(_)
+            | E::OutboundMessageStarted(_)
+            | E::OutboundMessageSettled(_) => {}
+            E::OutboundMessageRequeued(_) => {}
             // These concern roles, or many sessions, or are rare.
             E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) => self.forget_rows(),
             E::RoleChanged(_) | E::UserUnassigned(_) => self.forget_rows(),
@@ -339,14 +345,14 @@ fn read_version(sql: &Sql<'_>, number: Option<i64>) -> sql::Result<u64> {
     sql.number(text, [number])
 }
 
-fn read_standing(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<Standing>> {
-    let rows = sql.ask(&Standing::query(session))?;
-    rows.first().map(Standing::from_row).transpose()
+fn read_status(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<AcceptanceStatus>> {
+    let rows = sql.ask(&AcceptanceStatus::query(session))?;
+    rows.first().map(AcceptanceStatus::from_row).transpose()
 }
 
-fn read_trigger(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<Option<TriggerStanding>> {
-    let rows = sql.ask(&TriggerStanding::query(name))?;
-    rows.first().map(TriggerStanding::from_row).transpose()
+fn read_trigger(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<Option<TriggerStatus>> {
+    let rows = sql.ask(&TriggerStatus::query(name))?;
+    rows.first().map(TriggerStatus::from_row).transpose()
 }
 
 fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> sql::Result<Option<AgentRole>> {

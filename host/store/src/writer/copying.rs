@@ -1,9 +1,9 @@
-//! Copying the database by the writer's own connection, piece by piece between commits.
+//! Copying the database by the writer's own connection, chunk by chunk between commits.
 //!
 //! SQLite begins a copy anew when another connection than the one that copies writes, and a copy in
 //! one reading transaction would keep the log from beginning anew for as long as it takes. What
 //! this connection commits, however, goes to the pages that were copied before as well, so the copy
-//! is the database as it is at the end, and nothing is held between two pieces.
+//! is the database as it is at the end, and nothing is held between two chunks.
 
 use super::Writer;
 use crate::fault;
@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Pages of one piece: commits wait for no more than that.
-const PIECE_PAGES: i32 = 256;
-/// Maximum number of tries of a piece that finds the database locked, with a pause in between.
+/// Pages of one chunk: commits wait for no more than that.
+const CHUNK_PAGES: i32 = 256;
+/// Maximum number of tries of a chunk that finds the database locked, with a pause in between.
 /// Something else may be replacing rows in it.
 const TRIES_MAX: u32 = 500;
 /// The pause between two tries, in milliseconds.
@@ -31,7 +31,7 @@ impl Writer<'_> {
         let copy = self.sql.connection().copy_to(&mut target)?;
         let mut tries = 0;
         loop {
-            let pause = match copy.step(PIECE_PAGES)? {
+            let pause = match copy.step(CHUNK_PAGES)? {
                 Copied::All => return Ok(()),
                 Copied::Some => {
                     tries = 0;

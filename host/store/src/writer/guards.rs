@@ -4,7 +4,7 @@
 use super::cache::Cache;
 use super::refused::Refused;
 use crate::commit::{Clash, Conflict};
-use crate::guard::{Answers, Guard, Question, Standing, TriggerStanding};
+use crate::guard::{AcceptanceStatus, Answers, Guard, Question, TriggerStatus};
 use crate::query::{Row, Rows, Value};
 use crate::sql::{self, Sql};
 use crate::user_storage::{stored_bytes_query, stored_bytes_with_query};
@@ -28,9 +28,9 @@ pub(super) fn check(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> Result<(
 
 fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> sql::Result<Rows> {
     match question {
-        Question::Standing(session) => {
-            let standing = cache.standing(sql, *session)?;
-            Ok(standing.map(Standing::to_row).into())
+        Question::AcceptanceStatus(session) => {
+            let session_status = cache.session_status(sql, *session)?;
+            Ok(session_status.map(AcceptanceStatus::to_row).into())
         }
         Question::Role { agent, user } => {
             let role = cache.role(sql, *agent, user)?;
@@ -49,9 +49,9 @@ fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> sql::Res
             let bytes = Value::number(stored + cache.brought_with(key));
             Ok(Some(Row::new([bytes])).into())
         }
-        Question::TriggerStanding(trigger) => {
-            let standing = cache.trigger(sql, trigger)?;
-            Ok(standing.map(TriggerStanding::to_row).into())
+        Question::TriggerStatus(trigger) => {
+            let session_status = cache.trigger(sql, trigger)?;
+            Ok(session_status.map(TriggerStatus::to_row).into())
         }
         Question::Other(query) => sql.ask(query),
     }

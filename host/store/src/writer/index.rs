@@ -32,7 +32,7 @@ impl Writer<'_> {
             self.try_to_index();
             match self.requests.try_recv() {
                 Ok(request) => {
-                    self.state.carried = Some(request);
+                    self.state.transferred = Some(request);
                     return;
                 }
                 Err(TryRecvError::Empty) => {}
@@ -42,7 +42,7 @@ impl Writer<'_> {
     }
 
     fn try_to_index(&mut self) {
-        if let Err(error) = self.index_piece() {
+        if let Err(error) = self.index_chunk() {
             // A search asks again, and so does what is found next.
             self.state.unindexed = 0;
             tracing::debug!(
@@ -52,8 +52,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Indexes a piece of what waits.
-    pub(super) fn index_piece(&mut self) -> sql::Result<()> {
+    /// Indexes a chunk of what waits.
+    pub(super) fn index_chunk(&mut self) -> sql::Result<()> {
         if self.state.full.is_some() {
             let reason = "database or disk is full";
             return Err(sql::Error::failed(Failure::Full, reason));

@@ -15,11 +15,11 @@ use std::{io, thread};
 const CHECKPOINT_PAGES: usize = 4_000;
 /// Time that commits wait for reads to leave a long log, in milliseconds.
 const LONG_WAIT_MS: u64 = 20;
-/// The pause between two looks whether they have left it, in milliseconds.
-const LOOK_MS: u64 = 2;
+/// The pause between two polls whether they have left it, in milliseconds.
+const POLL_MS: u64 = 2;
 /// The shortest time from a try for which commits waited in vain, while nothing in the store was in
 /// the way, to the next one, in milliseconds.
-const HELD_PAUSE_MS: u64 = 5_000;
+const LOCKED_PAUSE_MS: u64 = 5_000;
 
 /// Reads for which commits have waited in vain while the log was full.
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +28,12 @@ pub(super) enum Holder {
     /// are ended as soon as they look.
     Own { begun_by_ms: u64 },
     /// Reads of somebody else.
-    Other(Held),
+    Other(LockedLog),
 }
 
 /// A full log that somebody else holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct LockedLog {
     /// Frames of the log.
     frames: i32,
     /// Frames that could be moved to the database: those that the oldest read sees.
@@ -42,14 +42,14 @@ pub(super) struct Held {
     at_ms: u64,
 }
 
-impl Held {
+impl LockedLog {
     /// Returns whether another try may succeed: the oldest read is not the same by now. A read of
     /// the store's own that began with the other one, at the end of the log as it was, cannot be
     /// told from it; so once more has been written than they see, one more try is made.
     fn is_over(self, now: Self) -> bool {
         let began_at_end = self.moved == self.frames;
         let is_another = now.moved != self.moved || (began_at_end && now.frames != self.frames);
-        is_another && now.at_ms.saturating_sub(self.at_ms) >= HELD_PAUSE_MS
+        is_another && now.at_ms.saturating_sub(self.at_ms) >= LOCKED_PAUSE_MS
     }
 }
 
@@ -99,7 +99,9 @@ impl Writer<'_> {
             }
             let may_succeed = match holder {
                 Holder::Own { .. } => self.is_let_go(),
-                Holder::Other(held) => self.look_at_reads().is_some_and(|now| held.is_over(now)),
+                Holder::Other(foreign_lock) => self
+                    .inspect_reads()
+                    .is_some_and(|now| foreign_lock.is_over(now)),
             };
             if !may_succeed {
                 return;
@@ -116,7 +118,7 @@ impl Writer<'_> {
                 self.restart_log(Duration::ZERO);
                 if self.log.is_full() {
                     self.log.spare_reads();
-                    self.state.holder = self.look_at_reads().map(Holder::Other);
+                    self.state.holder = self.inspect_reads().map(Holder::Other);
                 }
             }
         }
@@ -125,11 +127,11 @@ impl Writer<'_> {
 
     /// Moves as much of the log as reads permit. That tells where the oldest of them began; none if
     /// it fails.
-    fn look_at_reads(&self) -> Option<Held> {
+    fn inspect_reads(&self) -> Option<LockedLog> {
         count(&self.counters.checkpoints, 1);
         let connection = self.sql.connection();
         let moved = connection.checkpoint(Checkpoint::Passive);
-        moved.ok().map(|(frames, moved)| Held {
+        moved.ok().map(|(frames, moved)| LockedLog {
             frames,
             moved,
             at_ms: self.log.ms(),
@@ -144,7 +146,7 @@ impl Writer<'_> {
         let mut moved = self.try_to_restart();
         let mut waited = Duration::ZERO;
         while waited < patience && moved.as_ref().is_err_and(is_busy) {
-            let pause = Duration::from_millis(LOOK_MS);
+            let pause = Duration::from_millis(POLL_MS);
             thread::sleep(pause);
             waited += pause;
             moved = self.try_to_restart();
@@ -245,7 +247,7 @@ fn unless_busy(locked: sql::Result<usize>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HELD_PAUSE_MS, Held, unless_busy};
+    use super::{LOCKED_PAUSE_MS, LockedLog, unless_busy};
     use crate::sql::{Columns, Connection};
     use std::time::Duration;
 
@@ -274,16 +276,22 @@ mod tests {
 
     #[test]
     fn a_log_is_held_until_the_oldest_read_is_another_one() {
-        let at = |frames, moved, at_ms| Held {
+        let at = |frames, moved, at_ms| LockedLog {
             frames,
             moved,
             at_ms,
         };
-        let later_ms = 100 * HELD_PAUSE_MS;
-        let held = at(50, 20, 0);
-        assert!(!held.is_over(at(90, 20, later_ms)), "it goes on");
-        assert!(held.is_over(at(90, 60, HELD_PAUSE_MS)), "it has ended");
-        assert!(!held.is_over(at(90, 60, HELD_PAUSE_MS - 1)), "too early");
+        let later_ms = 100 * LOCKED_PAUSE_MS;
+        let foreign_lock = at(50, 20, 0);
+        assert!(!foreign_lock.is_over(at(90, 20, later_ms)), "it goes on");
+        assert!(
+            foreign_lock.is_over(at(90, 60, LOCKED_PAUSE_MS)),
+            "it has ended"
+        );
+        assert!(
+            !foreign_lock.is_over(at(90, 60, LOCKED_PAUSE_MS - 1)),
+            "too early"
+        );
         let at_end = at(50, 50, 0);
         assert!(!at_end.is_over(at(50, 50, later_ms)), "nothing is written");
         assert!(at_end.is_over(at(51, 50, later_ms)), "it may be another");

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The time of its own that a program has in any case, however busy the machine is.
 const OWN_MIN: Duration = Duration::from_millis(200);
-/// The longest gap between two looks at the clock that surely is the program's own.
+/// The longest gap between two polls at the clock that surely is the program's own.
 const GAP_MAX: Duration = Duration::from_millis(5);
 /// Steps from one longer gap to the next, if the machine did something else meanwhile: it takes a
 /// program for at least a millisecond. Gaps that follow each other faster are long instructions.
 const APART_MIN: u32 = 400;
-/// Gaps that are too short for fewer steps from one look at the clock to the next.
+/// Gaps that are too short for fewer steps from one inspection of the clock to the next.
 const GAP_MIN: Duration = Duration::from_millis(1);
-/// The most steps from one look at the clock to the next.
-const STEPS_PER_LOOK_MAX: u32 = 8;
+/// The most steps from one inspection of the clock to the next.
+const STEPS_PER_POLL_MAX: u32 = 8;
 
 /// A clock that skips what nobody has to wait for.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct ProgramClock {
     started: Instant,
     allowance: Allowance,
     skipped_ms: Cell<u64>,
-    looks: RefCell<Looks>,
+    readings: RefCell<ClockReadings>,
 }
 
 impl ProgramClock {
@@ -33,7 +33,7 @@ impl ProgramClock {
             started: Instant::now(),
             allowance,
             skipped_ms: Cell::new(0),
-            looks: RefCell::new(Looks::new()),
+            readings: RefCell::new(ClockReadings::new()),
         }
     }
 
@@ -62,25 +62,25 @@ impl ProgramClock {
         let ahead_ms = at_ms.saturating_sub(self.now_ms());
         self.skipped_ms
             .set(self.skipped_ms.get().saturating_add(ahead_ms));
-        self.looks.borrow_mut().due = 1;
+        self.readings.borrow_mut().due = 1;
     }
 
     /// Returns true if the program's time is up after one more step of it: that of its computing,
     /// or that in all, skipped time included. The time of its computing is the clock's, which runs
     /// on while the machine does something else, so it is up only after some that is its own.
     pub(super) fn is_over(&self) -> bool {
-        let mut looks = self.looks.borrow_mut();
-        if !looks.is_due() {
+        let mut readings = self.readings.borrow_mut();
+        if !readings.is_due() {
             return false;
         }
         let ran = self.started.elapsed();
-        looks.look(ran);
+        readings.inspect(ran);
         let skipped = Duration::from_millis(self.skipped_ms.get());
-        let has_computed = ran >= self.allowance.computing && looks.own >= OWN_MIN;
+        let has_computed = ran >= self.allowance.computing && readings.own >= OWN_MIN;
         let is_over = has_computed || ran.saturating_add(skipped) >= self.allowance.whole;
         if is_over {
             // Whoever asks next is told the same.
-            looks.due = 1;
+            readings.due = 1;
         }
         is_over
     }
@@ -89,9 +89,9 @@ impl ProgramClock {
 /// Looks at the clock, and the time between them that was the program's own.
 ///
 /// A component has no clock of its computing. But the machine that turns to something else leaves
-/// a gap between two looks now and then, and long instructions leave one at each.
+/// a gap between two polls now and then, and long instructions leave one at each.
 #[derive(Debug)]
-struct Looks {
+struct ClockReadings {
     /// The time at the last one, from the program's start on.
     last: Duration,
     own: Duration,
@@ -103,7 +103,7 @@ struct Looks {
     apart: u32,
 }
 
-impl Looks {
+impl ClockReadings {
     fn new() -> Self {
         Self {
             last: Duration::ZERO,
@@ -114,14 +114,14 @@ impl Looks {
         }
     }
 
-    /// Counts a step, and returns true if a look at the clock is due.
+    /// Counts a step, and returns true if an inspection of the clock is due.
     fn is_due(&mut self) -> bool {
         self.steps += 1;
         self.steps >= self.due
     }
 
-    /// Notes the time that a look at the clock found.
-    fn look(&mut self, now: Duration) {
+    /// Notes the time that an inspection of the clock found.
+    fn inspect(&mut self, now: Duration) {
         let gap = now.saturating_sub(self.last);
         self.last = now;
         self.apart = self.apart.saturating_add(self.steps);
@@ -135,7 +135,7 @@ impl Looks {
             self.apart = 0;
         }
         self.due = if gap < GAP_MIN {
-            STEPS_PER_LOOK_MAX.min(self.due * 2)
+            STEPS_PER_POLL_MAX.min(self.due * 2)
         } else {
             1
         };
@@ -163,22 +163,22 @@ impl Clock for ProgramClock {
 
 #[cfg(test)]
 mod tests {
-    use super::{Looks, OWN_MIN, ProgramClock};
+    use super::{ClockReadings, OWN_MIN, ProgramClock};
     use crate::request::Allowance;
     use std::time::Duration;
 
     /// Returns the time at which a program whose steps take so many microseconds, over and over,
     /// has had what it has in any case.
     fn until_own(steps_us: impl IntoIterator<Item = u64, IntoIter: Clone>) -> Duration {
-        let mut looks = Looks::new();
+        let mut readings = ClockReadings::new();
         let mut now = Duration::ZERO;
         for step_us in steps_us.into_iter().cycle() {
             now += Duration::from_micros(step_us);
-            if looks.is_due() {
+            if readings.is_due() {
                 // The clock of the sandbox has whole milliseconds.
-                looks.look(Duration::from_millis(now.as_millis() as u64));
+                readings.inspect(Duration::from_millis(now.as_millis() as u64));
             }
-            if looks.own >= OWN_MIN {
+            if readings.own >= OWN_MIN {
                 break;
             }
         }

@@ -124,16 +124,16 @@ fn line_of(args: &[JsValue], world: &World, context: &mut Context) -> JsResult<S
     if let Some(format) = format.filter(|_| args.len() > 1) {
         rest.next();
         let format = format.to_std_string_lossy();
-        let mut pieces = format.split('%');
-        line.push_str(pieces.next().unwrap_or_default());
-        while let Some(piece) = pieces.next() {
-            let mut letters = piece.chars();
+        let mut chunks = format.split('%');
+        line.push_str(chunks.next().unwrap_or_default());
+        while let Some(chunk) = chunks.next() {
+            let mut letters = chunk.chars();
             let kind = letters.next();
             match kind {
-                // `%%` is a sign of its own, and the piece after it is plain text.
+                // `%%` is a sign of its own, and the chunk after it is plain text.
                 None => {
                     line.push('%');
-                    line.push_str(pieces.next().unwrap_or_default());
+                    line.push_str(chunks.next().unwrap_or_default());
                     continue;
                 }
                 Some('c') => {

@@ -38,13 +38,13 @@ pub(super) fn insert(code: &str) -> Option<Changed> {
     let mut line = 1;
     let mut column = 1;
     for Condition { at, is_empty } in conditions {
-        let piece = code.get(done..at)?;
+        let chunk = code.get(done..at)?;
         done = at;
-        if let Some((above, last)) = piece.rsplit_once('\n') {
+        if let Some((above, last)) = chunk.rsplit_once('\n') {
             line += above.matches('\n').count() + 1;
             column = last.chars().count() + 1;
         } else {
-            column += piece.chars().count();
+            column += chunk.chars().count();
         }
         let comma = if is_empty { "" } else { "," };
         let call = format!("{TICK}(){comma}");
@@ -55,7 +55,7 @@ pub(super) fn insert(code: &str) -> Option<Changed> {
             },
             width: u32::try_from(call.len()).ok()?,
         });
-        ticking.code.push_str(piece);
+        ticking.code.push_str(chunk);
         ticking.code.push_str(&call);
     }
     ticking.code.push_str(code.get(done..)?);
@@ -73,7 +73,7 @@ pub(super) fn install(context: &mut Context) -> JsResult<()> {
     let prototype = context.intrinsics().constructors().function().prototype();
     let name = js_string!("toString");
     if let Some(own) = prototype.get(name.clone(), context)?.as_callable() {
-        let text = NativeFunction::from_copy_closure_with_captures(text_without_looks, own);
+        let text = NativeFunction::from_copy_closure_with_captures(text_without_polls, own);
         let text = FunctionObjectBuilder::new(context.realm(), text)
             .name(name.clone())
             .build();
@@ -83,7 +83,7 @@ pub(super) fn install(context: &mut Context) -> JsResult<()> {
 }
 
 /// Returns the text of a function as the program has it.
-fn text_without_looks(
+fn text_without_polls(
     this: &JsValue,
     args: &[JsValue],
     own: &JsObject,

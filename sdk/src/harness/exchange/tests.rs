@@ -10,7 +10,7 @@ impl Connector for Brings {
         ConnectorDescription::new("brings", "Brings.", [Intake::Polling])
     }
 
-    fn receive(&self, _: &Value, _: &Delivery) -> Result<Batch, ConnectorError> {
+    fn receive(&self, _: &Value, _: &IncomingCall) -> Result<Batch, ConnectorError> {
         Ok(Batch::default())
     }
 
@@ -69,7 +69,7 @@ fn a_message_with_an_endless_handle_breaks_a_rule() {
 #[test]
 #[should_panic(expected = "the host never calls this")]
 fn a_call_of_a_service_that_calls_nobody_breaks_a_rule() {
-    let _ = Exchange::of(Brings(Vec::new())).receive(&Delivery::default());
+    let _ = Exchange::of(Brings(Vec::new())).receive(&IncomingCall::default());
 }
 
 #[test]

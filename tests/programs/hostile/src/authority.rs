@@ -1,6 +1,6 @@
 //! Guests that reach for what was not given to them.
 
-use crate::Came;
+use crate::CaseResult;
 use crate::bindings::wasi::cli::environment::{get_arguments, get_environment, initial_cwd};
 use crate::bindings::wasi::keyvalue::store::open;
 use crate::bindings::wasi::sockets::network::IpAddressFamily;
@@ -11,7 +11,7 @@ use plugin::tool::done;
 use serde_json::Value;
 use std::fs;
 
-pub fn nothing_of_the_host_is_in_the_environment(_: &Value) -> Came {
+pub fn nothing_of_the_host_is_in_the_environment(_: &Value) -> CaseResult {
     let found = get_environment().len() + get_arguments().len() + initial_cwd().iter().count();
     let read = [
         "/",
@@ -31,7 +31,7 @@ pub fn nothing_of_the_host_is_in_the_environment(_: &Value) -> Came {
     done(format!("{found} {opened}"))
 }
 
-pub fn no_socket_is_made(_: &Value) -> Came {
+pub fn no_socket_is_made(_: &Value) -> CaseResult {
     let families = [IpAddressFamily::Ipv4, IpAddressFamily::Ipv6];
     let made = families
         .iter()
@@ -40,7 +40,7 @@ pub fn no_socket_is_made(_: &Value) -> Came {
     done(made.to_string())
 }
 
-pub fn no_bucket_opens_under_any_name(_: &Value) -> Came {
+pub fn no_bucket_opens_under_any_name(_: &Value) -> CaseResult {
     let long = "x".repeat(100_000);
     let names = [
         "",

@@ -18,7 +18,7 @@ use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, name
 use serde_json::Value;
 
 /// The result of an attack, as far as the guest lived to report it.
-type Came = Result<Progress, ToolError>;
+type CaseResult = Result<Progress, ToolError>;
 
 struct Program;
 
@@ -43,7 +43,7 @@ impl Guest for Program {
         ]
     }
 
-    fn call(_context: CallContext, _name: String, arguments: String) -> Came {
+    fn call(_context: CallContext, _name: String, arguments: String) -> CaseResult {
         let arguments: Value = serde_json::from_str(&arguments)
             .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
         attack(arguments["attack"].as_str().unwrap_or_default(), &arguments)
@@ -54,7 +54,7 @@ plugin::tool::export!(Program);
 
 macro_rules! dispatch {
     ($($family:ident { $($attack:ident)* })*) => {
-        fn attack(name: &str, arguments: &Value) -> Came {
+        fn attack(name: &str, arguments: &Value) -> CaseResult {
             match name {
                 $($(stringify!($attack) => $family::$attack(arguments),)*)*
                 _ => Err(ToolError::NotFound(format!("there is no attack `{name}`"))),

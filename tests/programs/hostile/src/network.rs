@@ -1,6 +1,6 @@
 //! Guests that send what they may not, where they may not.
 
-use crate::Came;
+use crate::CaseResult;
 use crate::bindings::wasi::http::outgoing_handler::handle;
 use crate::bindings::wasi::http::types::{
     Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
@@ -77,7 +77,7 @@ const SPELLINGS: &[&str] = &[
 
 /// One request; what is not said is as harmless as possible.
 #[derive(Default)]
-struct Asked<'a> {
+struct NetworkCall<'a> {
     method: Option<Method>,
     scheme: Option<Scheme>,
     authority: &'a str,
@@ -99,7 +99,7 @@ fn fields(pairs: &[(&str, &str)]) -> Result<Fields, String> {
 
 /// Returns the result of a request: a status and the length of its body, or the first thing that
 /// was refused.
-fn asked(asked: &Asked<'_>) -> Result<(u16, usize), String> {
+fn asked(asked: &NetworkCall<'_>) -> Result<(u16, usize), String> {
     let request = OutgoingRequest::new(fields(asked.headers)?);
     let refused = |what: &'static str| move |()| format!("{what} not taken");
     request
@@ -129,7 +129,7 @@ fn asked(asked: &Asked<'_>) -> Result<(u16, usize), String> {
     }
 }
 
-fn send(body: OutgoingBody, asked: &Asked<'_>) -> Result<(), String> {
+fn send(body: OutgoingBody, asked: &NetworkCall<'_>) -> Result<(), String> {
     if asked.body_bytes > 0 {
         let stream = body.write().map_err(|()| "no stream".to_owned())?;
         for _ in 0..asked.body_bytes.div_ceil(4_096) {
@@ -169,8 +169,8 @@ fn length(response: &IncomingResponse) -> Result<usize, String> {
 }
 
 /// All that were answered, or refused with another error than the others.
-fn answered<'a>(all: impl IntoIterator<Item = Asked<'a>>) -> Came {
-    let told: Vec<String> = all
+fn answered<'a>(all: impl IntoIterator<Item = NetworkCall<'a>>) -> CaseResult {
+    let reported: Vec<String> = all
         .into_iter()
         .filter_map(|one| match asked(&one) {
             Err(why)
@@ -184,10 +184,10 @@ fn answered<'a>(all: impl IntoIterator<Item = Asked<'a>>) -> Came {
             other => Some(format!("{}{}: {other:?}", one.authority, one.path)),
         })
         .collect();
-    done(if told.is_empty() {
+    done(if reported.is_empty() {
         "all refused".to_owned()
     } else {
-        told.join("; ")
+        reported.join("; ")
     })
 }
 
@@ -204,29 +204,29 @@ fn at_port<'a>(hosts: &[&str], arguments: &Value) -> Vec<String> {
 
 pub fn every_address_that_nobody_may_dial_is_refused_before_anything_is_dialled(
     arguments: &Value,
-) -> Came {
+) -> CaseResult {
     let all = at_port(BARRED, arguments);
-    answered(all.iter().map(|authority| Asked {
+    answered(all.iter().map(|authority| NetworkCall {
         authority,
-        ..Asked::default()
+        ..NetworkCall::default()
     }))
 }
 
-pub fn every_odd_spelling_of_an_address_is_refused(arguments: &Value) -> Came {
+pub fn every_odd_spelling_of_an_address_is_refused(arguments: &Value) -> CaseResult {
     let all = at_port(SPELLINGS, arguments);
-    answered(all.iter().map(|authority| Asked {
+    answered(all.iter().map(|authority| NetworkCall {
         authority,
-        ..Asked::default()
+        ..NetworkCall::default()
     }))
 }
 
-pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> Came {
+pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> CaseResult {
     let granted = format!("127.0.0.1:{}", port(arguments));
     let other = format!("127.0.0.1:{}", arguments["other"].as_u64().unwrap_or(80));
-    let of = |authority| Asked {
+    let of = |authority| NetworkCall {
         authority,
         path: "/open/a",
-        ..Asked::default()
+        ..NetworkCall::default()
     };
     let paths = [
         "/",
@@ -246,11 +246,11 @@ pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> Came {
         Method::Other("get".into()),
         Method::Other("G ET".into()),
     ];
-    let differing = paths.iter().map(|path| Asked {
+    let differing = paths.iter().map(|path| NetworkCall {
         path,
         ..of(&granted)
     });
-    let differing = differing.chain(methods.into_iter().map(|method| Asked {
+    let differing = differing.chain(methods.into_iter().map(|method| NetworkCall {
         method: Some(method),
         ..of(&granted)
     }));
@@ -258,14 +258,16 @@ pub fn whatever_differs_from_the_grant_is_refused(arguments: &Value) -> Came {
         of(&other),
         of("127.0.0.1"),
         of("evil127.0.0.1"),
-        Asked {
+        NetworkCall {
             scheme: Some(Scheme::Https),
             ..of(&granted)
         },
     ]))
 }
 
-pub fn headers_that_the_host_sets_are_refused_in_headers_and_trailers(arguments: &Value) -> Came {
+pub fn headers_that_the_host_sets_are_refused_in_headers_and_trailers(
+    arguments: &Value,
+) -> CaseResult {
     let authority = format!("127.0.0.1:{}", port(arguments));
     let names = [
         "host",
@@ -278,25 +280,25 @@ pub fn headers_that_the_host_sets_are_refused_in_headers_and_trailers(arguments:
         "te",
         "Host",
     ];
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for name in names {
         let pair = [(name, "evil")];
-        let of = || Asked {
+        let of = || NetworkCall {
             authority: &authority,
             path: "/open/a",
-            ..Asked::default()
+            ..NetworkCall::default()
         };
         for (place, one) in [
             (
                 "headers",
-                Asked {
+                NetworkCall {
                     headers: &pair,
                     ..of()
                 },
             ),
             (
                 "trailers",
-                Asked {
+                NetworkCall {
                     trailers: &pair,
                     body_bytes: 1,
                     ..of()
@@ -305,18 +307,18 @@ pub fn headers_that_the_host_sets_are_refused_in_headers_and_trailers(arguments:
         ] {
             match asked(&one) {
                 Err(why) if why.contains("Forbidden") => {}
-                other => told.push(format!("{name} in {place}: {other:?}")),
+                other => reported.push(format!("{name} in {place}: {other:?}")),
             }
         }
     }
-    done(if told.is_empty() {
+    done(if reported.is_empty() {
         "all refused".to_owned()
     } else {
-        told.join("; ")
+        reported.join("; ")
     })
 }
 
-pub fn other_protocols_and_upgrades_are_refused(arguments: &Value) -> Came {
+pub fn other_protocols_and_upgrades_are_refused(arguments: &Value) -> CaseResult {
     let authority = format!("127.0.0.1:{}", port(arguments));
     let schemes = [
         "file",
@@ -329,22 +331,22 @@ pub fn other_protocols_and_upgrades_are_refused(arguments: &Value) -> Came {
         "javascript",
     ]
     .map(|name| Scheme::Other(name.to_owned()));
-    let of = |scheme| Asked {
+    let of = |scheme| NetworkCall {
         scheme: Some(scheme),
         authority: &authority,
         path: "/open/a",
-        ..Asked::default()
+        ..NetworkCall::default()
     };
-    let connect = Asked {
+    let connect = NetworkCall {
         method: Some(Method::Connect),
         authority: &authority,
         path: "/open/a",
-        ..Asked::default()
+        ..NetworkCall::default()
     };
     answered(schemes.into_iter().map(of).chain([connect]))
 }
 
-pub fn names_are_looked_up_for_nobody(_: &Value) -> Came {
+pub fn names_are_looked_up_for_nobody(_: &Value) -> CaseResult {
     let network = instance_network();
     let names = [
         "localhost",
@@ -361,27 +363,27 @@ pub fn names_are_looked_up_for_nobody(_: &Value) -> Came {
     )
 }
 
-pub fn a_server_without_end_is_cut_at_its_grant(arguments: &Value) -> Came {
+pub fn a_server_without_end_is_cut_at_its_grant(arguments: &Value) -> CaseResult {
     let authority = format!("127.0.0.1:{}", port(arguments));
     done(format!(
         "{:?}",
-        asked(&Asked {
+        asked(&NetworkCall {
             authority: &authority,
             path: "/open/a",
-            ..Asked::default()
+            ..NetworkCall::default()
         })
         .is_ok()
     ))
 }
 
-pub fn more_than_the_budget_does_not_leave(arguments: &Value) -> Came {
+pub fn more_than_the_budget_does_not_leave(arguments: &Value) -> CaseResult {
     let authority = format!("127.0.0.1:{}", port(arguments));
-    let one = || Asked {
+    let one = || NetworkCall {
         method: Some(Method::Post),
         authority: &authority,
         path: "/open/a",
         body_bytes: 8 << 10,
-        ..Asked::default()
+        ..NetworkCall::default()
     };
     done(
         (0..20)

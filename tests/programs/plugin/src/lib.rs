@@ -83,13 +83,13 @@ pub mod trigger {
     pub use self::agent_host::plugin::types::Part;
     pub use self::exports::agent_host::plugin::trigger::*;
 
-    /// A description that says nothing but the name, and that all occasions are heard.
+    /// A description that says nothing but the name, and that all trigger events are heard.
     pub fn named(id: &str) -> Description {
         Description {
             id: id.to_owned(),
             summary: String::new(),
             configuration: r#"{"type":"object"}"#.to_owned(),
-            occasions: ["clock", "heartbeat", "webhook", "files", "events"]
+            trigger_events: ["clock", "heartbeat", "webhook", "files", "events"]
                 .map(str::to_owned)
                 .to_vec(),
             state_formats: vec![1],
@@ -105,9 +105,9 @@ pub mod trigger {
         }
     }
 
-    /// A firing that keeps nothing.
-    pub fn firing(messages: Vec<Message>) -> Firing {
-        Firing {
+    /// A trigger run that keeps nothing.
+    pub fn trigger_run(messages: Vec<Message>) -> TriggerRun {
+        TriggerRun {
             messages,
             state: None,
             done: false,

@@ -30,7 +30,7 @@ impl Guest for Program {
         let mut memo: Value = turn
             .memo()
             .and_then(|memo| serde_json::from_slice(&memo.bytes).ok())
-            .unwrap_or_else(|| json!({ "steps": null, "next": 0, "told": [] }));
+            .unwrap_or_else(|| json!({ "steps": null, "next": 0, "reported": [] }));
         for one in &news {
             let line = tell(turn, one);
             if memo["steps"].is_null()
@@ -39,7 +39,7 @@ impl Guest for Program {
                 memo["steps"] = script;
                 continue;
             }
-            memo["told"]
+            memo["reported"]
                 .as_array_mut()
                 .expect("a list")
                 .push(json!(line));
@@ -48,16 +48,16 @@ impl Guest for Program {
         let step = memo["steps"].get(next as usize).cloned();
         memo["next"] = json!(next + 1);
         let Some(step) = step else {
-            let told: Vec<&str> = memo["told"]
+            let reported: Vec<&str> = memo["reported"]
                 .as_array()
                 .expect("a list")
                 .iter()
                 .filter_map(Value::as_str)
                 .collect();
-            return plugin::agent::reply(told.join("\n"));
+            return plugin::agent::reply(reported.join("\n"));
         };
         if step.get("files").is_some() {
-            return plugin::agent::reply(files(turn, &memo["told"]));
+            return plugin::agent::reply(files(turn, &memo["reported"]));
         }
         let memo = Some(Memo {
             format: 1,
@@ -147,24 +147,24 @@ fn tell(turn: &View, news: &News) -> String {
     }
 }
 
-/// Returns the length of a blob, read piece by piece.
+/// Returns the length of a blob, read chunk by chunk.
 fn length(turn: &View, handle: &str) -> String {
     let mut bytes = 0;
-    while let Some(piece) = turn.read_blob(handle, bytes, u32::MAX) {
-        if piece.is_empty() {
+    while let Some(chunk) = turn.read_blob(handle, bytes, u32::MAX) {
+        if chunk.is_empty() {
             return format!("{bytes} bytes");
         }
-        bytes += piece.len() as u64;
+        bytes += chunk.len() as u64;
     }
     "no blob".into()
 }
 
 /// The files of the last answer that it got: their descriptions, lengths, and the sums of their
 /// bytes.
-fn files(turn: &View, told: &Value) -> String {
-    let last = told
+fn files(turn: &View, reported: &Value) -> String {
+    let last = reported
         .as_array()
-        .and_then(|told| told.last())
+        .and_then(|reported| reported.last())
         .and_then(Value::as_str)
         .unwrap_or_default();
     let answer: Value = last
@@ -192,12 +192,12 @@ fn files(turn: &View, told: &Value) -> String {
 fn sum(turn: &View, handle: &str) -> u64 {
     let mut read = 0;
     let mut sum = 0;
-    while let Some(piece) = turn
+    while let Some(chunk) = turn
         .read_blob(handle, read, u32::MAX)
-        .filter(|piece| !piece.is_empty())
+        .filter(|chunk| !chunk.is_empty())
     {
-        read += piece.len() as u64;
-        sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+        read += chunk.len() as u64;
+        sum += chunk.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     }
     sum
 }

@@ -10,20 +10,20 @@ use super::bindings::wasi::io::streams::StreamError;
 use plugin::tool::{Progress, ToolError, done};
 use serde_json::Value;
 
-/// Bytes of a body that are read at once: few, so that a secret that comes in pieces is read in
-/// pieces.
+/// Bytes of a body that are read at once: few, so that a secret that comes in chunks is read in
+/// chunks.
 const READ_BYTES: u64 = 7;
 
 /// Sends what the arguments say, and ends as `end` says: `fail`, `trap`, or well.
 pub(super) fn send(arguments: &Value) -> Result<Progress, ToolError> {
-    let told = sent(arguments).unwrap_or_else(|error| error);
-    println!("answer: {told}");
-    eprintln!("answer: {told}");
-    plugin::tool::agent_host::plugin::progress::note(&told);
+    let reported = sent(arguments).unwrap_or_else(|error| error);
+    println!("answer: {reported}");
+    eprintln!("answer: {reported}");
+    plugin::tool::agent_host::plugin::progress::note(&reported);
     match arguments["end"].as_str() {
-        Some("fail") => Err(ToolError::Failed(told)),
-        Some("trap") => panic!("{told}"),
-        _ => done(told),
+        Some("fail") => Err(ToolError::Failed(reported)),
+        Some("trap") => panic!("{reported}"),
+        _ => done(reported),
     }
 }
 
@@ -82,27 +82,27 @@ fn read(response: &IncomingResponse) -> String {
             .map(|(name, value)| format!("{name}: {}; ", String::from_utf8_lossy(value)))
             .collect()
     };
-    let mut told = format!("{} {}", response.status(), fields(&response.headers()));
+    let mut reported = format!("{} {}", response.status(), fields(&response.headers()));
     let Ok(body) = response.consume() else {
-        return told;
+        return reported;
     };
     let Ok(stream) = body.stream() else {
-        return told;
+        return reported;
     };
     let mut all = Vec::new();
     loop {
         match stream.blocking_read(READ_BYTES) {
             Ok(bytes) => all.extend(bytes),
             Err(StreamError::Closed) => break,
-            Err(StreamError::LastOperationFailed(_)) => return format!("{told} and broke off"),
+            Err(StreamError::LastOperationFailed(_)) => return format!("{reported} and broke off"),
         }
     }
     drop(stream);
-    told.push_str(&String::from_utf8_lossy(&all));
+    reported.push_str(&String::from_utf8_lossy(&all));
     let trailers = IncomingBody::finish(body);
     trailers.subscribe().block();
     if let Some(Ok(Ok(Some(trailers)))) = trailers.get() {
-        told.push_str(&fields(&trailers));
+        reported.push_str(&fields(&trailers));
     }
-    told
+    reported
 }

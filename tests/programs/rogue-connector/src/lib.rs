@@ -2,8 +2,8 @@
 //! it gets.
 
 use plugin::connector::{
-    Batch, Body, ConnectorError, Delivery, Description, Guest, Incoming, Outgoing, batch, incoming,
-    named,
+    Batch, Body, ConnectorError, Description, Guest, Incoming, IncomingCall, Outgoing, batch,
+    incoming, named,
 };
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{Fields, OutgoingRequest, Scheme};
@@ -15,12 +15,15 @@ impl Guest for Program {
         named("rogue-connector")
     }
 
-    fn receive(configuration: String, delivery: Delivery) -> Result<Batch, ConnectorError> {
-        let Delivery {
+    fn receive(
+        configuration: String,
+        incoming_call: IncomingCall,
+    ) -> Result<Batch, ConnectorError> {
+        let IncomingCall {
             headers,
             query,
             body,
-        } = delivery;
+        } = incoming_call;
         let body = String::from_utf8_lossy(&body).into_owned();
         Ok(match attack(&configuration) {
             "many" => batch(

@@ -1,9 +1,9 @@
 //! A trigger that does what the operator's message names, most of it harm. Without one it repeats
-//! the occasion.
+//! the trigger event.
 
 use plugin::trigger::{
-    Context, Description, Firing, Guest, Message, Occasion, State, TriggerError, firing, message,
-    named,
+    Context, Description, Guest, Message, State, TriggerError, TriggerEvent, TriggerRun, message,
+    named, trigger_run,
 };
 use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,19 +21,19 @@ impl Guest for Program {
     fn fire(
         context: Context,
         state: Option<State>,
-        occasion: Occasion,
-    ) -> Result<Firing, TriggerError> {
+        trigger_event: TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
         Ok(match context.message.as_deref() {
-            Some("storm") => firing(vec![message("again"); 100]),
-            Some("many") => firing(vec![message("again"); 101]),
-            Some("long") => firing(vec![message("a".repeat(MESSAGE_BYTES_MAX + 1))]),
-            Some("heavy") => firing(vec![message("a".repeat(MESSAGE_BYTES_MAX)); 17]),
-            Some("silent") => firing(vec![message(" ")]),
-            Some("elsewhere") => firing(vec![Message {
+            Some("storm") => trigger_run(vec![message("again"); 100]),
+            Some("many") => trigger_run(vec![message("again"); 101]),
+            Some("long") => trigger_run(vec![message("a".repeat(MESSAGE_BYTES_MAX + 1))]),
+            Some("heavy") => trigger_run(vec![message("a".repeat(MESSAGE_BYTES_MAX)); 17]),
+            Some("silent") => trigger_run(vec![message(" ")]),
+            Some("elsewhere") => trigger_run(vec![Message {
                 target: Some("Not A Target".to_owned()),
                 ..message("hello")
             }]),
-            Some("forge") => firing(vec![Message {
+            Some("forge") => trigger_run(vec![Message {
                 idempotency_key: "key\nanother".to_owned(),
                 ..message("hello")
             }]),
@@ -50,18 +50,18 @@ impl Guest for Program {
             Some("trap") => panic!("the trigger gives up"),
             Some("reject") => return Err(TriggerError::Rejected("no".to_owned())),
             Some("later") => return Err(TriggerError::RetryLater(5_000)),
-            Some("sense") => firing(vec![message(sense())]),
-            _ => firing(vec![message(format!("{context:?} {occasion:?}"))]),
+            Some("sense") => trigger_run(vec![message(sense())]),
+            _ => trigger_run(vec![message(format!("{context:?} {trigger_event:?}"))]),
         })
     }
 }
 
 plugin::trigger::export!(Program);
 
-fn keeping(format: u32, bytes: Vec<u8>) -> Firing {
-    Firing {
+fn keeping(format: u32, bytes: Vec<u8>) -> TriggerRun {
+    TriggerRun {
         state: Some(State { format, bytes }),
-        ..firing(Vec::new())
+        ..trigger_run(Vec::new())
     }
 }
 

@@ -273,29 +273,33 @@ pub(super) async fn a_call_that_no_model_made_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
-    let told = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , \
+    let reported = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , \
                 tool denied";
     agent!(
         a_model_is_offered_no_tool_that_the_agent_may_not_call,
-        Replies(told),
+        Replies(reported),
         TOOL_NOT_OFFERED
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn nobody_answers_to_a_pattern() {
-    let told = "0 agent-not-found, 1 agent-not-found, 2 agent-not-found, 3 denied, 4 \
+    let reported = "0 agent-not-found, 1 agent-not-found, 2 agent-not-found, 3 denied, 4 \
                 agent-not-found, 5 agent-not-found, 6 agent-not-found";
-    agent!(nobody_answers_to_a_pattern, Replies(told), PATTERNS_DENIED);
+    agent!(
+        nobody_answers_to_a_pattern,
+        Replies(reported),
+        PATTERNS_DENIED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_question_that_no_client_could_show_is_refused() {
-    let told = "bomb invalid-arguments, elsewhere invalid-arguments, file invalid-arguments, \
+    let reported = "bomb invalid-arguments, elsewhere invalid-arguments, file invalid-arguments, \
                 widget invalid-arguments";
     agent!(
         a_question_that_no_client_could_show_is_refused,
-        Replies(told),
+        Replies(reported),
         OPERATION_INVALID
     );
 }

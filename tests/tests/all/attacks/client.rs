@@ -73,9 +73,9 @@ async fn answered(host: &Host, bytes: &[u8]) -> String {
     let exchange = async {
         // The host need not read what it has refused already.
         let _ = stream.write_all(bytes).await;
-        let mut piece = [0; 4_096];
-        while let Ok(read @ 1..) = stream.read(&mut piece).await {
-            answer.extend_from_slice(&piece[..read]);
+        let mut chunk = [0; 4_096];
+        while let Ok(read @ 1..) = stream.read(&mut chunk).await {
+            answer.extend_from_slice(&chunk[..read]);
         }
     };
     let _ = timeout(Duration::from_secs(5), exchange).await;
@@ -413,17 +413,17 @@ fn a_client_that_floods() {
     )
     .unwrap();
     let count = if is_whole() { FLOOD.1 } else { FLOOD.0 };
-    let mut held = Vec::new();
+    let mut leased = Vec::new();
     for number in 0..count {
         // A backlog that is full is part of the attack.
         if let Ok(mut stream) =
             std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500))
         {
             let _ = stream.write_all(if number % 2 == 0 { b"GET /" } else { b"" });
-            held.push(stream);
+            leased.push(stream);
         }
     }
-    println!("\nflooded with {}", held.len());
+    println!("\nflooded with {}", leased.len());
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -510,14 +510,15 @@ async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
 /// it is sent.
 fn impostor(address: SocketAddr) -> Arc<Mutex<String>> {
     let heard = Arc::new(Mutex::new(String::new()));
-    let told = Arc::clone(&heard);
+    let reported = Arc::clone(&heard);
     let listener = std::net::TcpListener::bind(address).unwrap();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
             let mut request = [0; 16 << 10];
             let read = connection.read(&mut request).unwrap_or_default();
-            told.lock()
+            reported
+                .lock()
                 .unwrap()
                 .push_str(&String::from_utf8_lossy(&request[..read]));
             let body = json!({ "proof": "0".repeat(64), "version": "9.9.9" }).to_string();

@@ -212,7 +212,7 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
     folder.serve().await.stop().await;
     std::fs::create_dir(folder.path().join("files/in")).unwrap();
     std::os::unix::fs::symlink("../data", folder.path().join("files/out")).unwrap();
-    for (target, told) in [
+    for (target, reported) in [
         ("files/in", "is reached through"),
         ("files/out", "data of the host"),
         ("data", "data of the host"),
@@ -221,7 +221,7 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
         let _ = std::fs::remove_file(&other);
         std::os::unix::fs::symlink(target, &other).unwrap();
         let said = not_started(target, &folder).await;
-        assert!(said.contains(told), "{target}: {said}");
+        assert!(said.contains(reported), "{target}: {said}");
     }
 }
 
@@ -333,8 +333,8 @@ async fn an_empty_list_is_nothing_and_a_deny_wins_over_what_is_allowed() {
         ),
     ] {
         for _ in 0..repeats_of_slow() {
-            let (told, decided) = played(&siege, who, &start).await;
-            assert_eq!(told, "t denied", "{who}: {start}");
+            let (reported, decided) = played(&siege, who, &start).await;
+            assert_eq!(reported, "t denied", "{who}: {start}");
             let rules: Vec<(BoundaryVerdict, Rule)> = decided
                 .iter()
                 .map(|decision| (decision.verdict, decision.rule))

@@ -33,10 +33,10 @@ pub(super) async fn a_loop_without_end_is_stopped_at_its_computing_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_recursion_without_end_ends_at_the_end_of_its_own_stack() {
-    let told = "failed trapped: the tool crashed: wasm trap: call stack exhausted";
+    let reported = "failed trapped: the tool crashed: wasm trap: call stack exhausted";
     case!(
         a_recursion_without_end_ends_at_the_end_of_its_own_stack,
-        told
+        reported
     )
     .met("stackBytes")
     .prove()

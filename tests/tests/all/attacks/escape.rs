@@ -63,8 +63,8 @@ pub(super) async fn a_bucket_that_was_never_opened_lists_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn an_exit_ends_the_guest_and_nothing_else() {
-    let told = "failed trapped: the tool crashed: the guest ended itself with exit code 0";
-    case!(an_exit_ends_the_guest_and_nothing_else, told)
+    let reported = "failed trapped: the tool crashed: the guest ended itself with exit code 0";
+    case!(an_exit_ends_the_guest_and_nothing_else, reported)
         .prove()
         .await;
 }
@@ -83,9 +83,9 @@ pub(super) async fn a_panic_with_control_characters_is_told_without_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_question_nested_without_end_is_refused() {
-    let told = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` \
+    let reported = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` \
                 is nested deeper than 64 levels";
-    case!(a_question_nested_without_end_is_refused, told)
+    case!(a_question_nested_without_end_is_refused, reported)
         .breaks_the_contract("`ask.action.props`")
         .prove()
         .await;

@@ -126,8 +126,8 @@ fn linked(sandbox: &Path, outside: &Path) {
 
 /// Paths that lead out: by dots, from the root, and by a link that comes first, in the middle or
 /// last.
-fn ways(absolute: &str) -> Vec<String> {
-    let ways = [
+fn detours(absolute: &str) -> Vec<String> {
+    let detours = [
         "../outside/secret",
         "folder/../../outside/secret",
         "folder/./.././../outside/secret",
@@ -152,7 +152,7 @@ fn ways(absolute: &str) -> Vec<String> {
         "file/../../outside/secret",
         "out\0/secret",
     ];
-    ways.map(str::to_owned).to_vec()
+    detours.map(str::to_owned).to_vec()
 }
 
 fn operations(way: &str) -> Vec<Value> {
@@ -182,7 +182,7 @@ async fn a_burglar_finds_no_way_out_of_a_granted_folder() {
     let house = House::new();
     linked(&house.sandbox, &house.outside());
     let absolute = house.outside().join("secret");
-    let ops: Vec<Value> = ways(absolute.to_str().unwrap())
+    let ops: Vec<Value> = detours(absolute.to_str().unwrap())
         .iter()
         .flat_map(|way| operations(way))
         .collect();

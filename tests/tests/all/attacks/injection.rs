@@ -162,7 +162,7 @@ async fn what_an_agent_is_told_to_remember_never_becomes_a_rule() {
     let remember = json!([{ "effects": effects, "start": [{ "key": "t", "timer": 1 }] }]);
     siege.world.play(remember).await;
     // It is there to be found, as a value, and nowhere in a prompt's own part.
-    let told = siege
+    let reported = siege
         .world
         .play(json!([{
             "until": "all",
@@ -172,9 +172,10 @@ async fn what_an_agent_is_told_to_remember_never_becomes_a_rule() {
         }]))
         .await;
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line == "m parts hello from the model"),
-        "{told:?}"
+        "{reported:?}"
     );
     let (_, reply) = turn(&siege, "hello").await;
     assert_eq!(reply, "hello from the model");
@@ -201,7 +202,7 @@ async fn arguments_that_are_paths_queries_or_commands_are_only_text() {
         "~root",
     ];
     for text in texts.into_iter().map(str::to_owned).chain(commands) {
-        let told = siege
+        let reported = siege
             .world
             .play(json!([{ "until": "all", "start": [
             { "key": "read", "tool": "read_file", "args": { "path": text } },
@@ -211,10 +212,15 @@ async fn arguments_that_are_paths_queries_or_commands_are_only_text() {
             .await
             .join("\n");
         assert!(
-            !told.contains("root:") && !told.contains("out-of") && !told.contains("trapped"),
-            "{text}: {told}"
+            !reported.contains("root:")
+                && !reported.contains("out-of")
+                && !reported.contains("trapped"),
+            "{text}: {reported}"
         );
-        assert!(told.contains("find value {\"hits\":["), "{text}: {told}");
+        assert!(
+            reported.contains("find value {\"hits\":["),
+            "{text}: {reported}"
+        );
     }
     for query in [
         "\"",
@@ -227,14 +233,14 @@ async fn arguments_that_are_paths_queries_or_commands_are_only_text() {
         "\u{0}",
         &"a ".repeat(10_000),
     ] {
-        let told = siege
+        let reported = siege
             .world
             .play(json!([{ "start": [{ "key": "find", "recall": query }] }]))
             .await
             .join("\n");
         assert!(
-            told.starts_with("find value {\"hits\":["),
-            "{query}: {told}"
+            reported.starts_with("find value {\"hits\":["),
+            "{query}: {reported}"
         );
     }
     assert!(!mark.exists(), "a command was run");
@@ -321,7 +327,7 @@ async fn a_model_that_is_asked_for_keys_has_none_to_tell() {
 async fn arguments_that_can_be_read_in_two_ways_are_refused() {
     let (folder, host) = started().await;
     let deep = format!("call {}{}", "{\"a\":".repeat(50_000), "}".repeat(50_000));
-    for (words, told) in [
+    for (words, reported) in [
         (
             r#"call {"attack":"first","attack":"second"}"#,
             "an object in it has the key `attack` twice",
@@ -337,7 +343,7 @@ async fn arguments_that_can_be_read_in_two_ways_are_refused() {
     ] {
         let seen = said(&host, words).await;
         assert!(
-            seen.contains("invalid-arguments") && seen.contains(told),
+            seen.contains("invalid-arguments") && seen.contains(reported),
             "{words:.40}: {seen:.2000}"
         );
     }

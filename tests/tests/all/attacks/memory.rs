@@ -165,9 +165,9 @@ pub(super) async fn a_result_of_a_million_parts_does_not_cross_the_boundary() {
 
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_state_of_a_megabyte_is_refused() {
-    let told = "failed tool-failed: the tool returned what is not acceptable: `later.state` is \
+    let reported = "failed tool-failed: the tool returned what is not acceptable: `later.state` is \
                 1048576 bytes long";
-    case!(a_state_of_a_megabyte_is_refused, told)
+    case!(a_state_of_a_megabyte_is_refused, reported)
         .breaks_the_contract("`later.state`")
         .prove()
         .await;

@@ -24,7 +24,7 @@ const CANARIES: [&str; 3] = ["169.254.169.254", "10.0.0.1", "fd00:ec2::254"];
 /// A server that counts who comes. It goes with the test's process.
 struct Server {
     port: u16,
-    came: Arc<AtomicUsize>,
+    received: Arc<AtomicUsize>,
     /// Bytes of the beginnings of what they sent.
     heard: Arc<AtomicUsize>,
 }
@@ -34,10 +34,10 @@ impl Server {
         let listener = TcpListener::bind(address).unwrap();
         let server = Self {
             port: listener.local_addr().unwrap().port(),
-            came: Arc::default(),
+            received: Arc::default(),
             heard: Arc::default(),
         };
-        let came = server.came.clone();
+        let received = server.received.clone();
         let heard = server.heard.clone();
         let answer = Arc::new(answer);
         thread::spawn(move || {
@@ -45,7 +45,7 @@ impl Server {
                 let mut stream = stream.unwrap();
                 let heard = heard.clone();
                 let answer = answer.clone();
-                came.fetch_add(1, Ordering::SeqCst);
+                received.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     let mut head = [0; 4_096];
                     if let Ok(read @ 1..) = stream.read(&mut head) {
@@ -69,8 +69,8 @@ impl Server {
         })
     }
 
-    fn came(&self) -> usize {
-        self.came.load(Ordering::SeqCst)
+    fn received(&self) -> usize {
+        self.received.load(Ordering::SeqCst)
     }
 
     /// Lets `GET` through to what is below `/open`.
@@ -132,7 +132,7 @@ pub(super) async fn every_address_that_nobody_may_dial_is_refused_before_anythin
         .online(vec![anywhere(canary.port)])
         .prove()
         .await;
-    assert_eq!(canary.came(), 0);
+    assert_eq!(canary.received(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,7 +147,7 @@ pub(super) async fn every_odd_spelling_of_an_address_is_refused() {
         .online(vec![anywhere(canary.port)])
         .prove()
         .await;
-    assert_eq!(canary.came(), 0);
+    assert_eq!(canary.received(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +164,7 @@ pub(super) async fn whatever_differs_from_the_grant_is_refused() {
         .online(vec![server.grant()])
         .prove()
         .await;
-    assert_eq!((server.came(), other.came()), (0, 0));
+    assert_eq!((server.received(), other.received()), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ pub(super) async fn other_protocols_and_upgrades_are_refused() {
         .online(vec![server.grant()])
         .prove()
         .await;
-    assert_eq!(server.came(), 0);
+    assert_eq!(server.received(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,7 +262,7 @@ async fn a_server_that_redirects_for_ever_is_followed_no_further_than_granted() 
         .online(vec![grant])
         .prove()
         .await;
-    assert_eq!(circle.came(), 6 * attacks, "six requests of each call");
+    assert_eq!(circle.received(), 6 * attacks, "six requests of each call");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -300,11 +300,11 @@ pub(super) async fn more_than_the_budget_does_not_leave() {
         .prove()
         .await;
     // What frames a body and the host's own headers come on top.
-    let came = server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst);
+    let received = server.heard.load(Ordering::SeqCst) + rest.load(Ordering::SeqCst);
     let most = attacks * (BUDGET + 5 * 512);
     assert!(
-        came <= most && came >= attacks * 4 * (8 << 10),
-        "{came} bytes of {most} came"
+        received <= most && received >= attacks * 4 * (8 << 10),
+        "{received} bytes of {most} came"
     );
 }
 
@@ -383,7 +383,7 @@ async fn within_a_network_of_its_own_every_request_is_refused() {
         .collect();
     // They can be reached by those that are allowed to.
     drop(TcpStream::connect(("169.254.169.254", 80)).unwrap());
-    while canaries[0].came() == 0 {
+    while canaries[0].received() == 0 {
         thread::sleep(Duration::from_millis(1));
     }
     for attack in [
@@ -396,6 +396,6 @@ async fn within_a_network_of_its_own_every_request_is_refused() {
             .prove()
             .await;
     }
-    let came: Vec<usize> = canaries.iter().map(Server::came).collect();
-    assert_eq!(came, [1, 0, 0, 0, 0, 0], "a canary was reached");
+    let received: Vec<usize> = canaries.iter().map(Server::received).collect();
+    assert_eq!(received, [1, 0, 0, 0, 0, 0], "a canary was reached");
 }

@@ -15,14 +15,14 @@ const REFUSED: &str = "parts ErrorCode::HttpRequestDenied";
 
 /// An attack by a guest with a secret. The secret belongs into the header `authorization` and the
 /// parameter `key` of requests to one host.
-fn case(attack: &'static str, told: &str, network: Vec<EgressGrant>, arguments: Value) -> Case {
+fn case(attack: &'static str, reported: &str, network: Vec<EgressGrant>, arguments: Value) -> Case {
     let secrets = slots(port_of(&network));
     let grant = Grant {
         network,
         secrets,
         ..Grant::default()
     };
-    Case::of(attack, told)
+    Case::of(attack, reported)
         .of_program(wasm("reach"), "send_request", grant)
         .with(arguments)
 }
@@ -95,7 +95,7 @@ async fn a_secret_in_a_slot_that_it_is_not_bound_to_goes_nowhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
     let server = Echo::new();
-    for (path, end, told) in [
+    for (path, end, reported) in [
         ("/raw", "well", "parts 200 "),
         ("/drip", "well", "parts 200 "),
         ("/base64/1", "well", "parts 200 "),
@@ -105,7 +105,7 @@ async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
         let arguments = json!({
             "url": server.url(path), "headers": [["Authorization", PLACEHOLDER]], "end": end,
         });
-        let case = case("an echo", told, vec![server.grant()], arguments);
+        let case = case("an echo", reported, vec![server.grant()], arguments);
         let attacks = used(
             case,
             BoundaryVerdict::Granted,
@@ -130,12 +130,12 @@ async fn a_server_that_sends_a_secret_back_is_heard_without_it() {
 async fn a_redirect_takes_no_secret_along() {
     let thief = Echo::new();
     let server = Echo::leading(thief.url("/raw"));
-    for (path, told) in [("/away", "parts 200 "), ("/carry", REFUSED)] {
+    for (path, reported) in [("/away", "parts 200 "), ("/carry", REFUSED)] {
         let arguments =
             json!({ "url": server.url(path), "headers": [["authorization", PLACEHOLDER]] });
         let case = case(
             "a redirect",
-            told,
+            reported,
             vec![server.grant(), thief.grant()],
             arguments,
         );
@@ -148,9 +148,9 @@ async fn a_redirect_takes_no_secret_along() {
         .prove()
         .await;
         let heard = thief.heard();
-        let came = server.heard().len();
+        let received = server.heard().len();
         assert_eq!(
-            (heard.len(), came),
+            (heard.len(), received),
             (if path == "/away" { attacks } else { 0 }, attacks),
             "{path}"
         );

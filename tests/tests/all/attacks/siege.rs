@@ -1,5 +1,5 @@
-//! A host under siege: one hostile guest again and again, an honest tenant beside it, and a look at
-//! what is left when it is over.
+//! A host under siege: one hostile guest again and again, an honest tenant beside it, and an
+//! inspection of what is left when it is over.
 
 use super::super::secrets::{CANARY, leaks, leaky_files};
 use agent_host_tests::guests::wasm;
@@ -133,7 +133,7 @@ pub(super) struct Case {
     tool: &'static str,
     grant: Grant,
     made: Option<Vec<u8>>,
-    told: String,
+    reported: String,
     /// Tells whether one answer of the guest's list of answers is good.
     answering: Option<fn(&str) -> bool>,
     /// The lines that must be in the ledger; when empty, there must be none.
@@ -143,20 +143,20 @@ pub(super) struct Case {
 
 impl Case {
     /// An attack, with the beginning of the answer that the caller gets.
-    pub(super) fn of(attack: &'static str, told: impl Into<String>) -> Self {
+    pub(super) fn of(attack: &'static str, reported: impl Into<String>) -> Self {
         let grant = Grant {
             limits: narrow(),
             ..Grant::default()
         };
         let arguments = json!({});
-        let told = told.into();
+        let reported = reported.into();
         Self {
             attack,
             arguments,
             tool: "attack",
             grant,
             made: None,
-            told,
+            reported,
             answering: None,
             lines: Vec::new(),
             never: &[],
@@ -307,10 +307,10 @@ impl Case {
             .await;
         siege.world.idle(session).await;
         let whole = siege.world.last_reply(session).await;
-        let told = &whole;
+        let reported = &whole;
         assert!(
-            self.never.iter().all(|never| !told.contains(never)) && !leaks(told.as_bytes()),
-            "{}: {told:?}",
+            self.never.iter().all(|never| !reported.contains(never)) && !leaks(reported.as_bytes()),
+            "{}: {reported:?}",
             self.attack
         );
         // What a guest tells may have lines of its own.
@@ -318,21 +318,23 @@ impl Case {
             key.strip_prefix('t')
                 .is_some_and(|n| n.parse::<usize>().is_ok())
         };
-        let told: Vec<&str> = told
+        let reported: Vec<&str> = reported
             .lines()
             .filter_map(|line| line.split_once(' ').filter(|(key, _)| is_key(key)))
-            .map(|(_, told)| told)
+            .map(|(_, reported)| reported)
             .collect();
-        assert_eq!(told.len(), attacks, "{}: {whole:.1000}", self.attack);
+        assert_eq!(reported.len(), attacks, "{}: {whole:.1000}", self.attack);
         assert!(
-            told.iter().all(|told| told.starts_with(&self.told)),
-            "{}: {told:?}",
+            reported
+                .iter()
+                .all(|reported| reported.starts_with(&self.reported)),
+            "{}: {reported:?}",
             self.attack
         );
         if let Some(is_good) = self.answering {
-            for told in told {
+            for reported in reported {
                 let answers: Vec<String> =
-                    serde_json::from_str(told.trim_start_matches("parts ")).unwrap();
+                    serde_json::from_str(reported.trim_start_matches("parts ")).unwrap();
                 let bad: Vec<(usize, &String)> = answers
                     .iter()
                     .enumerate()
@@ -463,12 +465,12 @@ pub(super) async fn of_an_agent(attack: &str, turn: Turn, ledger: Ledger) {
 
 /// The resources that the process holds.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct ResourceUse {
     descriptors: usize,
     resident_bytes: u64,
 }
 
-impl Held {
+impl ResourceUse {
     fn now() -> Self {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
@@ -482,7 +484,7 @@ impl Held {
 /// A world under attack, and what its process held when it had been attacked for a while.
 pub(super) struct Siege {
     pub(super) world: World,
-    before: Cell<Option<Held>>,
+    before: Cell<Option<ResourceUse>>,
 }
 
 impl Siege {
@@ -520,7 +522,7 @@ impl Siege {
         let mut grown = Vec::new();
         // What leaks grows in every round; what is only held for the next time does not.
         for _ in 0..ROUNDS_MAX {
-            let before = Held::now();
+            let before = ResourceUse::now();
             made += self.round(&attack, repeats).await;
             self.rests().await;
             match self.holds_no_more_than(before).await {
@@ -562,14 +564,14 @@ impl Siege {
     ///
     /// # Errors
     /// What it holds instead.
-    async fn holds_no_more_than(&self, before: Held) -> Result<(), Held> {
+    async fn holds_no_more_than(&self, before: ResourceUse) -> Result<(), ResourceUse> {
         // The process is that of one test alone only under a runner that makes it so.
         if std::env::var_os("NEXTEST").is_none() {
             return Ok(());
         }
         let patience = Instant::now() + SETTLED;
         loop {
-            let now = Held::now();
+            let now = ResourceUse::now();
             if now.descriptors <= before.descriptors + DESCRIPTORS_MAX
                 && now.resident_bytes <= before.resident_bytes + GROWTH_BYTES_MAX
             {
@@ -600,11 +602,11 @@ impl Siege {
         let session = self.world.open("other").await;
         self.world.say("other", session, HONEST).await;
         self.world.idle(session).await;
-        let told = self.world.last_reply(session).await;
-        let mut told: Vec<&str> = told.lines().collect();
-        told.sort_unstable();
+        let reported = self.world.last_reply(session).await;
+        let mut reported: Vec<&str> = reported.lines().collect();
+        reported.sort_unstable();
         assert_eq!(
-            told,
+            reported,
             ["m parts hello from the model", "t parts look done"],
             "the honest tenant"
         );

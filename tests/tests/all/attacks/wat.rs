@@ -28,7 +28,7 @@ pub(super) fn tool_of(module: &str) -> Vec<u8> {
 /// One test for each file: its name, the answer to the caller, and the limits that the ledger
 /// names.
 macro_rules! attacks {
-    ($($attack:ident: $told:expr $(, $limit:literal)*;)*) => {
+    ($($attack:ident: $reported:expr $(, $limit:literal)*;)*) => {
         /// The files.
         const FILES: &[&str] = &[$(stringify!($attack)),*];
 
@@ -40,8 +40,8 @@ macro_rules! attacks {
                     stringify!($attack),
                     ".wat"
                 ));
-                let limits = if $told.contains("out-of-cpu") { brief() } else { narrow() };
-                Case::of(stringify!($attack), $told)
+                let limits = if $reported.contains("out-of-cpu") { brief() } else { narrow() };
+                Case::of(stringify!($attack), $reported)
                     .by(tool_of(code))
                     .under(limits)
                     $(.met($limit))*

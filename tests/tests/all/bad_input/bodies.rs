@@ -95,13 +95,16 @@ pub(super) fn of_property(property: &Property, good: &Case, value: &Value) -> Ve
     let mut put = |what: &str, text: &str| {
         cases.push(good.with_body(&format!("`{name}`: {what}"), with(value, name, text)))
     };
-    for (kind, stranger) in shape.not_taken() {
-        put(&format!("{kind}, which it is not"), &stranger.to_string());
+    for (kind, unknown_sender) in shape.not_taken() {
+        put(
+            &format!("{kind}, which it is not"),
+            &unknown_sender.to_string(),
+        );
     }
-    for (kind, stranger) in shape.items.iter().flat_map(|items| items.not_taken()) {
+    for (kind, unknown_sender) in shape.items.iter().flat_map(|items| items.not_taken()) {
         put(
             &format!("a list of {kind}, which is not in it"),
-            &json!([stranger]).to_string(),
+            &json!([unknown_sender]).to_string(),
         );
     }
     if shape.takes("integer") && !shape.takes_anything() {

@@ -186,14 +186,14 @@ fn ids(stage: &Stage, operation: &Operation, good: &Case) -> Vec<Case> {
 
 /// Parameters that are none of theirs, twice there or unknown.
 fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
-    let looks = operation.method == Method::GET;
+    let inspections = operation.method == Method::GET;
     let long = "a".repeat(LONG_CHARS);
     let mut cases = Vec::new();
     for query in &operation.queries {
         let name = &query.name;
         let is_text = query.shape.takes("string") && !query.shape.is_enum;
         for text in ["abc", "-1", "", "1.5", &"9".repeat(40), "%00", "%ff", &long] {
-            let must = match (is_text, looks) {
+            let must = match (is_text, inspections) {
                 (false, _) => Must::BeRefused,
                 (true, true) => Must::BeAnswered,
                 // What people write may be anything but as long as this; where something changes,
@@ -214,7 +214,7 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
                 cases.push(good.asking(&format!("{name}={text}"), Must::BeAnswered));
             }
         }
-        if is_text && looks {
+        if is_text && inspections {
             cases.push(good.asking(&format!("{name}={NOBODY}"), Must::BeAnswered));
         }
         cases.push(good.asking(&format!("{name}=1&{name}=1"), Must::BeRefused));
@@ -227,7 +227,7 @@ fn queries(operation: &Operation, good: &Case) -> Vec<Case> {
     // Where no query is documented none is read, and what changes something would be taken.
     match (
         operation.queries.is_empty() || operation.is_deprecated,
-        looks,
+        inspections,
     ) {
         (false, _) => cases.push(good.asking(&format!("{SURPRISE}=1"), Must::BeRefused)),
         (true, true) => cases.push(good.asking(&format!("{SURPRISE}=1"), Must::BeAnswered)),

@@ -34,7 +34,7 @@ async fn refused(stage: &Stage, refusals: Vec<Refusal>) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_answer_to_a_question_is_refused_and_the_question_waits_on() {
     let stage = stage().await;
-    let before = stage.look().await;
+    let before = stage.inspect().await;
     let mut findings = refused(&stage, no_answers(&stage)).await;
     findings.extend(refused(&stage, in_the_way(&stage)).await);
     findings.extend(stage.compare(&before).await);
@@ -205,19 +205,19 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
         ))
     };
     let (one, other) = tokio::join!(respond(), respond());
-    let mut came: Vec<(u16, String)> = [one, other]
+    let mut received: Vec<(u16, String)> = [one, other]
         .into_iter()
         .map(Result::unwrap)
         .map(|said| (said.status, said.code()))
         .collect();
-    came.sort();
+    received.sort();
     stage
         .host
         .until(&stage.asking, |seen| seen["status"] == "completed")
         .await;
     let wanted = [(202, "none".to_owned()), (409, "NOT_SUSPENDED".to_owned())];
-    (came != wanted)
-        .then(|| format!("two answers at once: {wanted:?} was to come, and came {came:?}"))
+    (received != wanted)
+        .then(|| format!("two answers at once: {wanted:?} was to come, and came {received:?}"))
         .into_iter()
         .collect()
 }
@@ -272,7 +272,7 @@ fn after_the_end(stage: &Stage) -> Vec<Refusal> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_already_was_asked_before_or_is_over_is_refused_and_makes_nothing() {
     let stage = stage().await;
-    let before = stage.look().await;
+    let before = stage.inspect().await;
     let mut findings = refused(&stage, assigned_already(&stage)).await;
     findings.extend(refused(&stage, made_already(&stage)).await);
     findings.extend(refused(&stage, begun_with_nonsense()).await);
@@ -637,7 +637,7 @@ async fn an_archived_agent_takes_no_commands(stage: &Stage) -> Vec<String> {
     .await
     .unwrap();
     assert_eq!(archived.status, 200, "{}", archived.shown());
-    let before = stage.look().await;
+    let before = stage.inspect().await;
     let mut findings = Vec::new();
     for operation in Document::of(&stage.host).await.operations() {
         // What is still under way can be stopped, and what still waits taken back.

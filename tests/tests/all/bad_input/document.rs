@@ -168,7 +168,7 @@ impl Document {
         // A list with an empty requirement: none at all is enough.
         let is_open = said["security"]
             .as_array()
-            .is_some_and(|ways| ways.contains(&json!({})));
+            .is_some_and(|variants| variants.contains(&json!({})));
         let is_of_visitors = said["security"] == json!([{ "visitor": [] }]);
         let codes = codes(said);
         Operation {

@@ -134,7 +134,7 @@ fn known<'a>(stage: &'a Stage, operation: &Operation, place: &'a Session, name: 
         "trigger" => "yearly",
         "connector" => "site",
         // There is none: nothing was sent.
-        "delivery" => NO_TURN,
+        "outbound_message" => NO_TURN,
         // There is none: no sender was told one.
         "code" => "ABCD2345",
         _ => panic!("{operation}: say here which `{name}` there is"),

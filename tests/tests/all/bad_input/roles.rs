@@ -138,7 +138,7 @@ impl Others {
             refused.push((operator, &self.looking, 401, "UNAUTHORIZED"));
             return refused;
         }
-        if let Some((status, code)) = of_stranger(operation) {
+        if let Some((status, code)) = of_unknown_sender(operation) {
             refused.push(("alice, a stranger,", &self.alice, status, code));
         }
         if operation.method == Method::GET || operation.is_open {
@@ -179,7 +179,7 @@ impl Others {
 
 /// Returns the refusal of a stranger, who may look and change, at an endpoint of something of
 /// somebody's; none where everybody may ask.
-fn of_stranger(operation: &Operation) -> Option<(u16, &'static str)> {
+fn of_unknown_sender(operation: &Operation) -> Option<(u16, &'static str)> {
     let has = |name: &str| operation.ids.iter().any(|id| id == name);
     let path = operation.path.as_str();
     match operation.to_string().as_str() {
@@ -236,7 +236,7 @@ async fn no_stranger_role_or_scope_does_more_than_it_may_at_any_endpoint() {
             "`{talking}` is no endpoint any more"
         );
     }
-    let before = stage.look().await;
+    let before = stage.inspect().await;
     let mut findings = Vec::new();
     for operation in &operations {
         let position = stage.position().await;

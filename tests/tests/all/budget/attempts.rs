@@ -88,10 +88,11 @@ async fn a_reply_that_does_not_fit_is_repaired_only_as_far_as_the_budget_goes() 
     let steps = json!([structured("a")]);
     let (_, micros) = reserves(&steps).await;
     let world = World::new(costing(micros)).await;
-    let told = world.play(steps.clone()).await;
+    let reported = world.play(steps.clone()).await;
     assert!(
-        told[0].starts_with("a failed limit-reached: ") && told[0].contains("(costMicrosMax)"),
-        "{told:?}"
+        reported[0].starts_with("a failed limit-reached: ")
+            && reported[0].contains("(costMicrosMax)"),
+        "{reported:?}"
     );
     assert_eq!(
         (attempts(&world).await.len(), attempted(&world).await),
@@ -102,8 +103,11 @@ async fn a_reply_that_does_not_fit_is_repaired_only_as_far_as_the_budget_goes() 
     assert!(cost(&world).await <= micros);
 
     let world = World::new(costing(micros * 4)).await;
-    let told = world.play(steps).await;
-    assert!(told[0].starts_with("a failed invalid-reply: "), "{told:?}");
+    let reported = world.play(steps).await;
+    assert!(
+        reported[0].starts_with("a failed invalid-reply: "),
+        "{reported:?}"
+    );
     let attempted = attempted(&world).await;
     assert_eq!(
         attempted.iter().map(|it| it.attempt).collect::<Vec<_>>(),
@@ -130,10 +134,10 @@ async fn an_attempt_that_broke_off_is_charged_and_made_again_only_if_that_is_lef
         let session = world.open("puppet").await;
         world.play_in(session, &steps).await;
         world.idle(session).await;
-        let told = world.last_reply(session).await;
+        let reported = world.last_reply(session).await;
         assert!(
-            told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"),
-            "{tokens_max}: {told}"
+            reported.starts_with("a failed limit-reached: ") && reported.contains("(tokensMax)"),
+            "{tokens_max}: {reported}"
         );
         let attempts = attempts(&world).await;
         assert_eq!(attempts.len(), made, "{tokens_max}: {attempts:?}");
@@ -180,10 +184,10 @@ async fn an_attempt_that_a_restart_cut_off_is_charged_and_the_next_has_another_n
 async fn a_call_that_a_restart_cut_off_is_not_made_again_on_what_it_was_charged() {
     let (reserved, _) = reserves(&json!([asks("a")])).await;
     let (world, session) = cut_off(tokens(2 * reserved - 1, SLOW), SCRIPT).await;
-    let told = world.last_reply(session).await;
+    let reported = world.last_reply(session).await;
     assert!(
-        told.starts_with("a failed limit-reached: ") && told.contains("(tokensMax)"),
-        "{told}"
+        reported.starts_with("a failed limit-reached: ") && reported.contains("(tokensMax)"),
+        "{reported}"
     );
     assert_eq!(attempted(&world).await, vec![]);
     assert_eq!(tokens_of(&world, session).await, reserved);
@@ -205,7 +209,9 @@ async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
         &json!({ "content": json!({ "steps": [asks("a")] }).to_string() }),
     )
     .await;
-    crash::rest(&host, &answer.text("session_id")).await.unwrap();
+    crash::rest(&host, &answer.text("session_id"))
+        .await
+        .unwrap();
     assert!(host.stop().await.success());
     let store = crash::open(&folder).await;
     let events = store

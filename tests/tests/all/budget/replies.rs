@@ -57,8 +57,12 @@ async fn a_call_that_names_no_limit_asks_for_the_reply_that_is_reserved() {
     let prompt = prompt().await;
     for (max_tokens, reply) in [(None, 4_096), (Some(20_000), 20_000), (Some(100), 100)] {
         let world = World::new(replying(max_tokens, json!({}))).await;
-        let told = world.play(json!([asks("a")])).await;
-        assert_eq!(told, ["a message hello from the model"], "{max_tokens:?}");
+        let reported = world.play(json!([asks("a")])).await;
+        assert_eq!(
+            reported,
+            ["a message hello from the model"],
+            "{max_tokens:?}"
+        );
         assert_eq!(
             asked(&world).await,
             [(reply, prompt + reply)],
@@ -80,16 +84,17 @@ async fn a_budget_that_is_nearly_used_up_gets_a_shorter_reply_and_is_never_excee
         ] {
             let limits = json!({ limit: prompt + rest });
             let world = World::new(replying(Some(20_000), limits)).await;
-            let told = world.play(json!([asks("a")])).await;
+            let reported = world.play(json!([asks("a")])).await;
             let made: Vec<(u64, u64)> = reply
                 .map(|reply| (reply, prompt + reply))
                 .into_iter()
                 .collect();
-            assert_eq!(asked(&world).await, made, "{limit} {rest}: {told:?}");
+            assert_eq!(asked(&world).await, made, "{limit} {rest}: {reported:?}");
             if reply.is_none() {
                 assert!(
-                    told[0].starts_with("a failed limit-reached: ") && told[0].contains(limit),
-                    "{limit} {rest}: {told:?}"
+                    reported[0].starts_with("a failed limit-reached: ")
+                        && reported[0].contains(limit),
+                    "{limit} {rest}: {reported:?}"
                 );
                 assert_eq!(limited(&world).await, [format!("models.call {limit}")]);
             }

@@ -248,7 +248,7 @@ impl PendingSessions {
     }
 
     async fn are_all_over(&self, world: &World) {
-        for (session, told) in [
+        for (session, reported) in [
             (self.timer, "t elapsed"),
             (self.dispatch, "d timed-out"),
             (self.approval, "a failed approval-expired"),
@@ -259,8 +259,8 @@ impl PendingSessions {
             world.idle(session).await;
             let reply = world.last_reply(session).await;
             assert!(
-                reply.lines().any(|line| line.starts_with(told)),
-                "{told}: {reply}"
+                reply.lines().any(|line| line.starts_with(reported)),
+                "{reported}: {reply}"
             );
         }
         let row = world.until(self.lesson, |row| row.ended_at.is_some()).await;
@@ -283,7 +283,7 @@ async fn turns(world: &World, session: SessionId) -> usize {
 }
 
 /// Waits until a new timer of one millisecond has elapsed, so that due timers have been checked.
-async fn looked(world: &World) {
+async fn inspected(world: &World) {
     assert_eq!(
         world
             .play(json!([{ "start": [{ "key": "t", "timer": 1 }] }]))
@@ -298,13 +298,13 @@ async fn no_deadline_is_over_after_a_jump_ahead_and_each_is_when_its_time_has_pa
     let world = world(&hands).await;
     let waiting = PendingSessions::begin(&world).await;
     hands.jump(EIGHT_DAYS_MS);
-    looked(&world).await;
+    inspected(&world).await;
     waiting.are_all_there(&world).await;
     hands.pass(LIMIT_MS - 60_000);
-    looked(&world).await;
+    inspected(&world).await;
     waiting.are_all_there(&world).await;
     hands.pass(60_000);
-    looked(&world).await;
+    inspected(&world).await;
     waiting.are_all_over(&world).await;
 }
 
@@ -314,7 +314,7 @@ async fn every_deadline_is_over_once_an_operator_has_confirmed_the_clock() {
     let world = world(&hands).await;
     let waiting = PendingSessions::begin(&world).await;
     hands.jump(EIGHT_DAYS_MS);
-    looked(&world).await;
+    inspected(&world).await;
     waiting.are_all_there(&world).await;
     assert_eq!(world.broker.confirm_clock().await.jump, None);
     waiting.are_all_over(&world).await;
@@ -331,9 +331,9 @@ async fn every_deadline_is_over_after_an_hour_in_which_the_wall_clock_kept_its_l
     .await;
     world.until(session, |row| row.open_run.is_some()).await;
     hands.jump(EIGHT_DAYS_MS);
-    looked(&world).await;
+    inspected(&world).await;
     hands.pass(domain::clock::DOUBT_MS - 1_000);
-    looked(&world).await;
+    inspected(&world).await;
     assert!(
         world
             .store()
@@ -345,7 +345,7 @@ async fn every_deadline_is_over_after_an_hour_in_which_the_wall_clock_kept_its_l
             .is_some()
     );
     hands.pass(1_000);
-    looked(&world).await;
+    inspected(&world).await;
     world.idle(session).await;
 }
 
@@ -410,7 +410,7 @@ async fn a_key_ends_by_the_later_clock_until_an_operator_confirms_the_other() {
 async fn an_agent_sleeps_when_its_time_has_passed_and_not_after_a_jump() {
     let hands = Hands::new();
     let world = world(&hands).await;
-    looked(&world).await;
+    inspected(&world).await;
     let residency = async || {
         let (entries, _) = world
             .broker

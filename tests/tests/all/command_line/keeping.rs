@@ -1,4 +1,4 @@
-//! The keeper of a program by itself, with orders that no host would give.
+//! The supervisor of a program by itself, with orders that no host would give.
 
 use agent_host_tests::process::program;
 use agent_host_tests::skip::{WITHOUT_SCRIPT, needed, terminals};
@@ -31,28 +31,32 @@ fn a_program_cannot_reach_the_terminal_of_the_host() {
     };
     let dir = TempDir::new().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let look = "if (: > /dev/tty) 2>/dev/null; then echo reached; else echo apart; fi";
-    let line = format!("{look} > program");
+    let inspection = "if (: > /dev/tty) 2>/dev/null; then echo reached; else echo apart; fi";
+    let line = format!("{inspection} > program");
     std::fs::write(at("order"), format!("{}\n", order(dir.path(), &line))).unwrap();
     // The end of its input would end the program.
     let run = format!(
-        "{look} > shell; \
+        "{inspection} > shell; \
          (cat order; for _ in $(seq 400); do [ -s program ] && break; sleep 0.05; done) \
-         | \"$KEEPER\" keep-program"
+         | \"$SUPERVISOR\" keep-program"
     );
     let status = Command::new("script")
         .args(["--quiet", "--flush", "--return", "--command", &run])
         .arg("/dev/null")
         .current_dir(dir.path())
         .env("SHELL", "/bin/sh")
-        .env("KEEPER", program())
+        .env("SUPERVISOR", program())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()
         .unwrap();
-    let told = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
-    assert_eq!(told("shell"), "reached\n", "there is a terminal: {status}");
-    assert_eq!(told("program"), "apart\n", "{status}");
+    let reported = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
+    assert_eq!(
+        reported("shell"),
+        "reached\n",
+        "there is a terminal: {status}"
+    );
+    assert_eq!(reported("program"), "apart\n", "{status}");
 }
 
 /// Children that come and go, and neither hear `SIGTERM` nor are in the program's group.
@@ -64,16 +68,16 @@ fn nothing_of_a_program_that_has_ended_is_left() {
     let line = format!(
         "i=0; while [ $i -lt 12 ]; do setsid sh -c '{child}' {mark} & i=$((i+1)); done; sleep 0.2"
     );
-    let mut keeper = Command::new(program())
+    let mut supervisor = Command::new(program())
         .arg("keep-program")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     // Open until it has ended: the end of its input would end the program.
-    let mut input = keeper.stdin.take().unwrap();
+    let mut input = supervisor.stdin.take().unwrap();
     writeln!(input, "{}", order(dir.path(), &line)).unwrap();
-    let status = keeper.wait().unwrap();
+    let status = supervisor.wait().unwrap();
     assert_eq!(
         status.code(),
         Some(0),

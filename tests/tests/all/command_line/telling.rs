@@ -99,8 +99,8 @@ async fn a_failed_turn_of_a_program_names_the_limit_or_the_programs_own_words() 
         // Everybody who may read sees how a model does, and not what was said in somebody's turn.
         let models = host.get("/api/models").await.body;
         let models = models.to_string();
-        let told = expected.split(": \"").next().unwrap().trim_end_matches(':');
-        assert!(models.contains(told), "{word}: {models}");
+        let reported = expected.split(": \"").next().unwrap().trim_end_matches(':');
+        assert!(models.contains(reported), "{word}: {models}");
         if let Some((_, words)) = reason.split_once(": \"") {
             let words = words.split('"').next().unwrap();
             assert!(

@@ -140,8 +140,11 @@ async fn a_model_that_summarises_what_is_left_out_is_told_of_by_telemetry() {
     assert!(summaries > 0, "{seen:?}");
     assert_eq!(count("llm.request_start", "memory"), summaries);
     assert_eq!(count("llm.request_complete", "chat"), READS as usize + 1);
-    let is_told = |frame: &Frame| frame.data.to_string().contains("summary 1");
-    assert!(!seen.iter().any(is_told), "no word of it is told: {seen:?}");
+    let is_reported = |frame: &Frame| frame.data.to_string().contains("summary 1");
+    assert!(
+        !seen.iter().any(is_reported),
+        "no word of it is told: {seen:?}"
+    );
     stage.over().await;
 }
 

@@ -27,14 +27,14 @@ async fn words_that_arrive_while_a_thread_is_compacted_wait_and_lead_the_next_tu
     );
     let meanwhile = stage.host.say(&session, "meanwhile").await;
     let seen = stage.turns(&session, 3).await;
-    let told: Vec<&str> = seen["messages"]
+    let reported: Vec<&str> = seen["messages"]
         .as_array()
         .unwrap()
         .iter()
         .map(|message| message["text"].as_str().unwrap())
         .collect();
     assert_eq!(
-        told[2..],
+        reported[2..],
         ["summary 1", "meanwhile", "reply to meanwhile"],
         "{seen}"
     );
@@ -184,8 +184,8 @@ async fn a_compaction_that_the_process_dies_in_is_made_once_and_nothing_is_lost(
         stage.host = stage.folder.serve().await;
         stage.host.say(&session, "two").await;
         let seen = stage.turns(&session, 3).await;
-        let told = seen["messages"].as_array().unwrap();
-        let roles: Vec<&str> = told
+        let reported = seen["messages"].as_array().unwrap();
+        let roles: Vec<&str> = reported
             .iter()
             .map(|message| message["role"].as_str().unwrap())
             .collect();

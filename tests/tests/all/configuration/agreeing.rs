@@ -1,6 +1,6 @@
 //! The agreement of a running host with a start and `config check` on which files they take.
 
-use super::{config, look, put, reload, started, text_of};
+use super::{config, inspect, put, reload, started, text_of};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::process::{Folder, Host, script};
 use domain::digest::Digest;
@@ -76,8 +76,8 @@ async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it(
         // Of the same file, what is read again would take the tool away.
         put(&folder, &text_of(config(&json!([]), more)));
         refuse(&folder, &host, key).await;
-        let told = host.reply(&session, &script(&look())).await;
-        assert!(told.contains("look done"), "{key}: {told}");
+        let reported = host.reply(&session, &script(&inspect())).await;
+        assert!(reported.contains("look done"), "{key}: {reported}");
     }
     assert!(host.events_of("config.reloaded.v1").await.is_empty());
 
@@ -102,8 +102,8 @@ async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it(
         assert_eq!(taken.status, 200, "{taken:?}");
         assert_eq!(taken.body["needs_restart"], needs_restart, "{taken:?}");
     }
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(!told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(!reported.contains("look done"), "{reported}");
     assert!(host.stop().await.success());
 }
 

@@ -112,7 +112,7 @@ const ASK: &str = "Use agents_message to ask another agent to perform a task.";
 
 /// Asserts what an agent of the example is told and offered, while a book is on the list.
 fn assert_prompt(prompt: &Value, agent: &Value) {
-    let told = paragraphs(prompt, agent);
+    let reported = paragraphs(prompt, agent);
     let tools = tools(prompt);
     match agent["agentId"].as_str().unwrap() {
         "reading-list" => {
@@ -128,16 +128,19 @@ fn assert_prompt(prompt: &Value, agent: &Value) {
                               /skills/notes/SKILL.md)";
             let how = "Use them with the tool bash: read the SKILL.md of a skill before you \
                            run its command.";
-            assert_eq!(told, [skills, how, ITEMS, "Message Context"]);
+            assert_eq!(reported, [skills, how, ITEMS, "Message Context"]);
         }
         "todo" => {
             assert!(
                 tools.contains("todo_add") && tools.iter().all(|tool| tool.starts_with("todo_")),
                 "{tools:?}"
             );
-            assert_eq!(told, ["Message Context"]);
+            assert_eq!(reported, ["Message Context"]);
         }
-        "journal" => assert!(tools.is_empty() && told.is_empty(), "{tools:?} {told:?}"),
+        "journal" => assert!(
+            tools.is_empty() && reported.is_empty(),
+            "{tools:?} {reported:?}"
+        ),
         _ => {
             assert!(
                 ["agents_message", "reading_list_delete", "todo_add"]
@@ -147,7 +150,7 @@ fn assert_prompt(prompt: &Value, agent: &Value) {
             );
             let peers = "Available agents you can delegate to:\n- journal: Personal Journal\n\
                              - reading-list: Reading List Manager\n- todo: Todo Manager";
-            assert_eq!(told, [ITEMS, "Message Context", peers, ASK]);
+            assert_eq!(reported, [ITEMS, "Message Context", peers, ASK]);
         }
     }
 }
@@ -214,9 +217,9 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     let host = folder.serve().await;
 
     // Of apiExposed there is nothing to say that is not so, and nobody misses a tool.
-    let told = checked(&folder).await;
-    assert!(!told.contains("apiExposed"), "{told}");
-    assert!(!told.contains("wants the tool"), "{told}");
+    let reported = checked(&folder).await;
+    assert!(!reported.contains("apiExposed"), "{reported}");
+    assert!(!reported.contains("wants the tool"), "{reported}");
 
     // systemPrompt, the tools that the lists leave of all, toolExposure with skillAllowlist, and
     // the agents that may be asked.
@@ -232,9 +235,9 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
         assert_prompt(&prompt, agent);
     }
     let read = r#"call bash {"command":"ls /skills && cat /skills/notes/SKILL.md"}"#;
-    let told = say(&host, "reading-list", read).await;
-    assert!(told.contains("Use few words."), "{told}");
-    assert!(!told.contains("recipes"), "{told}");
+    let reported = say(&host, "reading-list", read).await;
+    assert!(reported.contains("Use few words."), "{reported}");
+    assert!(!reported.contains("recipes"), "{reported}");
 
     assert_listed(&host, &agents).await;
 
@@ -256,14 +259,14 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
         );
     }
     assert_eq!(refused_calls(&host, "general").await, BTreeSet::new());
-    let told = say(&host, "reading-list", "call reading_list_list {}").await;
-    assert!(told.contains("Dune"), "{told}");
-    assert!(!told.contains("\"x\""), "nothing was added: {told}");
+    let reported = say(&host, "reading-list", "call reading_list_list {}").await;
+    assert!(reported.contains("Dune"), "{reported}");
+    assert!(!reported.contains("\"x\""), "nothing was added: {reported}");
 
     // Agents that may be asked by one without lists, by its own tool.
     let call = r#"call agents_message {"agentId":"todo","content":"good day"}"#;
-    let told = say(&host, "general", call).await;
-    assert!(told.contains("I heard: good day"), "{told}");
+    let reported = say(&host, "general", call).await;
+    assert!(reported.contains("I heard: good day"), "{reported}");
     assert!(host.stop().await.success());
 }
 
@@ -289,11 +292,11 @@ async fn lists_of_agents_and_capabilities_of_the_design_leave_only_what_they_nam
             "call agents_message {}",
             json!({ "agentId": agent, "content": "good day" })
         );
-        let told = say(&host, "reading-list", &call).await;
+        let reported = say(&host, "reading-list", &call).await;
         assert_eq!(
-            told.contains("I heard: good day"),
+            reported.contains("I heard: good day"),
             is_allowed,
-            "{agent}: {told}"
+            "{agent}: {reported}"
         );
     }
     let fetch = r#"call web_fetch {"url":"https://example.com/"}"#;

@@ -1,7 +1,7 @@
 //! What a changed file would do before it does it: shown, applied on request, and with what it
 //! leaves behind; and folders that were replaced under a running host.
 
-use super::{changes, config, look, put, reload, started};
+use super::{changes, config, inspect, put, reload, started};
 use crate::all::keyvalue::shelved;
 use agent_host_tests::process::{Folder, script};
 use serde_json::{Value, json};
@@ -44,12 +44,12 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
     tokio::time::sleep(TAKEN_UP).await;
     assert!(changes(&host).await.is_empty());
     let shown = folder.run(&["config", "diff"]).await;
-    for told in [
+    for reported in [
         "+ agents.puppet.toolAllowlist = \"add_line\"",
         "~ limits.hopsMax: ",
         " -> 3",
     ] {
-        assert!(out(&shown).contains(told), "{told}: {shown:?}");
+        assert!(out(&shown).contains(reported), "{reported}: {shown:?}");
     }
     let grants = folder.run(&["grants", "diff"]).await;
     assert!(
@@ -81,8 +81,8 @@ async fn keys_that_another_scope_leaves_behind_are_named_before_it_is_applied() 
     let session = host.open("puppet").await;
     let keeps = json!({ "do": [["set", "a", "1"], ["set", "b", "2"]] });
     let steps = json!([{ "start": [{ "key": "t", "tool": "keep", "args": keeps }] }]);
-    let told = host.reply(&session, &script(&steps)).await;
-    assert!(told.contains("ok | ok"), "{told}");
+    let reported = host.reply(&session, &script(&steps)).await;
+    assert!(reported.contains("ok | ok"), "{reported}");
     put(&folder, &manual(shelved("user")).to_string());
     let shown = folder.run(&["config", "diff"]).await;
     let behind = "components.shelf.keyValue: 2 keys of the bucket `notes` of scope `agent` stay \
@@ -99,10 +99,10 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     std::fs::rename(&files, folder.path().join("files.old")).unwrap();
     std::fs::create_dir(&files).unwrap();
     let checked = folder.run(&["config", "check"]).await;
-    let told = "is not the one that the running host has open";
-    assert!(err(&checked).contains(told), "{checked:?}");
+    let reported = "is not the one that the running host has open";
+    assert!(err(&checked).contains(reported), "{checked:?}");
     let checked = folder.run(&["component", "check", "effects"]).await;
-    assert!(out(&checked).contains(told), "{checked:?}");
+    assert!(out(&checked).contains(reported), "{checked:?}");
 
     let opened = reload(&host).await;
     assert_eq!(opened.status, 200, "{opened:?}");
@@ -112,23 +112,23 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
         "{opened:?}"
     );
     let checked = folder.run(&["config", "check"]).await;
-    assert!(!err(&checked).contains(told), "{checked:?}");
+    assert!(!err(&checked).contains(reported), "{checked:?}");
     let session = host.open("puppet").await;
-    let told = host.reply(&session, &script(&look())).await;
-    assert!(told.contains("look done"), "{told}");
+    let reported = host.reply(&session, &script(&inspect())).await;
+    assert!(reported.contains("look done"), "{reported}");
     assert!(files.join("log").exists(), "the new folder has its line");
     assert!(!folder.path().join("files.old/log").exists());
 
     // One that is gone is told to a model by its place, and never by its path on this machine.
     std::fs::remove_dir_all(&files).unwrap();
-    let told = host.reply(&session, &script(&look())).await;
+    let reported = host.reply(&session, &script(&inspect())).await;
     assert!(
-        told.contains("the folder at `/data` cannot be opened"),
-        "{told}"
+        reported.contains("the folder at `/data` cannot be opened"),
+        "{reported}"
     );
     assert!(
-        !told.contains(&folder.path().display().to_string()),
-        "{told}"
+        !reported.contains(&folder.path().display().to_string()),
+        "{reported}"
     );
     assert!(host.stop().await.success());
 }
@@ -150,8 +150,11 @@ async fn checks_go_by_the_environment_of_the_running_host() {
         .unwrap();
     for command in [&["config", "check"][..], &["doctor"]] {
         let checked = folder.run(command).await;
-        let told = out(&checked) + &err(&checked);
-        assert!(!told.contains("REGION_OF_TEST"), "{command:?}: {told}");
+        let reported = out(&checked) + &err(&checked);
+        assert!(
+            !reported.contains("REGION_OF_TEST"),
+            "{command:?}: {reported}"
+        );
     }
     assert!(folder.run(&["config", "check"]).await.status.success());
     assert!(host.stop().await.success());

@@ -102,38 +102,38 @@ fn steps() -> Value {
 }
 
 /// A turn as its user saw it: the id of the message, and the puppet's report.
-struct Seen {
+struct LoadTally {
     input: String,
-    told: String,
+    reported: String,
 }
 
 /// Has the puppet play the steps.
-async fn turn(host: &Host, session: &str) -> Seen {
+async fn turn(host: &Host, session: &str) -> LoadTally {
     let words = json!({ "content": json!({ "steps": steps() }).to_string() });
     let said = host
         .post(&format!("{session}/messages?wait_s=60"), &words)
         .await;
-    let told = said.body.pointer("/reply/text").and_then(Value::as_str);
-    Seen {
+    let reported = said.body.pointer("/reply/text").and_then(Value::as_str);
+    LoadTally {
         input: said.text("input_id"),
-        told: told.unwrap_or_else(|| panic!("{said:?}")).to_owned(),
+        reported: reported.unwrap_or_else(|| panic!("{said:?}")).to_owned(),
     }
 }
 
 /// Checks that a turn under one of the configurations did what both allow, and nothing that the
 /// other one alone allows. Returns the number of calls that its own alone allows and that were
 /// made: each is refused while the other one is in force.
-fn check(seen: &Seen, which: usize) -> usize {
-    let Seen { told, .. } = seen;
-    assert_eq!(told.matches("look done").count(), 2, "{told}");
+fn check(seen: &LoadTally, which: usize) -> usize {
+    let LoadTally { reported, .. } = seen;
+    assert_eq!(reported.matches("look done").count(), 2, "{reported}");
     let says = format!("m message {}", SAYS[which]);
-    assert!(told.contains(&says), "{says}: {told}");
+    assert!(reported.contains(&says), "{says}: {reported}");
     for key in ["c0", "c1"] {
-        let both = told.contains(&format!("{key} parts heard"));
-        assert!(both, "both allow two at once: {told}");
+        let both = reported.contains(&format!("{key} parts heard"));
+        assert!(both, "both allow two at once: {reported}");
     }
     if AT_ONCE[which] == 2 {
-        assert!(!told.contains("c2 parts heard"), "{told}");
+        assert!(!reported.contains("c2 parts heard"), "{reported}");
     }
     let of = |which: usize| {
         [
@@ -142,18 +142,19 @@ fn check(seen: &Seen, which: usize) -> usize {
         ]
     };
     for words in of(1 - which) {
-        assert!(!told.contains(&words), "{words}: {told}");
+        assert!(!reported.contains(&words), "{words}: {reported}");
     }
     of(which)
         .iter()
-        .filter(|words| told.contains(words.as_str()))
+        .filter(|words| reported.contains(words.as_str()))
         .count()
 }
 
 /// The configuration of a turn's start, and all that its agent is shown and may take.
 type Under = (Digest, u32, String);
 
-/// Returns under what the puppet's turn of each message ran, after a look at each of its steps.
+/// Returns under what the puppet's turn of each message ran, after an inspection of each of its
+/// steps.
 fn under(events: &[Event]) -> BTreeMap<String, Under> {
     let mut by_input = BTreeMap::new();
     let mut tools: BTreeMap<RunId, Digest> = BTreeMap::new();
@@ -234,7 +235,12 @@ async fn started() -> (Folder, Host, Vec<Session>) {
         sessions.push(host.open("puppet").await);
     }
     let first = turn(&host, &sessions[0]).await;
-    assert_eq!(check(&first, 0), 2, "all that it allows: {}", first.told);
+    assert_eq!(
+        check(&first, 0),
+        2,
+        "all that it allows: {}",
+        first.reported
+    );
     (folder, host, sessions)
 }
 
@@ -269,7 +275,7 @@ async fn each_turn_runs_under_one_whole_while_the_file_changes_all_the_time() {
         }
         seen
     }));
-    let seen: Vec<Seen> = tokio::select! {
+    let seen: Vec<LoadTally> = tokio::select! {
         () = changing => Vec::new(),
         seen = talking => seen.into_iter().flatten().collect(),
     };
@@ -285,7 +291,7 @@ async fn each_turn_runs_under_one_whole_while_the_file_changes_all_the_time() {
     for seen in &seen {
         let (configuration, steps, _) = &under[&seen.input];
         let which = usize::from(*configuration != of_first);
-        assert_eq!(*steps, STEPS[which], "{}", seen.told);
+        assert_eq!(*steps, STEPS[which], "{}", seen.reported);
         made += check(seen, which);
     }
     assert!(made > 0, "what one alone allows is done under it");

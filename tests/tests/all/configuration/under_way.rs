@@ -66,10 +66,10 @@ async fn a_turn_under_way_keeps_its_limits_less_what_was_taken_away() {
             settings.limits.dispatch.call_depth_max = after;
         })
         .await;
-        let may_call = |max: u32, told: &str| {
-            let refused = told.contains("0 deep and no deeper");
-            assert_eq!(refused, max == 0, "{told}");
-            assert_eq!(told.contains("d parts deep"), max > 0, "{told}");
+        let may_call = |max: u32, reported: &str| {
+            let refused = reported.contains("0 deep and no deeper");
+            assert_eq!(refused, max == 0, "{reported}");
+            assert_eq!(reported.contains("d parts deep"), max > 0, "{reported}");
         };
         may_call(before.min(after), &ended(&world, session).await);
         let next = begun(&world, &call).await;
@@ -97,16 +97,19 @@ async fn a_model_that_is_taken_away_is_asked_no_more_and_a_new_one_by_new_turns_
     };
     let session = begun(&world, &call).await;
     serve_models("one", one).await;
-    let told = ended(&world, session).await;
-    assert!(told.contains("m denied"), "taken away: {told}");
+    let reported = ended(&world, session).await;
+    assert!(reported.contains("m denied"), "taken away: {reported}");
     let session = begun(&world, &call).await;
     serve_models("both", both).await;
-    let told = ended(&world, session).await;
-    assert!(told.contains("m denied"), "not there when it began: {told}");
+    let reported = ended(&world, session).await;
+    assert!(
+        reported.contains("m denied"),
+        "not there when it began: {reported}"
+    );
     let session = begun(&world, &call).await;
-    let told = ended(&world, session).await;
-    let replied = told.contains("m message hello from the model");
-    assert!(replied, "there again: {told}");
+    let reported = ended(&world, session).await;
+    let replied = reported.contains("m message hello from the model");
+    assert!(replied, "there again: {reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,15 +126,18 @@ async fn a_model_that_became_the_default_is_not_for_turns_whose_default_is_gone(
         settings.gateway = Arc::new(settings.gateway.successor(config).unwrap());
     })
     .await;
-    let told = ended(&world, session).await;
-    assert!(told.contains("m denied"), "{told}");
+    let reported = ended(&world, session).await;
+    assert!(reported.contains("m denied"), "{reported}");
     let next = begun(&world, &call).await;
-    let told = ended(&world, next).await;
-    assert!(told.contains("m message hello from the model"), "{told}");
+    let reported = ended(&world, next).await;
+    assert!(
+        reported.contains("m message hello from the model"),
+        "{reported}"
+    );
 }
 
 /// A way to have another agent work: the request, and what its outcome says.
-struct Way {
+struct DelegationRoute {
     request: Value,
     /// The words where the agent worked.
     worked: &'static str,
@@ -142,18 +148,18 @@ struct Way {
 }
 
 /// The ways to reach the other agent or the worker: the agent's own dispatch, and the host's tools.
-fn ways() -> [Way; 3] {
+fn routes() -> [DelegationRoute; 3] {
     let heard = r#"{"steps":[{"reply":"heard"}]}"#;
     let tool =
         |name: &str, arguments: Value| json!({ "key": "d", "tool": name, "args": arguments });
     [
-        Way {
+        DelegationRoute {
             request: json!({ "key": "d", "agent": "other", "text": heard }),
             worked: "d parts heard",
             denied: "d denied",
             unknown: "d failed agent-not-found",
         },
-        Way {
+        DelegationRoute {
             request: tool(
                 "agents_message",
                 json!({ "agentId": "other", "content": heard }),
@@ -162,7 +168,7 @@ fn ways() -> [Way; 3] {
             denied: "d failed agent-not-accessible",
             unknown: "d failed agent-not-found",
         },
-        Way {
+        DelegationRoute {
             request: tool(
                 "delegate",
                 json!({
@@ -189,7 +195,7 @@ async fn across(setup: Setup, change: fn(&mut Setup), request: &Value) -> [Strin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_under_way_reaches_no_agent_that_it_is_allowed_since() {
-    for way in ways() {
+    for route in routes() {
         let mut listed = Setup::default();
         listed.definitions[0]["agentAllowlist"] = json!(["tutor"]);
         let more_listed: fn(&mut Setup) = |setup| {
@@ -214,16 +220,16 @@ async fn a_turn_under_way_reaches_no_agent_that_it_is_allowed_since() {
             (denied, none_denied),
             (granted, more_granted),
         ] {
-            let [before, after] = across(setup, change, &way.request).await;
-            assert!(before.contains(way.denied), "{before}");
-            assert!(after.contains(way.worked), "{after}");
+            let [before, after] = across(setup, change, &route.request).await;
+            assert!(before.contains(route.denied), "{before}");
+            assert!(after.contains(route.worked), "{after}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_added_or_shown_is_there_for_the_next_turn_alone() {
-    for way in ways() {
+    for route in routes() {
         let mut setup = Setup::default();
         setup
             .definitions
@@ -237,30 +243,30 @@ async fn an_agent_that_is_added_or_shown_is_there_for_the_next_turn_alone() {
             let added = all.filter(|it| it["agentId"] == "other" || it["agentId"] == "worker");
             setup.definitions.extend(added);
         };
-        let [before, after] = across(setup, add, &way.request).await;
-        assert!(before.contains(way.unknown), "{before}");
-        assert!(after.contains(way.worked), "{after}");
+        let [before, after] = across(setup, add, &route.request).await;
+        assert!(before.contains(route.unknown), "{before}");
+        assert!(after.contains(route.worked), "{after}");
     }
-    let [dispatch, message, _] = ways();
-    for way in [dispatch, message] {
+    let [dispatch, message, _] = routes();
+    for route in [dispatch, message] {
         let mut setup = Setup::default();
         setup.definitions[1]["uiVisible"] = json!(false);
         let show: fn(&mut Setup) = |setup| setup.definitions[1]["uiVisible"] = json!(true);
-        let [before, after] = across(setup, show, &way.request).await;
-        assert!(before.contains(way.denied), "{before}");
-        assert!(after.contains(way.worked), "{after}");
+        let [before, after] = across(setup, show, &route.request).await;
+        assert!(before.contains(route.denied), "{before}");
+        assert!(after.contains(route.worked), "{after}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_taken_away_is_taken_from_a_turn_under_way_too() {
-    for way in ways() {
+    for route in routes() {
         let take: fn(&mut Setup) = |setup| {
             setup.definitions[0]["agentDenylist"] = json!(["other", "worker"]);
         };
-        let [before, after] = across(Setup::default(), take, &way.request).await;
-        assert!(before.contains(way.denied), "{before}");
-        assert!(after.contains(way.denied), "{after}");
+        let [before, after] = across(Setup::default(), take, &route.request).await;
+        assert!(before.contains(route.denied), "{before}");
+        assert!(after.contains(route.denied), "{after}");
     }
 }
 
@@ -303,8 +309,8 @@ reply = { text = "it took its time", firstDelayMs = 2500 }
     let said = json!(world.messages(session).await).to_string();
     assert!(!said.contains("it took its time"), "{said}");
     let next = begun(&world, &request).await;
-    let told = ended(&world, next).await;
-    assert!(told.contains("it took its time"), "{told}");
+    let reported = ended(&world, next).await;
+    assert!(reported.contains("it took its time"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -369,8 +375,8 @@ async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way()
         let session = accepted.session;
         world.question("puppet", session).await;
         world.reload(|setup| setup.personas = after).await;
-        let told = ended(&world, session).await;
-        assert_eq!(told.matches("look done").count(), 1, "{told}");
+        let reported = ended(&world, session).await;
+        assert_eq!(reported.matches("look done").count(), 1, "{reported}");
         assert_eq!(world.effects().len(), 2, "the second call reached no file");
     }
 }

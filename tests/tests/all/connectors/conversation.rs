@@ -36,17 +36,17 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
     );
     let turn = session["turn_id"].as_str().unwrap();
     let turn = get(&ada, &format!("/api/turns/{turn}")).await;
-    let [delivery] = turn["deliveries"].as_array().unwrap().as_slice() else {
+    let [outbound_message] = turn["outbound_messages"].as_array().unwrap().as_slice() else {
         panic!("{turn}")
     };
     assert_eq!(
         (
-            &delivery["state"],
-            &delivery["chat"],
-            &delivery["service_ids"]
+            &outbound_message["state"],
+            &outbound_message["chat"],
+            &outbound_message["service_ids"]
         ),
         (&json!("delivered"), &json!("7"), &json!(["2"])),
-        "{delivery}"
+        "{outbound_message}"
     );
     // Where turns are listed, each has its own.
     let id = session["session_id"].as_str().unwrap();
@@ -54,7 +54,7 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
     let turns = tree["turns"].as_array().unwrap();
     let states: Vec<&Value> = turns
         .iter()
-        .map(|it| &it["deliveries"][0]["state"])
+        .map(|it| &it["outbound_messages"][0]["state"])
         .collect();
     assert_eq!(states, [&json!("delivered"); 2], "{tree}");
 }
@@ -113,8 +113,11 @@ async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
     assert_eq!(labels, options);
     let (_, coffee) = &buttons[1];
     scene.telegram.press(ADA, coffee);
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert!(told.contains("coffee") && !told.contains("tea"), "{told}");
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert!(
+        reported.contains("coffee") && !reported.contains("tea"),
+        "{reported}"
+    );
     scene.telegram.called("answerCallbackQuery").await;
     let acknowledged = scene.telegram.calls("answerCallbackQuery").remove(0).body;
     assert_eq!(acknowledged, json!({ "callback_query_id": "q" }));
@@ -148,10 +151,10 @@ async fn who_says_something_else_while_an_approval_is_open_is_told_how_it_is_giv
     assert_eq!(labels, ["Approve", "Refuse"], "{asked:?}");
     scene.telegram.say(ADA, "yes please");
     scene.telegram.messages(2).await;
-    let mut told = scene.telegram.quiet().await;
-    told.retain(|text| text.contains("still waits for your approval"));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("approve "), "{told:?}");
+    let mut reported = scene.telegram.quiet().await;
+    reported.retain(|text| text.contains("still waits for your approval"));
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("approve "), "{reported:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,8 +169,8 @@ async fn more_choices_than_buttons_are_numbered_and_a_number_is_the_answer() {
         "{asked:?}"
     );
     scene.telegram.say(ADA, "11");
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert!(told.contains("\"tea 11\""), "{told}");
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert!(reported.contains("\"tea 11\""), "{reported}");
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user").len(), 1, "an answer is no message");
 }
@@ -181,8 +184,8 @@ async fn words_that_are_no_answer_to_an_open_question_go_to_the_agent() {
     scene.telegram.say(ADA, &script(&steps));
     scene.telegram.messages(1).await;
     scene.telegram.say(ADA, "What do you have?");
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert!(told.contains("said What do you have?"), "{told}");
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert!(reported.contains("said What do you have?"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,10 +195,10 @@ async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
     scene.telegram.fail("getFile", &[Fault::Lost]);
     let content = b"the tide is high at noon";
     scene.telegram.send_file(ADA, "Read this.", content);
-    let told = scene.telegram.messages(1).await.remove(0).text;
+    let reported = scene.telegram.messages(1).await.remove(0).text;
     assert!(
-        told.contains("said Read this.") && told.contains("notes.txt"),
-        "{told}"
+        reported.contains("said Read this.") && reported.contains("notes.txt"),
+        "{reported}"
     );
     let session = scene.session("ada", AGENT).await;
     let ada = scene.user("ada").await;
@@ -217,10 +220,10 @@ async fn a_file_that_is_too_large_is_not_asked_for_and_the_words_are_heard() {
     let scene = Scene::new().await;
     let content = vec![b'x'; usize::try_from(ATTACHMENT_BYTES_MAX).unwrap() + 1];
     scene.telegram.send_file(ADA, "Read this.", &content);
-    let told = scene.telegram.messages(1).await.remove(0).text;
+    let reported = scene.telegram.messages(1).await.remove(0).text;
     assert!(
-        told.contains("said Read this.") && told.contains("1 file was left out"),
-        "{told}"
+        reported.contains("said Read this.") && reported.contains("1 file was left out"),
+        "{reported}"
     );
     assert!(scene.telegram.calls("getFile").is_empty());
 }
@@ -238,8 +241,8 @@ async fn the_queue_of_a_channel_goes_before_that_of_the_host() {
         scene.all_polled().await;
     }
     scene.telegram.messages(3).await;
-    let told = scene.telegram.quiet().await;
-    assert_eq!(told, ["t elapsed", "said one", "said two"]);
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(reported, ["t elapsed", "said one", "said two"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +253,7 @@ async fn a_long_reply_comes_in_pieces_in_their_order() {
         .collect();
     scene.telegram.say(ADA, &reply(&lines.join("\n\n")));
     let sent = scene.telegram.messages(3).await;
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     assert!(
         sent.iter()
             .all(|it| it.text.encode_utf16().count() <= TEXT_LIMIT),
@@ -258,9 +261,9 @@ async fn a_long_reply_comes_in_pieces_in_their_order() {
     );
     let whole = scene.telegram.quiet().await.join("\n\n");
     assert_eq!(whole.split("\n\n").collect::<Vec<_>>(), lines);
-    let delivery = scene.until_delivery("delivered").await;
-    let pieces = delivery["service_ids"].as_array().unwrap().len();
-    assert_eq!(pieces, scene.telegram.sent().len(), "{delivery}");
+    let outbound_message = scene.until_outbound_message("delivered").await;
+    let chunks = outbound_message["service_ids"].as_array().unwrap().len();
+    assert_eq!(chunks, scene.telegram.sent().len(), "{outbound_message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -318,7 +321,7 @@ async fn a_group_with_another_id_is_answered_and_heard_there() {
         (sent.chat.as_str(), sent.text.as_str()),
         ("-1001", "said [P7 (7)] hello")
     );
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     scene.telegram.say_in(-1001, ADA, "again");
     let sent = scene.telegram.messages(2).await.remove(1);
     assert_eq!(sent.chat, "-1001");
@@ -326,9 +329,9 @@ async fn a_group_with_another_id_is_answered_and_heard_there() {
     assert_eq!(texts(&session, "user").len(), 2, "one chat: {session}");
     // A group that tells of it before anybody is answered is followed too.
     let chat = json!({ "id": -1001, "type": "supergroup" });
-    let told = json!({ "message_id": 1, "date": 1, "chat": chat, "migrate_to_chat_id": -1002 });
-    let told = scene.telegram.update(json!({ "message": told }));
-    scene.telegram.push(vec![told]);
+    let reported = json!({ "message_id": 1, "date": 1, "chat": chat, "migrate_to_chat_id": -1002 });
+    let reported = scene.telegram.update(json!({ "message": reported }));
+    scene.telegram.push(vec![reported]);
     scene.telegram.say_in(-1002, ADA, "and again");
     let sent = scene.telegram.messages(3).await.remove(2);
     assert_eq!(sent.chat, "-1002");
@@ -361,8 +364,8 @@ async fn a_directive_of_the_queue_is_confirmed_in_the_chat() {
     scene.telegram.say(ADA, "hello");
     scene.telegram.messages(1).await;
     scene.telegram.say(ADA, "/queue collect");
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert!(told.contains("collect"), "{told}");
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert!(reported.contains("collect"), "{reported}");
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user"), ["hello"], "no agent hears it");
 }
@@ -380,8 +383,8 @@ async fn an_update_that_comes_twice_or_late_is_taken_once() {
     let early = scene.telegram.saying(ADA, "three");
     let late = scene.telegram.saying(ADA, "four");
     scene.telegram.push(vec![late, early]);
-    let told = scene.telegram.messages(3).await.remove(2).text;
-    assert_eq!(told, "said four\nthree");
+    let reported = scene.telegram.messages(3).await.remove(2).text;
+    assert_eq!(reported, "said four\nthree");
     assert_eq!(scene.telegram.quiet().await.len(), 3);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user"), ["one", "two", "four\nthree"]);
@@ -395,9 +398,9 @@ async fn what_is_said_within_a_moment_is_one_message_of_each_person() {
     let updates = said.map(|(who, text)| scene.telegram.saying(who, text));
     scene.telegram.push(updates.to_vec());
     scene.telegram.messages(2).await;
-    let mut told = scene.telegram.quiet().await;
-    told.sort_unstable();
-    assert_eq!(told, ["said eins\nzwei", "said one\ntwo"]);
+    let mut reported = scene.telegram.quiet().await;
+    reported.sort_unstable();
+    assert_eq!(reported, ["said eins\nzwei", "said one\ntwo"]);
 }
 
 /// What waits at the service while no host polls comes with one poll, and was said at times of its
@@ -408,6 +411,6 @@ async fn messages_that_one_poll_brings_are_turns_of_their_own_where_the_mode_say
     let updates = ["one", "two", "three"].map(|text| scene.telegram.saying(ADA, text));
     scene.telegram.push(updates.to_vec());
     scene.telegram.messages(3).await;
-    let told = scene.telegram.quiet().await;
-    assert_eq!(told, ["said one", "said two", "said three"]);
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(reported, ["said one", "said two", "said three"]);
 }

@@ -53,11 +53,11 @@ impl Site {
     }
 
     async fn visitor(&self) -> Visitor {
-        let came = self.come().gives(201).await;
+        let received = self.come().gives(201).await;
         Visitor {
-            line: self.host.line().with_token(came.text("token")),
-            id: came.text("visitor_id"),
-            token: came.text("token"),
+            line: self.host.line().with_token(received.text("token")),
+            id: received.text("visitor_id"),
+            token: received.text("token"),
         }
     }
 }
@@ -94,17 +94,17 @@ async fn a_visitor_is_answered_over_their_event_stream() {
     assert_eq!(last(&connected).data["visitor_id"], visitor.id.as_str());
     let said = visitor.say("hello").await;
     assert_eq!(said.body["replayed"], false);
-    let told = frames.until("message").await;
-    assert_eq!(last(&told).data["text"], "said hello");
+    let reported = frames.until("message").await;
+    assert_eq!(last(&reported).data["text"], "said hello");
     // The same again is the same message.
     let again = visitor.say("hello").await;
     assert_eq!(
-        (&again.body["replayed"], &again.body["arrival_id"]),
-        (&json!(true), &said.body["arrival_id"])
+        (&again.body["replayed"], &again.body["inbound_message_id"]),
+        (&json!(true), &said.body["inbound_message_id"])
     );
     visitor.say("more").await;
-    let told = frames.until("message").await;
-    assert_eq!(last(&told).data["text"], "said more");
+    let reported = frames.until("message").await;
+    assert_eq!(last(&reported).data["text"], "said more");
     let user = format!("visitor-{}", visitor.id);
     let keys = site
         .host
@@ -125,9 +125,9 @@ async fn a_page_that_comes_back_gets_exactly_what_it_missed() {
     for text in ["two", "three"] {
         visitor.say(text).await;
         found(async || {
-            let path = "/api/connectors/site/deliveries";
+            let path = "/api/connectors/site/outbound-messages";
             let all = site.host.get(path).await.body;
-            let count = all["deliveries"].as_array().unwrap().len();
+            let count = all["outbound_messages"].as_array().unwrap().len();
             (count == if text == "two" { 2 } else { 3 }).then_some(())
         })
         .await;
@@ -182,20 +182,20 @@ async fn a_page_that_comes_anew_shows_both_sides_of_the_chat() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_visitors_who_come_at_once_no_more_are_let_in_than_may() {
     let site = Site::new("puppet").await;
-    let came = futures::future::join_all((0..8).map(|_| site.come())).await;
+    let received = futures::future::join_all((0..8).map(|_| site.come())).await;
     // Whoever comes to a full chat gets the place of one who has said nothing yet.
     let mut heard = 0;
-    for came in &came {
+    for received in &received {
         assert!(
-            came.status == 201 || came.text("code") == "BUSY",
-            "{came:?}"
+            received.status == 201 || received.text("code") == "BUSY",
+            "{received:?}"
         );
-        let line = site.host.line().with_token(came.text("token"));
+        let line = site.host.line().with_token(received.text("token"));
         let words = json!({ "text": "here" });
         let said = line.post("/chat/site/messages", &words);
         heard += usize::from(said.await.status == 202);
     }
-    assert_eq!(heard, 3, "{came:?}");
+    assert_eq!(heard, 3, "{received:?}");
 }
 
 /// Places that somebody took and makes no use of would close a chat for ever.
@@ -245,16 +245,16 @@ async fn a_visitor_answers_a_question_and_hears_that_it_is_closed() {
     let value = json!({ "value": asked["choices"][0]["value"] });
     let mut of_other = other.follow(None).await;
     other.post("answers", &value).gives(202).await;
-    let told = of_other.until("message").await;
-    let told = last(&told).data["text"].as_str().unwrap().to_owned();
-    assert!(told.contains("answered already"), "{told}");
+    let reported = of_other.until("message").await;
+    let reported = last(&reported).data["text"].as_str().unwrap().to_owned();
+    assert!(reported.contains("answered already"), "{reported}");
     let value = json!({ "value": asked["choices"][1]["value"] });
     visitor.post("answers", &value).gives(202).await;
     let closed = frames.until("question_closed").await;
     assert_eq!(last(&closed).data["question_id"], asked["question_id"]);
-    let told = frames.until("message").await;
-    let told = last(&told).data["text"].as_str().unwrap();
-    assert!(told.contains("coffee"), "{told}");
+    let reported = frames.until("message").await;
+    let reported = last(&reported).data["text"].as_str().unwrap();
+    assert!(reported.contains("coffee"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,16 +265,19 @@ async fn a_visitor_sees_a_reply_while_it_is_made_and_reads_nobody_elses() {
     let mut frames = visitor.follow(None).await;
     let mut of_other = other.follow(None).await;
     visitor.say("hello").await;
-    let told = frames.until("message").await;
-    assert_eq!(last(&told).data["text"], "one two three");
-    let pieces = told.iter().filter(|frame| frame.event == "delta");
-    let pieces: String = pieces.map(|it| it.data["text"].as_str().unwrap()).collect();
-    assert_eq!(pieces, "one two three");
-    assert!(told.iter().any(|frame| frame.event == "typing"), "{told:?}");
+    let reported = frames.until("message").await;
+    assert_eq!(last(&reported).data["text"], "one two three");
+    let chunks = reported.iter().filter(|frame| frame.event == "delta");
+    let chunks: String = chunks.map(|it| it.data["text"].as_str().unwrap()).collect();
+    assert_eq!(chunks, "one two three");
+    assert!(
+        reported.iter().any(|frame| frame.event == "typing"),
+        "{reported:?}"
+    );
     other.say("and me?").await;
-    let told = of_other.until("message").await;
-    let replies = told.iter().filter(|it| it.event == "message").count();
-    assert_eq!(replies, 1, "{told:?}");
+    let reported = of_other.until("message").await;
+    let replies = reported.iter().filter(|it| it.event == "message").count();
+    assert_eq!(replies, 1, "{reported:?}");
     let mallory = site
         .host
         .line()
@@ -328,7 +331,7 @@ fn the_page_of_the_example_loses_nothing_and_reads_nothing_as_html() {
         .current_dir(root().join("examples/web-chat"))
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&tested.stdout);
-    assert!(tested.status.success(), "{told}");
-    assert!(!told.contains("# pass 0"), "{told}");
+    let reported = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{reported}");
+    assert!(!reported.contains("# pass 0"), "{reported}");
 }

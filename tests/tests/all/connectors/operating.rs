@@ -41,9 +41,9 @@ async fn a_test_from_the_command_line_fails_with_what_holds_the_message_up() {
     assert_eq!(scene.telegram.messages(1).await.remove(0).text, "Hello.");
     scene.telegram.revoke();
     scene.until_state("unauthorised").await;
-    let held_up = tested(&scene).await;
-    assert_eq!(held_up.status.code(), Some(1), "{held_up:?}");
-    let said = String::from_utf8(held_up.stderr).unwrap();
+    let stalled = tested(&scene).await;
+    assert_eq!(stalled.status.code(), Some(1), "{stalled:?}");
+    let said = String::from_utf8(stalled.stderr).unwrap();
     assert!(
         said.contains("the message is not sent") && said.contains("Unauthorized"),
         "{said}"
@@ -72,7 +72,7 @@ async fn the_ledger_names_the_connector_and_no_run_where_there_is_none() {
 async fn the_ledger_of_a_run_has_what_was_sent_for_it() {
     let scene = Scene::new().await;
     scene.telegram.say(ADA, "hello");
-    let delivered = scene.until_delivery("delivered").await;
+    let delivered = scene.until_outbound_message("delivered").await;
     let run = delivered["cause"]["run_id"].as_str().unwrap();
     let lines = ledger(&scene, ["--run", run]).await;
     assert!(lines.iter().all(|line| line["run_id"] == run), "{lines:?}");
@@ -101,7 +101,7 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
         &json!({ "code": "CONNECTOR_NOT_FOUND", "field": "path:key" }),
     );
     for command in [
-        &["connector", "deliveries", "nope"][..],
+        &["connector", "outbound_messages", "nope"][..],
         &["connector", "pairings", "--connector", "nope"],
         &["connector", "test", "nope", "--user", "ada"],
     ] {
@@ -117,14 +117,20 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_command_on_a_connector_names_what_there_is() {
     let scene = Scene::new().await;
-    for (command, told) in [
+    for (command, reported) in [
         (
-            &["connector", "deliveries", "telegram", "--state", "sent"][..],
+            &[
+                "connector",
+                "outbound_messages",
+                "telegram",
+                "--state",
+                "sent",
+            ][..],
             "queued, started, failed, delivered, unknown, dead",
         ),
         (
             &["connector", "requeue", "telegram", "first"],
-            "`connector deliveries telegram`",
+            "`connector outbound-messages telegram`",
         ),
         (
             &["connector", "test", "telegram", "--user", "bob"],
@@ -139,6 +145,6 @@ async fn a_refused_command_on_a_connector_names_what_there_is() {
         (&["audit", "--user", "a b"], "is no user id"),
     ] {
         let said = refused(&scene, command).await;
-        assert!(said.contains(told), "{command:?}: {said}");
+        assert!(said.contains(reported), "{command:?}: {said}");
     }
 }

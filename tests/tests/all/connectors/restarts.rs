@@ -1,14 +1,14 @@
 //! Hosts that are killed between a message and its reply, at a random moment and at every commit:
 //! what was acknowledged is there, and nothing is said twice without anybody knowing.
 
-use super::scene::{ADA, AGENT, STRANGER, Scene, Wanted, choice, reply, texts};
+use super::scene::{ADA, AGENT, Scene, UNKNOWN_SENDER, Wanted, choice, reply, texts};
 use super::telegram_server::Fault;
 use agent_host_tests::patience::found;
 use agent_host_tests::process::{PATIENCE, script};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The crash points between the arrival of a message and its session.
+/// The crash points between the inbound message of a message and its session.
 const IN: [&str; 5] = [
     "edge.received.before",
     "edge.received.after",
@@ -27,7 +27,7 @@ const OUT: [(&str, usize, &str); 5] = [
 ];
 /// The crash points of a pairing that is confirmed.
 const PAIRED: [&str; 3] = ["edge.pair.bound", "edge.pair.before", "edge.pair.after"];
-/// The crash points of a delivery that is to be sent again.
+/// The crash points of an outbound message that is to be sent again.
 const REQUEUED: [&str; 2] = ["edge.requeue.before", "edge.requeue.after"];
 /// The crash points that other tests here name themselves.
 const ALONE: [&str; 2] = ["edge.file.after", "edge.answered.after"];
@@ -67,13 +67,13 @@ async fn a_host_that_is_killed_at_work_answers_once_and_polls_on_where_it_was() 
     let offset = first_offset(&scene, polls).await;
     assert!(offset > 1_000, "it began anew, at {offset}");
     found(async || {
-        let told = scene.telegram.quiet().await.join("\n");
-        told.contains("said two").then_some(())
+        let reported = scene.telegram.quiet().await.join("\n");
+        reported.contains("said two").then_some(())
     })
     .await;
-    let told = scene.telegram.quiet().await.join("\n");
+    let reported = scene.telegram.quiet().await.join("\n");
     for words in ["said one", "t elapsed", "said two"] {
-        assert_eq!(told.matches(words).count(), 1, "{words}: {told}");
+        assert_eq!(reported.matches(words).count(), 1, "{words}: {reported}");
     }
 }
 
@@ -87,7 +87,11 @@ async fn a_message_is_answered_once_wherever_the_host_dies_on_its_way_in() {
         assert_eq!(scene.telegram.quiet().await, ["said hello"], "{point}");
         let session = scene.session("ada", AGENT).await;
         assert_eq!(texts(&session, "user"), ["hello"], "{point}");
-        assert_eq!(scene.state().await["arrivals_waiting"], 0, "{point}");
+        assert_eq!(
+            scene.state().await["inbound_messages_waiting"],
+            0,
+            "{point}"
+        );
     }
 }
 
@@ -97,19 +101,19 @@ async fn a_reply_is_sent_once_or_told_to_be_unknown_wherever_the_host_dies() {
         let scene = dying_at(point, json!({})).await;
         scene.telegram.say(ADA, "hello");
         let scene = scene.died().await;
-        scene.until_delivery(state).await;
+        scene.until_outbound_message(state).await;
         assert_eq!(scene.telegram.quiet().await.len(), sent, "{point}");
-        assert_eq!(scene.deliveries().await.len(), 1, "{point}");
+        assert_eq!(scene.outbound_messages().await.len(), 1, "{point}");
         let unknown = u64::from(state == "unknown");
         assert_eq!(
-            scene.state().await["deliveries_unknown"],
+            scene.state().await["outbound_messages_unknown"],
             unknown,
             "{point}"
         );
         // Whoever comes behind it in the chat does not wait for it.
         scene.telegram.say(ADA, "again");
-        let told = scene.telegram.messages(sent + 1).await;
-        assert_eq!(told.last().unwrap().text, "said again", "{point}");
+        let reported = scene.telegram.messages(sent + 1).await;
+        assert_eq!(reported.last().unwrap().text, "said again", "{point}");
     }
 }
 
@@ -122,7 +126,7 @@ async fn a_long_reply_goes_on_behind_the_piece_that_was_taken() {
     scene.telegram.say(ADA, &reply(&lines.join("\n\n")));
     let scene = scene.died().await;
     assert_eq!(scene.telegram.sent().len(), 1);
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     let whole = scene.telegram.quiet().await.join("\n\n");
     assert_eq!(whole.split("\n\n").collect::<Vec<_>>(), lines);
 }
@@ -136,8 +140,8 @@ async fn a_pressed_button_counts_once_although_the_host_dies_over_it() {
     let asked = scene.telegram.messages(1).await.remove(0);
     scene.telegram.press(ADA, &asked.buttons()[1].1);
     let scene = scene.died().await;
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert!(told.contains("coffee"), "{told}");
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert!(reported.contains("coffee"), "{reported}");
     assert_eq!(scene.telegram.quiet().await.len(), 2);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "assistant").len(), 1, "{session}");
@@ -162,8 +166,8 @@ async fn a_pressed_button_is_acknowledged_after_its_commit_and_at_most_once() {
         let early = scene.telegram.calls("answerCallbackQuery");
         assert!(early.is_empty(), "{point}: it was not stored: {early:?}");
         let scene = scene.died().await;
-        let told = scene.telegram.messages(2).await.remove(1).text;
-        assert!(told.contains("coffee"), "{point}: {told}");
+        let reported = scene.telegram.messages(2).await.remove(1).text;
+        assert!(reported.contains("coffee"), "{point}: {reported}");
         assert_eq!(scene.telegram.quiet().await.len(), 2, "{point}");
         let calls = scene.telegram.calls("answerCallbackQuery");
         assert_eq!(calls.len(), acknowledged, "{point}: {calls:?}");
@@ -188,7 +192,7 @@ async fn a_file_is_handed_over_once_although_the_host_dies_over_it() {
 async fn a_pairing_that_was_entered_while_the_host_died_is_entered_again() {
     for point in PAIRED {
         let scene = dying_at(point, json!({ "unknown": "pair" })).await;
-        scene.telegram.say(STRANGER, "hello");
+        scene.telegram.say(UNKNOWN_SENDER, "hello");
         scene.telegram.messages(1).await;
         let listed = scene.host.get("/api/pairings").await;
         let code = listed.body["pairings"][0]["code"]
@@ -203,9 +207,9 @@ async fn a_pairing_that_was_entered_while_the_host_died_is_entered_again() {
         let entered = scene.host.post(&path, &body).await.status;
         let settled = if point == "edge.pair.after" { 404 } else { 200 };
         assert_eq!(entered, settled, "{point}");
-        scene.telegram.say(STRANGER, "It is me.");
-        let told = scene.telegram.messages(2).await.remove(1).text;
-        assert_eq!(told, "said It is me.", "{point}");
+        scene.telegram.say(UNKNOWN_SENDER, "It is me.");
+        let reported = scene.telegram.messages(2).await.remove(1).text;
+        assert_eq!(reported, "said It is me.", "{point}");
     }
 }
 
@@ -216,15 +220,15 @@ async fn a_dead_letter_is_sent_again_once_although_the_host_dies_over_it() {
         let wrong = Fault::Wrong("Bad Request: chat not found");
         scene.telegram.fail("sendMessage", &[wrong]);
         scene.telegram.say(ADA, "hello");
-        let dead = scene.until_delivery("dead").await;
+        let dead = scene.until_outbound_message("dead").await;
         let lost = scene.requeue(&dead).attempt().await;
         assert!(lost.is_err(), "{point}: {lost:?}");
         let scene = scene.died().await;
         if point == "edge.requeue.before" {
-            assert_eq!(scene.deliveries().await[0]["state"], "dead");
+            assert_eq!(scene.outbound_messages().await[0]["state"], "dead");
             scene.requeue(&dead).gives(202).await;
         }
-        scene.until_delivery("delivered").await;
+        scene.until_outbound_message("delivered").await;
         assert_eq!(scene.telegram.quiet().await, ["said hello"], "{point}");
     }
 }

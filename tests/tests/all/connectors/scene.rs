@@ -12,11 +12,11 @@ use std::path::Path;
 /// The person at the service who is the user `ada`.
 pub(super) const ADA: i64 = 7;
 /// A person whom nobody knows.
-pub(super) const STRANGER: i64 = 8;
+pub(super) const UNKNOWN_SENDER: i64 = 8;
 /// The agent that Ada talks with.
 pub(super) const AGENT: &str = "/ada/telegram";
 
-/// The wishes of a test on its scene.
+/// The requests of a test on its scene.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     /// Further keys of the connector.
@@ -149,7 +149,7 @@ impl Scene {
             let polls = self.telegram.calls("getUpdates");
             let asked = polls.iter().filter_map(|it| it.body["offset"].as_i64());
             let is_polled = asked.max() == Some(next);
-            (is_polled && self.state().await["arrivals_waiting"] == 0).then_some(())
+            (is_polled && self.state().await["inbound_messages_waiting"] == 0).then_some(())
         })
         .await;
     }
@@ -177,26 +177,26 @@ impl Scene {
         .await
     }
 
-    /// Returns the deliveries, the newest first.
-    pub(super) async fn deliveries(&self) -> Vec<Value> {
-        let path = "/api/connectors/telegram/deliveries";
+    /// Returns the outbound messages, the newest first.
+    pub(super) async fn outbound_messages(&self) -> Vec<Value> {
+        let path = "/api/connectors/telegram/outbound-messages";
         let listed = self.host.get(path).gives(200).await;
-        listed.body["deliveries"].as_array().unwrap().clone()
+        listed.body["outbound_messages"].as_array().unwrap().clone()
     }
 
-    /// Waits until the latest delivery is in a state, and returns it.
-    pub(super) async fn until_delivery(&self, state: &str) -> Value {
+    /// Waits until the latest outbound message is in a state, and returns it.
+    pub(super) async fn until_outbound_message(&self, state: &str) -> Value {
         found(async || {
-            let latest = self.deliveries().await.into_iter().next()?;
+            let latest = self.outbound_messages().await.into_iter().next()?;
             (latest["state"] == state).then_some(latest)
         })
         .await
     }
 
-    /// Has a delivery sent again.
-    pub(super) fn requeue(&self, delivery: &Value) -> Reply {
-        let id = delivery["delivery_id"].as_str().unwrap();
-        let path = format!("/api/connectors/telegram/deliveries/{id}/requeue");
+    /// Has an outbound message sent again.
+    pub(super) fn requeue(&self, outbound_message: &Value) -> Reply {
+        let id = outbound_message["outbound_message_id"].as_str().unwrap();
+        let path = format!("/api/connectors/telegram/outbound-messages/{id}/requeue");
         self.host.post(&path, &json!({}))
     }
 

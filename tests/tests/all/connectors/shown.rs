@@ -51,7 +51,7 @@ async fn a_reply_grows_by_edits_of_one_message_and_ends_as_the_whole() {
         first.text.ends_with('…'),
         "what grows is seen to grow: {first:?}"
     );
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     assert_eq!(scene.telegram.quiet().await.len(), 1, "one message");
     let edits = scene.telegram.edits();
     assert!(edits.len() >= 2, "{edits:?}");
@@ -79,12 +79,12 @@ async fn a_reply_that_grew_when_the_host_was_killed_follows_whole() {
     scene.telegram.say(ADA, "hello");
     scene.telegram.messages(1).await;
     let scene = scene.killed().await;
-    scene.until_delivery("delivered").await;
-    let told = scene.telegram.quiet().await;
-    let own = told.iter().filter(|text| *text == WHOLE).count();
+    scene.until_outbound_message("delivered").await;
+    let reported = scene.telegram.quiet().await;
+    let own = reported.iter().filter(|text| *text == WHOLE).count();
     let edits = scene.telegram.edits();
     let edited = edits.last().is_some_and(|(_, text)| text == WHOLE);
-    assert_eq!(own + usize::from(edited), 1, "{told:?} {edits:?}");
+    assert_eq!(own + usize::from(edited), 1, "{reported:?} {edits:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,9 +94,13 @@ async fn a_reply_goes_on_in_its_message_after_the_host_was_killed() {
     // By then the id of the message is stored.
     scene.telegram.called("editMessageText").await;
     let scene = scene.killed().await;
-    scene.until_delivery("delivered").await;
-    let told = scene.telegram.quiet().await;
-    assert_eq!(told.len(), 1, "no part of it is left behind: {told:?}");
+    scene.until_outbound_message("delivered").await;
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(
+        reported.len(),
+        1,
+        "no part of it is left behind: {reported:?}"
+    );
     let edits = scene.telegram.edits();
     assert_eq!(edits.last().unwrap().1, WHOLE, "{edits:?}");
 }
@@ -110,10 +114,10 @@ async fn a_reply_does_not_grow_above_one_that_waits_in_its_chat() {
     scene.telegram.say(ADA, "hello");
     until(async || scene.telegram.calls("sendMessage").len() >= 2).await;
     scene.telegram.say(ADA, "and again");
-    let told = scene.telegram.messages(2).await;
+    let reported = scene.telegram.messages(2).await;
     assert_eq!(
-        told[0].text, WHOLE,
-        "the first reply stands first: {told:?}"
+        reported[0].text, WHOLE,
+        "the first reply stands first: {reported:?}"
     );
 }
 
@@ -125,7 +129,7 @@ async fn a_reply_ends_in_its_message_although_the_answer_to_an_edit_was_lost() {
     scene.telegram.fail("editMessageText", &lost);
     scene.telegram.say(ADA, "hello");
     let first = scene.telegram.messages(1).await.remove(0);
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     assert_eq!(scene.telegram.quiet().await.len(), 1, "one message");
     let edits = scene.telegram.edits();
     assert!(edits.iter().all(|(id, _)| *id == first.id), "{edits:?}");
@@ -140,9 +144,13 @@ async fn a_reply_whose_message_is_gone_is_a_message_of_its_own() {
     let gone = Fault::Wrong("Bad Request: message to edit not found");
     scene.telegram.fail("editMessageText", &[gone, gone]);
     scene.telegram.say(ADA, "hello");
-    scene.until_delivery("delivered").await;
-    let told = scene.telegram.quiet().await;
-    assert_eq!((told.len(), told[1].as_str()), (2, WHOLE), "{told:?}");
+    scene.until_outbound_message("delivered").await;
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(
+        (reported.len(), reported[1].as_str()),
+        (2, WHOLE),
+        "{reported:?}"
+    );
     assert!(scene.telegram.edits().is_empty());
 }
 
@@ -154,15 +162,19 @@ async fn a_reply_that_may_be_in_its_message_is_not_sent_beside_it() {
     let faults = [Fault::Lost, Fault::Lost, gone, gone];
     scene.telegram.fail("editMessageText", &faults);
     scene.telegram.say(ADA, "hello");
-    let unknown = scene.until_delivery("unknown").await;
+    let unknown = scene.until_outbound_message("unknown").await;
     let reason = unknown["reason"].as_str().unwrap();
     assert!(reason.contains("message to edit not found"), "{reason}");
-    let told = scene.telegram.quiet().await;
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
     scene.requeue(&unknown).gives(202).await;
-    scene.until_delivery("delivered").await;
-    let told = scene.telegram.quiet().await;
-    assert_eq!((told.len(), told[1].as_str()), (2, WHOLE), "{told:?}");
+    scene.until_outbound_message("delivered").await;
+    let reported = scene.telegram.quiet().await;
+    assert_eq!(
+        (reported.len(), reported[1].as_str()),
+        (2, WHOLE),
+        "{reported:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,9 +190,9 @@ async fn the_last_edit_of_a_reply_is_made_again_where_the_host_died_over_it() {
         .await;
         scene.telegram.say(ADA, "hello");
         let scene = scene.died().await;
-        scene.until_delivery("delivered").await;
-        let told = scene.telegram.quiet().await;
-        assert_eq!(told.len(), 1, "{point}: {told:?}");
+        scene.until_outbound_message("delivered").await;
+        let reported = scene.telegram.quiet().await;
+        assert_eq!(reported.len(), 1, "{point}: {reported:?}");
         let last = scene.telegram.edits().pop().unwrap();
         assert_eq!(last.1, WHOLE, "{point}");
     }

@@ -2,7 +2,7 @@
 //! edits, buttons and files, and faults on demand.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::peer::{Peer, ReceivedRequest, Says};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 /// The bot's token.
 pub(super) const TOKEN: &str = "123456:AAE-test-token_of-a-bot";
-/// Time between two looks for an update, or for what was sent.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time between two polls for an update, or for what was sent.
+const POLL: Duration = Duration::from_millis(5);
 /// Time after which nothing more is expected to be sent.
 const QUIET: Duration = Duration::from_millis(800);
 
@@ -210,7 +210,7 @@ impl Telegram {
     }
 
     /// Returns the calls of a method so far.
-    pub(super) fn calls(&self, method: &str) -> Vec<Asked> {
+    pub(super) fn calls(&self, method: &str) -> Vec<ReceivedRequest> {
         let path = format!("/bot{TOKEN}/{method}");
         let mut asked = self.server.asked();
         asked.retain(|it| it.path == path);
@@ -236,7 +236,7 @@ fn message(from: i64, chat: &Value, content: &Value) -> Value {
     message
 }
 
-fn answer(state: &Mutex<State>, asked: &Asked) -> Says {
+fn answer(state: &Mutex<State>, asked: &ReceivedRequest) -> Says {
     if let Some(path) = asked.path.strip_prefix(&format!("/file/bot{TOKEN}/")) {
         return match state.lock().unwrap().files.get(path) {
             Some(file) => Says::Body(200, "application/octet-stream", file.clone()),
@@ -279,7 +279,7 @@ fn refused(status: u16, words: &str, parameters: &Value) -> Says {
     Says::Json(status, body)
 }
 
-fn done(state: &Mutex<State>, method: &str, asked: &Asked) -> Says {
+fn done(state: &Mutex<State>, method: &str, asked: &ReceivedRequest) -> Says {
     let body = &asked.body;
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let result = match method {
@@ -324,6 +324,6 @@ fn updates(state: &Mutex<State>, asked: &Value) -> Value {
         if !found.is_empty() || Instant::now() >= until {
             return json!(found);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }

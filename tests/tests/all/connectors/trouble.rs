@@ -10,13 +10,13 @@ use std::time::Duration;
 /// up after 5 seconds.
 const MEANWHILE: Duration = Duration::from_millis(4_500);
 
-/// Returns the one delivery of the latest turn of Ada's, as the turn shows it.
+/// Returns the one outbound message of the latest turn of Ada's, as the turn shows it.
 async fn of_turn(scene: &Scene) -> Value {
     let ada = scene.user("ada").await;
     let session = scene.session("ada", AGENT).await;
     let turn = session["turn_id"].as_str().unwrap();
     let turn = get(&ada, &format!("/api/turns/{turn}")).await;
-    turn["deliveries"][0].clone()
+    turn["outbound_messages"][0].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,15 +27,15 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
     until(async || scene.state().await["last_received_at"].is_string()).await;
     scene.telegram.server.go_down();
     scene.telegram.say(ADA, "said while it was down");
-    let failed = scene.until_delivery("failed").await;
+    let failed = scene.until_outbound_message("failed").await;
     assert!(failed["retry_at"].is_string(), "{failed}");
     scene.telegram.server.come_up();
     let sent = scene.telegram.messages(2).await;
-    let told: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
-    assert_eq!(told, ["t elapsed", "said said while it was down"]);
+    let reported: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(reported, ["t elapsed", "said said while it was down"]);
     found(async || {
         let state = scene.until_state("polling").await;
-        (state["deliveries_waiting"] == 0).then_some(())
+        (state["outbound_messages_waiting"] == 0).then_some(())
     })
     .await;
     assert_eq!(scene.telegram.quiet().await.len(), 2);
@@ -81,7 +81,10 @@ async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
     scene.until_state("polling").await;
     let runs = found(fired).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(runs[0]["occasion"]["name"], "connector.down", "{runs:?}");
+    assert_eq!(
+        runs[0]["trigger_event"]["name"], "connector.down",
+        "{runs:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,11 +92,11 @@ async fn a_service_that_limits_the_rate_gets_its_time_and_the_order_of_a_chat_is
     let scene = Scene::new().await;
     scene.telegram.fail("sendMessage", &[Fault::Limited(3)]);
     scene.telegram.say(ADA, "one");
-    scene.until_delivery("failed").await;
+    scene.until_outbound_message("failed").await;
     scene.telegram.say(ADA, "two");
     let sent = scene.telegram.messages(2).await;
-    let told: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
-    assert_eq!(told, ["said one", "said two"]);
+    let reported: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(reported, ["said one", "said two"]);
     let refused = scene.telegram.calls("sendMessage").remove(0).at;
     let waited = sent[0].at.duration_since(refused);
     assert!(waited >= Duration::from_millis(2_900), "{waited:?}");
@@ -120,24 +123,27 @@ async fn a_message_that_the_service_refuses_is_a_dead_letter_until_it_is_requeue
     let wrong = Fault::Wrong("Bad Request: chat not found");
     scene.telegram.fail("sendMessage", &[wrong]);
     scene.telegram.say(ADA, "hello");
-    let dead = scene.until_delivery("dead").await;
+    let dead = scene.until_outbound_message("dead").await;
     assert!(
         dead["reason"].as_str().unwrap().contains("chat not found"),
         "{dead}"
     );
     assert_eq!(of_turn(&scene).await["state"], "dead");
-    assert_eq!(scene.state().await["deliveries_dead"], 1);
-    let path = "/api/connectors/telegram/deliveries?state=queued";
+    assert_eq!(scene.state().await["outbound_messages_dead"], 1);
+    let path = "/api/connectors/telegram/outbound-messages?state=queued";
     let none = scene.host.get(path).await;
-    assert_eq!(none.body["deliveries"], json!([]));
+    assert_eq!(none.body["outbound_messages"], json!([]));
     // What comes behind it goes on meanwhile.
     scene.telegram.say(ADA, "again");
     scene.telegram.messages(1).await;
     scene.requeue(&dead).gives(202).await;
-    let told = scene.telegram.messages(2).await.remove(1).text;
-    assert_eq!(told, "said hello");
-    until(async || scene.state().await["deliveries_dead"] == 0).await;
-    scene.requeue(&dead).refused(409, "DELIVERY_NOT_DEAD").await;
+    let reported = scene.telegram.messages(2).await.remove(1).text;
+    assert_eq!(reported, "said hello");
+    until(async || scene.state().await["outbound_messages_dead"] == 0).await;
+    scene
+        .requeue(&dead)
+        .refused(409, "OUTBOUND_MESSAGE_NOT_DEAD")
+        .await;
 }
 
 /// Returns what a scene wants in which the trigger `hears` hears of an event of the host's.
@@ -152,7 +158,7 @@ fn hearing(event: &str, message: &str) -> Wanted {
     }
 }
 
-/// Waits until the latest firing of the trigger `hears` is done; the firings, the latest first.
+/// Waits until the latest run of the trigger `hears` is done; the trigger runs, the latest first.
 async fn heard(scene: &Scene) -> Vec<Value> {
     found(async || {
         let history = scene.host.get("/api/triggers/hears/history").await;
@@ -165,24 +171,27 @@ async fn heard(scene: &Scene) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_whose_answer_was_lost_is_unknown_and_not_sent_again_by_itself() {
     let scene = Scene::with(hearing(
-        "delivery.unknown",
+        "outbound.unknown",
         "Look after {{payload.data.chat}}.",
     ))
     .await;
     scene.telegram.fail("sendMessage", &[Fault::Lost]);
     scene.telegram.say(ADA, "hello");
-    let unknown = scene.until_delivery("unknown").await;
+    let unknown = scene.until_outbound_message("unknown").await;
     assert_eq!(of_turn(&scene).await["state"], "unknown");
     assert_eq!(scene.telegram.quiet().await, ["said hello"]);
     scene.requeue(&unknown).gives(202).await;
     assert_eq!(scene.telegram.messages(2).await.len(), 2);
-    scene.until_delivery("delivered").await;
+    scene.until_outbound_message("delivered").await;
     let runs = heard(&scene).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(runs[0]["occasion"]["name"], "delivery.unknown", "{runs:?}");
+    assert_eq!(
+        runs[0]["trigger_event"]["name"], "outbound.unknown",
+        "{runs:?}"
+    );
     let log = scene.folder.log();
-    let told = "nobody knows whether a message was sent";
-    assert!(log.contains(told), "{log}");
+    let reported = "nobody knows whether a message was sent";
+    assert!(log.contains(reported), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,8 +208,11 @@ async fn a_service_that_does_not_answer_holds_back_one_chat_and_no_other() {
         ("9", "said me too")
     );
     scene.until_state("polling").await;
-    let deliveries = scene.deliveries().await;
-    let of_ada = deliveries.iter().find(|it| it["chat"] == "7").unwrap();
+    let outbound_messages = scene.outbound_messages().await;
+    let of_ada = outbound_messages
+        .iter()
+        .find(|it| it["chat"] == "7")
+        .unwrap();
     assert_eq!(of_ada["state"], "started", "{of_ada}");
 }
 
@@ -246,29 +258,32 @@ async fn an_acknowledgement_without_an_answer_holds_nobody_up_and_is_not_repeate
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_that_was_given_up_is_told_to_the_trigger_that_hears_of_it() {
+async fn an_outbound_message_that_was_given_up_is_told_to_the_trigger_that_hears_of_it() {
     let message = "{{payload.data.connector}} {{payload.data.chat}}: {{payload.data.reason}}";
-    let scene = Scene::with(hearing("delivery.dead", message)).await;
+    let scene = Scene::with(hearing("outbound.dead", message)).await;
     let wrong = Fault::Wrong("Bad Request: chat not found");
     scene.telegram.fail("sendMessage", &[wrong]);
     scene.telegram.say(ADA, "hello");
-    scene.until_delivery("dead").await;
+    scene.until_outbound_message("dead").await;
     let run = heard(&scene).await.remove(0);
-    assert_eq!(run["occasion"]["name"], "delivery.dead", "{run}");
+    assert_eq!(run["trigger_event"]["name"], "outbound.dead", "{run}");
     let agent = run["messages"][0]["agent_id"].as_str().unwrap();
     let session = run["messages"][0]["session_id"].as_str().unwrap();
     let path = format!("/api/agents/{agent}/sessions/{session}");
-    let told = found(async || {
+    let reported = found(async || {
         let seen = scene.host.get(&path).await.body;
         let messages = seen["messages"].as_array()?.iter();
-        let mut told = messages.filter(|message| message["origin"] == "trigger:hears");
-        told.next().cloned()
+        let mut reported = messages.filter(|message| message["origin"] == "trigger:hears");
+        reported.next().cloned()
     })
     .await;
-    let text = told["text"].as_str().unwrap();
+    let text = reported["text"].as_str().unwrap();
     assert!(
         text.starts_with("telegram 7: ") && text.contains("chat not found"),
         "{text}"
     );
-    assert_eq!(told["untrusted"], true, "the service's words are anybody's");
+    assert_eq!(
+        reported["untrusted"], true,
+        "the service's words are anybody's"
+    );
 }

@@ -3,7 +3,7 @@
 
 use super::scene::{at, bind, get, reaching, texts};
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::peer::{Peer, ReceivedRequest, Says};
 use agent_host_tests::process::{Folder, Host, puppets};
 use hmac::{Hmac, Mac};
 use reqwest::Method;
@@ -73,13 +73,13 @@ impl Called {
 
     /// Waits for so many messages at the services, and returns what each says.
     async fn texts(&self, count: usize) -> Vec<String> {
-        let told = || -> Vec<String> {
+        let reported = || -> Vec<String> {
             let asked = self.server.asked().into_iter();
             asked.filter_map(|it| text_of(&it.body)).collect()
         };
-        until(async || told().len() >= count).await;
+        until(async || reported().len() >= count).await;
         sleep(QUIET).await;
-        told()
+        reported()
     }
 }
 
@@ -137,7 +137,7 @@ fn config(server: &Peer) -> Value {
 }
 
 /// Takes whatever the connectors send, as each service answers it. Acknowledgements get no answer.
-fn taken(asked: &Asked) -> Says {
+fn taken(asked: &ReceivedRequest) -> Says {
     if asked.path.ends_with(ACKNOWLEDGED) {
         return Says::Open(Vec::new());
     }
@@ -158,7 +158,7 @@ fn taken(asked: &Asked) -> Says {
     )
 }
 
-fn is_bearer(asked: &Asked, name: &str) -> bool {
+fn is_bearer(asked: &ReceivedRequest, name: &str) -> bool {
     let line = format!("authorization: Bearer {}", secret(name));
     asked.head.lines().any(|it| it == line)
 }
@@ -279,8 +279,8 @@ async fn telegram_calls_with_its_secret_and_each_update_is_taken_once() {
     let attempts: [&[(&str, &str)]; 4] =
         [&[], &[(header, "wrong-secret")], &[(header, "")], &twice];
     for headers in attempts {
-        let (status, told) = called.call("telegram", headers, &forged).await;
-        assert_eq!(status, 401, "{headers:?}: {told}");
+        let (status, reported) = called.call("telegram", headers, &forged).await;
+        assert_eq!(status, 401, "{headers:?}: {reported}");
     }
     assert_eq!(called.call("telegram", &right, "no update").await.0, 400);
     assert_eq!(called.texts(3).await.len(), 3);
@@ -294,8 +294,8 @@ async fn a_call_with_a_pressed_button_is_answered_whatever_its_acknowledgement_d
     // The service repeats a call until it is taken, and may do so afterwards.
     for _ in 0..2 {
         let answer = called.call("telegram", &right, &body);
-        let (status, told) = timeout(ANSWERED, answer).await.expect("an answer in time");
-        assert_eq!(status, 200, "{told}");
+        let (status, reported) = timeout(ANSWERED, answer).await.expect("an answer in time");
+        assert_eq!(status, 200, "{reported}");
     }
     let acknowledged = || -> Vec<Value> {
         let asked = called.server.asked().into_iter();
@@ -320,8 +320,12 @@ async fn whatsapp_shakes_hands_and_signs_what_it_says() {
     let right = secret("whatsapp-verify");
     assert_eq!(shake(right, "subscribe").await, (200, "abc.123".to_owned()));
     for (token, mode) in [("wrong", "subscribe"), (right, "unsubscribe"), ("", "")] {
-        let (status, told) = shake(token, mode).await;
-        assert_eq!((status, told.contains("abc.123")), (401, false), "{told}");
+        let (status, reported) = shake(token, mode).await;
+        assert_eq!(
+            (status, reported.contains("abc.123")),
+            (401, false),
+            "{reported}"
+        );
     }
     let body = whatsapp("wamid.a", "4912345", "hello");
     let header = "x-hub-signature-256";
@@ -378,8 +382,12 @@ async fn slack_is_verified_by_signature_and_time() {
     let challenge = json!({ "type": "url_verification", "challenge": "abc123" }).to_string();
     let shaken = call_slack(&called, now_s(), &challenge).await;
     assert_eq!(shaken, (200, "abc123".to_owned()));
-    let (status, told) = called.call("slack", &[], &challenge).await;
-    assert_eq!((status, told.contains("abc123")), (401, false), "{told}");
+    let (status, reported) = called.call("slack", &[], &challenge).await;
+    assert_eq!(
+        (status, reported.contains("abc123")),
+        (401, false),
+        "{reported}"
+    );
     let body = slack("Ev1", "U7", "hello");
     let signed_s = now_s();
     for _ in 0..2 {
@@ -418,8 +426,8 @@ async fn a_thread_in_which_an_agent_takes_part_is_heard_and_no_message_twice() {
     say("message", "2.1", "2.1", "<@UBOT> hello").await;
     assert_eq!(called.texts(1).await, ["said [U7] hello"]);
     say("message", "2.2", "2.1", "and then?").await;
-    let told = called.texts(2).await;
-    assert_eq!(told, ["said [U7] hello", "said [U7] and then?"]);
+    let reported = called.texts(2).await;
+    assert_eq!(reported, ["said [U7] hello", "said [U7] and then?"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -430,9 +438,12 @@ async fn a_reaction_is_heard_in_the_thread_of_the_bots_own_message_alone() {
     call(&in_channel("app_mention", "2.1", "2.1", "<@UBOT> hello")).await;
     called.texts(1).await;
     found(async || {
-        let listed = called.host.get("/api/connectors/slack/deliveries").await;
+        let listed = called
+            .host
+            .get("/api/connectors/slack/outbound-messages")
+            .await;
         let listed = listed.body;
-        (listed["deliveries"][0]["state"] == "delivered").then_some(())
+        (listed["outbound_messages"][0]["state"] == "delivered").then_some(())
     })
     .await;
     let react = async |at: &str, to: &str| {
@@ -450,10 +461,10 @@ async fn a_reaction_is_heard_in_the_thread_of_the_bots_own_message_alone() {
     react("3.1", "9.9").await;
     // The timestamp under which the service took the answer.
     react("3.2", "1700000000.000200").await;
-    let told = called.texts(2).await.remove(1);
+    let reported = called.texts(2).await.remove(1);
     assert!(
-        told.contains("[reaction :eyes:]") && told.contains("said [U7] hello"),
-        "{told}"
+        reported.contains("[reaction :eyes:]") && reported.contains("said [U7] hello"),
+        "{reported}"
     );
     let asked = called.server.asked();
     let threads = asked.iter().filter(|it| text_of(&it.body).is_some());
@@ -482,10 +493,10 @@ async fn a_reply_on_whatsapp_comes_with_the_words_that_it_is_to() {
     // The id under which the service took the answer.
     reply["context"] = json!({ "id": "wamid.1", "from": "100" });
     say(reply).await;
-    let told = called.texts(2).await.remove(1);
+    let reported = called.texts(2).await.remove(1);
     assert!(
-        told.contains("what about this?") && told.contains("said hello"),
-        "{told}"
+        reported.contains("what about this?") && reported.contains("said hello"),
+        "{reported}"
     );
 }
 
@@ -534,8 +545,11 @@ async fn a_message_that_its_service_did_not_deliver_after_all_is_given_up() {
     };
     let is = async |state: &str| {
         found(async || {
-            let listed = called.host.get("/api/connectors/whatsapp/deliveries").await;
-            let latest = listed.body["deliveries"][0].clone();
+            let listed = called
+                .host
+                .get("/api/connectors/whatsapp/outbound-messages")
+                .await;
+            let latest = listed.body["outbound_messages"][0].clone();
             (latest["state"] == state).then_some(latest)
         })
         .await

@@ -2,7 +2,7 @@
 //! of what was.
 
 use super::follower::Follower;
-use super::ledger::{Fate, Ledger, Sent, Talk};
+use super::ledger::{ChatSession, Fate, Ledger, Sent};
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
@@ -21,7 +21,7 @@ impl Sent {
     async fn send(&mut self, host: &Host) -> reqwest::Result<u16> {
         let path = format!(
             "/api/agents/{}/sessions/{}/messages",
-            self.talk.agent, self.talk.session
+            self.exchange.agent, self.exchange.session
         );
         let request = host
             .request(Method::POST, &path)
@@ -139,17 +139,17 @@ impl Client {
     }
 
     /// Watches a talk's agent from now on.
-    pub(super) fn follow(&mut self, talk: &Talk) {
+    pub(super) fn follow(&mut self, exchange: &ChatSession) {
         if let Some(host) = &self.host {
             self.follower = Some((
-                talk.agent.clone(),
-                Follower::begin(host.line(), &talk.agent),
+                exchange.agent.clone(),
+                Follower::begin(host.line(), &exchange.agent),
             ));
         }
     }
 
     /// Begins a session. Sent twice it begins two, of which one stays empty.
-    pub(super) async fn open(&mut self, definition: &str) -> Result<Talk> {
+    pub(super) async fn open(&mut self, definition: &str) -> Result<ChatSession> {
         let (answer, _) = self
             .ask(
                 Method::POST,
@@ -158,7 +158,7 @@ impl Client {
             )
             .await?;
         ensure!(answer.status == 201, "{answer:?}");
-        Ok(Talk {
+        Ok(ChatSession {
             agent: answer.text("agent_id"),
             session: answer.text("session_id"),
         })
@@ -171,7 +171,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         text: &str,
-    ) -> Result<Talk> {
+    ) -> Result<ChatSession> {
         let key = format!("begin-{definition}");
         let body = json!({ "to": { "agent": definition }, "content": text });
         let patience = Instant::now() + PATIENCE;
@@ -187,20 +187,20 @@ impl Client {
                         answer.body["is_new"] == true,
                         "it is told as one that was there: {answer:?}"
                     );
-                    let talk = Talk {
+                    let exchange = ChatSession {
                         agent: answer.text("agent_id"),
                         session: answer.text("session_id"),
                     };
                     let input = Some(answer.text("input_id"));
                     ledger.sent.push(Sent {
-                        talk: talk.clone(),
+                        exchange: exchange.clone(),
                         text: text.to_owned(),
                         key,
                         fate: Fate::Replied,
                         input,
                     });
-                    ledger.begun.insert(talk.session.clone());
-                    return Ok(talk);
+                    ledger.begun.insert(exchange.session.clone());
+                    return Ok(exchange);
                 }
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
                     sleep(Duration::from_millis(20)).await
@@ -221,7 +221,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         fate: Fate,
-    ) -> Result<Talk> {
+    ) -> Result<ChatSession> {
         let body = json!({ "session_type": "lesson" });
         self.once(
             Method::POST,
@@ -246,12 +246,12 @@ impl Client {
                 .map(str::to_owned)
                 .with_context(|| format!("no {name}: {agent}"))
         };
-        let talk = Talk {
+        let exchange = ChatSession {
             agent: text("id")?,
             session: text("current_session_id")?,
         };
-        ledger.lessons.insert(talk.session.clone(), fate);
-        Ok(talk)
+        ledger.lessons.insert(exchange.session.clone(), fate);
+        Ok(exchange)
     }
 
     /// Sends a message until it is acknowledged; once more does not harm.
@@ -280,10 +280,10 @@ impl Client {
     /// Looks at a session until it is in some state.
     pub(super) async fn until(
         &mut self,
-        talk: &Talk,
+        exchange: &ChatSession,
         is: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
-        let path = format!("/api/sessions/{}?from=1&to=1", talk.session);
+        let path = format!("/api/sessions/{}?from=1&to=1", exchange.session);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -300,20 +300,20 @@ impl Client {
     }
 
     /// Waits until a session has nothing to do.
-    pub(super) async fn idle(&mut self, talk: &Talk) -> Result<()> {
-        self.until(talk, is_idle).await.map(drop)
+    pub(super) async fn idle(&mut self, exchange: &ChatSession) -> Result<()> {
+        self.until(exchange, is_idle).await.map(drop)
     }
 
     /// Answers all questions until a session has nothing to do.
     pub(super) async fn answer_until_idle(
         &mut self,
         ledger: &mut Ledger,
-        talk: &Talk,
+        exchange: &ChatSession,
     ) -> Result<()> {
         loop {
             let asks = |session: &Value| session["pending_action"].is_object();
             let session = self
-                .until(talk, |session| is_idle(session) || asks(session))
+                .until(exchange, |session| is_idle(session) || asks(session))
                 .await?;
             let Some(call) = session["pending_action"]["tool_call_id"].as_str() else {
                 return Ok(());
@@ -325,7 +325,7 @@ impl Client {
             let body = json!({ "tool_call_id": call, "response": true });
             self.once(
                 Method::POST,
-                &format!("/api/agents/{}/respond", talk.agent),
+                &format!("/api/agents/{}/respond", exchange.agent),
                 Some(body),
                 202,
                 409,
@@ -336,8 +336,12 @@ impl Client {
     }
 
     /// Waits until a session has all these messages, scripts left out, and nothing is left to do.
-    pub(super) async fn until_heard(&mut self, talk: &Talk, words: &[&str]) -> Result<()> {
-        let path = format!("/api/sessions/{}", talk.session);
+    pub(super) async fn until_heard(
+        &mut self,
+        exchange: &ChatSession,
+        words: &[&str],
+    ) -> Result<()> {
+        let path = format!("/api/sessions/{}", exchange.session);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -376,18 +380,18 @@ impl Client {
     }
 
     /// Waits until a session's turn is at work on something.
-    pub(super) async fn until_at_work(&mut self, talk: &Talk) -> Result<()> {
+    pub(super) async fn until_at_work(&mut self, exchange: &ChatSession) -> Result<()> {
         let is_at_work = |session: &Value| {
             session["operations"]
                 .as_array()
                 .is_some_and(|operations| !operations.is_empty())
         };
-        self.until(talk, is_at_work).await.map(drop)
+        self.until(exchange, is_at_work).await.map(drop)
     }
 
     /// Archives an agent.
-    pub(super) async fn archive(&mut self, talk: &Talk) -> Result<()> {
-        let path = format!("/api/agents/{}/archive", talk.agent);
+    pub(super) async fn archive(&mut self, exchange: &ChatSession) -> Result<()> {
+        let path = format!("/api/agents/{}/archive", exchange.agent);
         self.once(
             Method::POST,
             &path,
@@ -400,11 +404,11 @@ impl Client {
     }
 
     /// Cancels a turn in the middle of its work.
-    pub(super) async fn cancel(&mut self, talk: &Talk) -> Result<()> {
-        self.until_at_work(talk).await?;
+    pub(super) async fn cancel(&mut self, exchange: &ChatSession) -> Result<()> {
+        self.until_at_work(exchange).await?;
         let path = format!(
             "/api/agents/{}/sessions/{}/cancel",
-            talk.agent, talk.session
+            exchange.agent, exchange.session
         );
         let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
         ensure!(answer.body["cancelled"] == true || again, "{answer:?}");
@@ -412,12 +416,12 @@ impl Client {
     }
 
     /// Terminates an agent's structured session.
-    pub(super) async fn terminate(&mut self, talk: &Talk) -> Result<()> {
-        self.until(talk, |session| session["pending_action"].is_object())
+    pub(super) async fn terminate(&mut self, exchange: &ChatSession) -> Result<()> {
+        self.until(exchange, |session| session["pending_action"].is_object())
             .await?;
         self.once(
             Method::DELETE,
-            &format!("/api/agents/{}/sessions/current", talk.agent),
+            &format!("/api/agents/{}/sessions/current", exchange.agent),
             None,
             200,
             409,
@@ -496,17 +500,17 @@ impl Client {
 
     /// Talks in all sessions at once until some time has passed: first what was not acknowledged,
     /// then one message after the other.
-    pub(super) async fn talk_until(
+    pub(super) async fn exchange_until(
         &mut self,
-        talks: &mut [(Talk, Vec<Sent>)],
+        exchanges: &mut [(ChatSession, Vec<Sent>)],
         text: fn(usize) -> String,
         pause: Duration,
     ) -> Result<()> {
         let host = self.host()?;
-        let talking = join_all(talks.iter_mut().map(|(talk, sent)| async move {
+        let talking = join_all(exchanges.iter_mut().map(|(exchange, sent)| async move {
             loop {
                 if sent.last().is_none_or(|last| last.input.is_some()) {
-                    sent.push(Sent::new(talk, &text(sent.len()), sent.len()));
+                    sent.push(Sent::new(exchange, &text(sent.len()), sent.len()));
                 }
                 let Some(last) = sent.last_mut() else { return };
                 // Whatever the answer was: without an acknowledgement it is sent again.

@@ -26,7 +26,7 @@ pub(super) enum Conversation {
     Ends,
     /// Agents that talk: messages that are waited for and that are not, a reply to the caller
     /// before the end, and work whose reply comes late and begins a turn.
-    Talks,
+    Exchanges,
     /// Work that is waited for and is never done: a worker whose step fails, and an agent that is
     /// archived before it takes up a message.
     Graves,
@@ -48,7 +48,7 @@ impl Conversation {
             Self::Work => work(client, ledger).await,
             Self::People => people(client, ledger).await,
             Self::Ends => ends(client, ledger).await,
-            Self::Talks => talks(client, ledger).await,
+            Self::Exchanges => exchanges(client, ledger).await,
             Self::Graves => graves(client, ledger).await,
             Self::Repairs => {
                 let asks =
@@ -62,8 +62,8 @@ impl Conversation {
             }
             Self::Begins => {
                 for definition in ["puppet", "other", "gone"] {
-                    let talk = client.begin(ledger, definition, &says("hi")).await?;
-                    client.idle(&talk).await?;
+                    let exchange = client.begin(ledger, definition, &says("hi")).await?;
+                    client.idle(&exchange).await?;
                 }
                 Ok(())
             }
@@ -74,10 +74,12 @@ impl Conversation {
             Self::Rebuild => {
                 one_turn(client, ledger, &turn(0)).await?;
                 client.damage()?;
-                let talk = client.open("puppet").await?;
-                client.say(ledger, Sent::new(&talk, &turn(1), 0)).await?;
+                let exchange = client.open("puppet").await?;
+                client
+                    .say(ledger, Sent::new(&exchange, &turn(1), 0))
+                    .await?;
                 client.rebuild().await?;
-                client.idle(&talk).await
+                client.idle(&exchange).await
             }
             Self::Long => {
                 let steps: Vec<Value> = (0..40)
@@ -139,37 +141,37 @@ pub(in crate::all) fn turn(number: usize) -> String {
 }
 
 async fn one_turn(client: &mut Client, ledger: &mut Ledger, text: &str) -> Result<()> {
-    let talk = client.open("puppet").await?;
-    client.say(ledger, Sent::new(&talk, text, 0)).await?;
-    client.idle(&talk).await
+    let exchange = client.open("puppet").await?;
+    client.say(ledger, Sent::new(&exchange, text, 0)).await?;
+    client.idle(&exchange).await
 }
 
 async fn work(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
-    let talks = [client.open("puppet").await?, client.open("puppet").await?];
-    client.follow(&talks[0]);
+    let exchanges = [client.open("puppet").await?, client.open("puppet").await?];
+    client.follow(&exchanges[0]);
     for number in 0..TURNS {
-        for talk in &talks {
+        for exchange in &exchanges {
             client
-                .say(ledger, Sent::new(talk, &turn(number), number))
+                .say(ledger, Sent::new(exchange, &turn(number), number))
                 .await?;
         }
-        for talk in &talks {
-            client.idle(talk).await?;
+        for exchange in &exchanges {
+            client.idle(exchange).await?;
         }
     }
     Ok(())
 }
 
 async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
-    let talk = client.open("puppet").await?;
-    client.follow(&talk);
+    let exchange = client.open("puppet").await?;
+    client.follow(&exchange);
     let questions = json!({ "steps": [{ "until": "all", "start": [
         { "key": "question", "client": "question" }, { "key": "asks", "tool": "asks" },
     ] }] });
     client
-        .say(ledger, Sent::new(&talk, &questions.to_string(), 0))
+        .say(ledger, Sent::new(&exchange, &questions.to_string(), 0))
         .await?;
-    client.answer_until_idle(ledger, &talk).await?;
+    client.answer_until_idle(ledger, &exchange).await?;
 
     let long = json!({ "key": "long", "timer": 3_600_000 });
     let hears = json!({ "steps": [
@@ -177,18 +179,18 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": ASLEEP_MS }] },
     ] });
     client
-        .say(ledger, Sent::new(&talk, &hears.to_string(), 1))
+        .say(ledger, Sent::new(&exchange, &hears.to_string(), 1))
         .await?;
     // Words that wait together begin one turn, and this one is to hear the next.
     client
-        .until(&talk, |session| {
+        .until(&exchange, |session| {
             !session["run_id"].is_null() && session["waiting"] == 0
         })
         .await?;
     client
-        .say(ledger, Sent::new(&talk, "are you there?", 2))
+        .say(ledger, Sent::new(&exchange, "are you there?", 2))
         .await?;
-    client.idle(&talk).await?;
+    client.idle(&exchange).await?;
 
     let waits = json!({
         "steps": [{
@@ -199,11 +201,11 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client
         .say(
             ledger,
-            Sent::new(&talk, &waits.to_string(), 3).fated(Fate::Aborted),
+            Sent::new(&exchange, &waits.to_string(), 3).fated(Fate::Aborted),
         )
         .await?;
-    client.cancel(&talk).await?;
-    client.idle(&talk).await
+    client.cancel(&exchange).await?;
+    client.idle(&exchange).await
 }
 
 async fn ends(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
@@ -229,21 +231,21 @@ async fn ends(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         .await?;
     client.terminate(&lesson).await?;
 
-    let talk = client.open("puppet").await?;
+    let exchange = client.open("puppet").await?;
     client
         .say(
             ledger,
             Sent::new(
-                &talk,
+                &exchange,
                 &json!({ "steps": [{ "trap": "on purpose" }] }).to_string(),
                 0,
             )
             .fated(Fate::Dead),
         )
         .await?;
-    client.idle(&talk).await?;
+    client.idle(&exchange).await?;
     client.requeue(ledger).await?;
-    client.idle(&talk).await
+    client.idle(&exchange).await
 }
 
 fn says(reply: &str) -> String {
@@ -258,9 +260,9 @@ fn dispatch(key: &str, arguments: &Value) -> Value {
     json!({ "key": key, "tool": "dispatch_to_agent", "args": arguments })
 }
 
-async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
-    let talk = client.open("puppet").await?;
-    client.follow(&talk);
+async fn exchanges(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
+    let exchange = client.open("puppet").await?;
+    client.follow(&exchange);
     let content = json!({ "content": "before the end" });
     let early = json!({ "steps": [
         { "start": [{ "key": "early", "tool": "reply_to_caller", "args": content }] },
@@ -296,19 +298,19 @@ async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         ],
     });
     client
-        .say(ledger, Sent::new(&talk, &turn.to_string(), 0))
+        .say(ledger, Sent::new(&exchange, &turn.to_string(), 0))
         .await?;
     client
         .until_heard(
-            &talk,
+            &exchange,
             &["at once", "before the end", "by message", "by and by"],
         )
         .await
 }
 
 async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
-    let talk = client.open("puppet").await?;
-    client.follow(&talk);
+    let exchange = client.open("puppet").await?;
+    client.follow(&exchange);
     let trap = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     let never = says("never");
     ledger.handed = vec![(trap.clone(), Fate::Dead), (never.clone(), Fate::Dead)];
@@ -320,9 +322,9 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         }],
     });
     client
-        .say(ledger, Sent::new(&talk, &waits.to_string(), 0))
+        .say(ledger, Sent::new(&exchange, &waits.to_string(), 0))
         .await?;
-    client.until_heard(&talk, &["dig failed"]).await?;
+    client.until_heard(&exchange, &["dig failed"]).await?;
 
     let gone = client.open("gone").await?;
     let long = json!({ "steps": [{ "start": [{ "key": "long", "timer": 3_600_000 }] }] });
@@ -341,7 +343,7 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
         .say(
             ledger,
             Sent::new(
-                &talk,
+                &exchange,
                 &json!({ "steps": [{ "start": [asks] }] }).to_string(),
                 1,
             ),
@@ -353,6 +355,6 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.archive(&gone).await?;
     client.idle(&gone).await?;
     client
-        .until_heard(&talk, &["ask failed agent-message-failed", "archived"])
+        .until_heard(&exchange, &["ask failed agent-message-failed", "archived"])
         .await
 }

@@ -9,13 +9,13 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 /// The ids of all committed events that were shown, in the order in which they arrived.
-pub(super) type Seen = Vec<u64>;
+pub(super) type SeenPlaces = Vec<u64>;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Follower {
     line: watch::Sender<Line>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenPlaces>>,
     task: AbortHandle,
 }
 
@@ -47,13 +47,13 @@ impl Follower {
     }
 
     /// Watches no more.
-    pub(super) fn end(self) -> Seen {
+    pub(super) fn end(self) -> SeenPlaces {
         self.task.abort();
         self.seen.lock().unwrap().clone()
     }
 }
 
-async fn follow(mut line: watch::Receiver<Line>, path: String, seen: Arc<Mutex<Seen>>) {
+async fn follow(mut line: watch::Receiver<Line>, path: String, seen: Arc<Mutex<SeenPlaces>>) {
     loop {
         let here = line.borrow_and_update().clone();
         let last = seen.lock().unwrap().last().copied().unwrap_or(0);

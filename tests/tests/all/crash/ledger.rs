@@ -1,12 +1,12 @@
 //! The knowledge of a client: what it sent and got acknowledged, what it expects of it, and what it
 //! was shown.
 
-use super::follower::Seen;
+use super::follower::SeenPlaces;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A session and its agent.
 #[derive(Debug, Clone)]
-pub(super) struct Talk {
+pub(super) struct ChatSession {
     pub(super) agent: String,
     pub(super) session: String,
 }
@@ -29,7 +29,7 @@ pub(super) enum Fate {
 /// A message that was sent, once or several times, and under which id it was acknowledged.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub(super) talk: Talk,
+    pub(super) exchange: ChatSession,
     pub(super) text: String,
     pub(super) key: String,
     pub(super) fate: Fate,
@@ -37,11 +37,11 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub(super) fn new(talk: &Talk, text: &str, number: usize) -> Self {
+    pub(super) fn new(exchange: &ChatSession, text: &str, number: usize) -> Self {
         Self {
-            talk: talk.clone(),
+            exchange: exchange.clone(),
             text: text.to_owned(),
-            key: format!("{}-{number}", talk.session),
+            key: format!("{}-{number}", exchange.session),
             fate: Fate::Replied,
             input: None,
         }
@@ -68,5 +68,5 @@ pub(super) struct Ledger {
     /// Dead letters whose requeueing was acknowledged, and how often.
     pub(super) requeued: BTreeMap<String, u32>,
     /// The events of each agent that an event stream showed.
-    pub(super) seen: BTreeMap<String, Seen>,
+    pub(super) seen: BTreeMap<String, SeenPlaces>,
 }

@@ -115,7 +115,7 @@ pub(super) const MATRIX: Matrix = &[
 /// two of them.
 pub(super) const AMONG_AGENTS: Matrix = &[
     (
-        Conversation::Talks,
+        Conversation::Exchanges,
         &[
             (
                 "store.commit.inserted",

@@ -56,13 +56,13 @@ fn of_openai(reason: &str) -> Vec<String> {
     } else {
         ["Once ", "upon"]
     };
-    let piece = |delta: Value, finish: Value| {
+    let chunk = |delta: Value, finish: Value| {
         json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }).to_string()
     };
     vec![
-        piece(json!({ field: words[0] }), Value::Null),
-        piece(json!({ field: words[1] }), Value::Null),
-        piece(json!({}), json!(finish)),
+        chunk(json!({ field: words[0] }), Value::Null),
+        chunk(json!({ field: words[1] }), Value::Null),
+        chunk(json!({}), json!(finish)),
         "[DONE]".to_owned(),
     ]
 }

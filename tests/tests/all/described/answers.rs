@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 const COMPOSED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// A host, its description, and what was found so far.
-pub(super) struct Asked<'a> {
+pub(super) struct ApiRequests<'a> {
     host: &'a Host,
     document: Value,
     /// The differences between answers and description.
@@ -18,7 +18,7 @@ pub(super) struct Asked<'a> {
     pub(super) compared: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ApiRequests<'a> {
     pub(super) async fn new(host: &'a Host) -> Self {
         Self {
             host,

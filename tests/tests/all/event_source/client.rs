@@ -15,7 +15,7 @@ const RECONNECTION_MS: u64 = 20;
 
 /// A thing that a page sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum StreamItem {
     /// A connection was established.
     Open,
     /// An event was dispatched.
@@ -36,7 +36,7 @@ pub(super) enum Seen {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct EventSource {
-    seen: mpsc::UnboundedReceiver<Seen>,
+    seen: mpsc::UnboundedReceiver<StreamItem>,
     task: AbortHandle,
 }
 
@@ -60,7 +60,7 @@ impl EventSource {
     }
 
     /// The next thing that a page sees; none when it has failed for good and all was seen.
-    pub(super) async fn next(&mut self) -> Option<Seen> {
+    pub(super) async fn next(&mut self) -> Option<StreamItem> {
         self.seen.recv().await
     }
 }
@@ -75,7 +75,7 @@ impl Drop for EventSource {
 struct Source {
     url: String,
     token: Option<String>,
-    sender: mpsc::UnboundedSender<Seen>,
+    sender: mpsc::UnboundedSender<StreamItem>,
     last_event_id: String,
     reconnection_ms: u64,
 }
@@ -85,15 +85,15 @@ impl Source {
         while let Err(reason) = self.connect().await {
             match reason {
                 None => {
-                    self.tell(Seen::Lost);
+                    self.tell(StreamItem::Lost);
                     sleep(Duration::from_millis(self.reconnection_ms)).await;
                 }
-                Some(reason) => return self.tell(Seen::Failed(reason)),
+                Some(reason) => return self.tell(StreamItem::Failed(reason)),
             }
         }
     }
 
-    fn tell(&self, seen: Seen) {
+    fn tell(&self, seen: StreamItem) {
         // Nobody looks any more when the test is over.
         let _ = self.sender.send(seen);
     }
@@ -121,7 +121,7 @@ impl Source {
         if media_type.split(';').next().map(str::trim) != Some("text/event-stream") {
             return Err(Some(format!("the media type is `{media_type}`")));
         }
-        self.tell(Seen::Open);
+        self.tell(StreamItem::Open);
         let mut parser = Parser::new(&self.last_event_id);
         while let Ok(Some(chunk)) = response.chunk().await {
             for item in parser.push(&chunk) {
@@ -133,7 +133,7 @@ impl Source {
                         last_event_id,
                     } => {
                         self.last_event_id.clone_from(&last_event_id);
-                        self.tell(Seen::Event {
+                        self.tell(StreamItem::Event {
                             kind,
                             data,
                             last_event_id,

@@ -35,11 +35,11 @@ async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
     assert_eq!(world.last_reply(session).await, "This.");
     assert_eq!(world.messages(session).await.len(), 2);
     let refused = (BoundaryVerdict::Refused, "NOTHING_TO_ANSWER".to_owned());
-    let told = lines(&world, "external.answer").await;
+    let reported = lines(&world, "external.answer").await;
     assert_eq!(
-        told.iter().filter(|line| **line == refused).count(),
+        reported.iter().filter(|line| **line == refused).count(),
         2,
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -234,7 +234,7 @@ async fn who_cannot_sign_learns_of_no_session_and_adds_nothing_to_what_has_ended
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Anybody?").await;
     let message = message_of(&peer.heard(1).await[0]);
-    let told = async |post: ExternalPost| match world.broker.answer_external(post).await {
+    let reported = async |post: ExternalPost| match world.broker.answer_external(post).await {
         Err(broker::Error::Refused(refusal)) => format!("{refusal:?}"),
         other => panic!("{other:?}"),
     };
@@ -243,11 +243,11 @@ async fn who_cannot_sign_learns_of_no_session_and_adds_nothing_to_what_has_ended
         body: None,
         ..forged(session)
     };
-    assert_eq!(told(forged("w-1")).await, told(forged("w-2")).await);
-    assert_eq!(told(unread("w-1")).await, told(unread("w-2")).await);
+    assert_eq!(reported(forged("w-1")).await, reported(forged("w-2")).await);
+    assert_eq!(reported(unread("w-1")).await, reported(unread("w-2")).await);
     for _ in 0..50 {
-        told(forged("w-1")).await;
-        told(unread("w-1")).await;
+        reported(forged("w-1")).await;
+        reported(unread("w-1")).await;
     }
     let collected = [
         (BoundaryVerdict::Refused, "SIGNATURE_INVALID".to_owned()),

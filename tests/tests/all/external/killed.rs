@@ -119,8 +119,8 @@ async fn a_program_attaches_hears_and_answers_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key() {
-    for (point, deliveries) in [
+async fn a_kill_at_any_moment_of_an_outbound_message_repeats_it_only_under_the_same_key() {
+    for (point, outbound_messages) in [
         ("broker.commit.after", 1),
         ("broker.perform.before", 1),
         ("broker.perform.after", 2),
@@ -139,15 +139,16 @@ async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key()
         drop(host.post(&format!("{session}/messages"), &said).await);
         assert!(host.died(PATIENCE).await.is_some(), "{point}");
         let host = folder.serve().await;
-        peer.heard(deliveries).await;
+        peer.heard(outbound_messages).await;
         let taken = host.send(answer(&host, None, "Once.")).await;
         assert_eq!(taken.status, 200, "{point}: {taken:?}");
         let seen = host.rest(&session).await;
         assert_eq!(texts(&seen), ["Again?", "Once."], "{point}");
-        let heard = peer.heard(deliveries).await;
-        assert_eq!(heard.len(), deliveries, "{point}");
+        let heard = peer.heard(outbound_messages).await;
+        assert_eq!(heard.len(), outbound_messages, "{point}");
         for other in &heard {
-            let key = |delivery: &Asked| delivery.header("idempotency-key").to_owned();
+            let key =
+                |outbound_message: &Asked| outbound_message.header("idempotency-key").to_owned();
             assert_eq!(key(other), key(&heard[0]), "{point}");
             assert_eq!(other.text, heard[0].text, "{point}");
         }

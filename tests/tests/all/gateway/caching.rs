@@ -22,7 +22,7 @@ async fn a_provider_is_to_keep_all_sections_of_an_agent_that_has_no_items() {
     host.turn(&session, "hello").gives(200).await;
     let [body] = <[Value; 1]>::try_from(peer.bodies()).unwrap();
     let blocks = body["system"].as_array().unwrap();
-    let told: Vec<(&str, bool)> = blocks
+    let reported: Vec<(&str, bool)> = blocks
         .iter()
         .map(|block| {
             let text = block["text"].as_str().unwrap();
@@ -30,5 +30,5 @@ async fn a_provider_is_to_keep_all_sections_of_an_agent_that_has_no_items() {
             (heading, block.get("cache_control").is_some())
         })
         .collect();
-    assert_eq!(told, [("Be brief.", false), ("Available tools:", true)]);
+    assert_eq!(reported, [("Be brief.", false), ("Available tools:", true)]);
 }

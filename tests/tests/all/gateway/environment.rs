@@ -19,7 +19,7 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
     let peer = Peer::start();
     let folder = folder(&peer, json!({})).await;
     let mut logged = 0;
-    for (variable, address, model, is_told) in [
+    for (variable, address, model, is_reported) in [
         (None, "http://127.0.0.1:", "main", true),
         (
             Some(("AGENT_HOST__SERVER__LISTEN", "127.0.0.2:0")),
@@ -67,7 +67,7 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
         let log = folder.log();
         assert_eq!(
             log.get(logged..).unwrap().contains(STOPPING),
-            is_told,
+            is_reported,
             "{variable:?}: {log}"
         );
         logged = log.len();
@@ -80,7 +80,7 @@ async fn rust_log_goes_before_the_file_and_one_that_is_no_filter_is_warned_of() 
     let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "log": "warn" });
     let folder = folder(&peer, json!({ "server": server })).await;
     let mut logged = 0;
-    for (rust_log, is_told, is_warned) in [
+    for (rust_log, is_reported, is_warned) in [
         (None, false, false),
         (Some(("RUST_LOG", "info")), true, false),
         (Some(("RUST_LOG", "broker=loud")), false, true),
@@ -89,7 +89,11 @@ async fn rust_log_goes_before_the_file_and_one_that_is_no_filter_is_warned_of() 
         assert!(host.stop().await.success(), "{}", folder.log());
         let log = folder.log();
         let since = log.get(logged..).unwrap();
-        assert_eq!(since.contains(STOPPING), is_told, "{rust_log:?}: {since}");
+        assert_eq!(
+            since.contains(STOPPING),
+            is_reported,
+            "{rust_log:?}: {since}"
+        );
         let warning = "RUST_LOG is no filter of the log";
         assert_eq!(since.contains(warning), is_warned, "{rust_log:?}: {since}");
         logged = log.len();

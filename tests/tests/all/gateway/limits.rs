@@ -235,9 +235,12 @@ async fn a_prompt_beyond_the_window_of_the_definition_is_sent_cut() {
     }
     let checked = super::folder(&peer, limited("contextWindowSize", 10)).await;
     let checked = checked.run(&["config", "check"]).await;
-    let told = String::from_utf8_lossy(&checked.stderr).into_owned();
-    assert_eq!(checked.status.code(), Some(2), "{told}");
-    assert!(told.contains("agents[1].contextWindowSize"), "{told}");
+    let reported = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(2), "{reported}");
+    assert!(
+        reported.contains("agents[1].contextWindowSize"),
+        "{reported}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,9 +264,9 @@ async fn an_agent_without_streaming_is_answered_in_one_piece_and_says_so() {
         let from = format!("{path}?session={id}&from=thread");
         let mut frames = host.follow(&from, None).await;
         host.turn(&session, "hello again").gives(200).await;
-        let told = frames.until("stream_complete").await;
-        let chunks = told.iter().any(|frame| frame.event == "content_chunk");
-        assert_eq!(chunks, streamed, "{agent}: {told:?}");
+        let reported = frames.until("stream_complete").await;
+        let chunks = reported.iter().any(|frame| frame.event == "content_chunk");
+        assert_eq!(chunks, streamed, "{agent}: {reported:?}");
     }
     let bodies = peer.bodies();
     let asked: Vec<&Value> = bodies.iter().map(|body| &body["stream"]).collect();

@@ -51,14 +51,17 @@ async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen
     }
     let checked = folder.run(&["model", "check"]).await;
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let reported = String::from_utf8_lossy(&checked.stdout).into_owned();
     for line in [
         "ok    local  lists 2 models",
         "ok    script  lists 1 model",
         "note  gone  m-9 is not in the list of local, which has m-1, m-2; a server of this kind \
          may take any name",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        assert!(
+            reported.lines().any(|reported| reported == line),
+            "{line}: {reported}"
+        );
     }
-    assert!(told.contains("fail  down  "), "{told}");
+    assert!(reported.contains("fail  down  "), "{reported}");
 }

@@ -45,14 +45,17 @@ async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
     // 80 tokens at 1 and 4 at 2 a million.
     assert_eq!(stats["usage"]["cost_micros"], 88, "{stats}");
     let id = session.rsplit('/').next().unwrap();
-    let told = folder.run(&["session", "stats", id]).await;
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let reported = folder.run(&["session", "stats", id]).await;
+    let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
     assert!(
-        told.contains("tokens    84: in 80 (cached 0), out 4"),
-        "{told}"
+        reported.contains("tokens    84: in 80 (cached 0), out 4"),
+        "{reported}"
     );
-    let stranger = host.user("mallory", &["read"]).await;
-    stranger.get(&format!("{session}/stats")).gives(404).await;
+    let unknown_sender = host.user("mallory", &["read"]).await;
+    unknown_sender
+        .get(&format!("{session}/stats"))
+        .gives(404)
+        .await;
 }
 
 /// A model that calls one tool that is there and one that is not, and then says what it got.

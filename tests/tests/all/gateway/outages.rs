@@ -7,8 +7,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 async fn heard(host: &Host) -> Vec<String> {
-    let told = host.data_of("provider.troubled.v1").await.into_iter();
-    told.map(|data| data["trouble"]["kind"].as_str().unwrap().to_owned())
+    let reported = host.data_of("provider.troubled.v1").await.into_iter();
+    reported
+        .map(|data| data["trouble"]["kind"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -47,15 +48,18 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
         let shallow = host.send(host.bare(Method::GET, bare)).await;
         assert_eq!(shallow.status, 200, "who has no credential is told no more");
     }
-    let told = folder.run(&["status"]).await;
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("down        provider local since "), "{told}");
-    let told = Folder::run_within(PATIENCE * 4, folder.program(&["doctor"])).await;
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let reported = folder.run(&["status"]).await;
+    let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
+    assert!(
+        reported.contains("down        provider local since "),
+        "{reported}"
+    );
+    let reported = Folder::run_within(PATIENCE * 4, folder.program(&["doctor"])).await;
+    let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
     let down = "warn  models         down: provider local since ";
     assert!(
-        told.contains(down) && !told.contains("ok    models"),
-        "{told}"
+        reported.contains(down) && !reported.contains("ok    models"),
+        "{reported}"
     );
     assert_eq!(heard(&host).await, ["failing"]);
 
@@ -73,7 +77,7 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
     );
     assert_eq!(heard(&host).await, ["failing", "recovered"]);
     assert_eq!(deep(&host).await.0, 200);
-    let accepted = async || host.data_of("trigger.occasion.accepted.v1").await.len();
+    let accepted = async || host.data_of("trigger.event.accepted.v1").await.len();
     until(async || accepted().await >= 2).await;
 
     let usage = host.get("/api/usage?by=model").await.body;

@@ -116,10 +116,11 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
     let folder = super::folder(&peer, wrong).await;
     let checked = folder.run(&["config", "check"]).await;
     assert_eq!(checked.status.code(), Some(2), "{checked:?}");
-    let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(
-        told.contains("agents[2].generation.temperature") && told.contains("it takes 0 to 1"),
-        "{told}"
+        reported.contains("agents[2].generation.temperature")
+            && reported.contains("it takes 0 to 1"),
+        "{reported}"
     );
 }
 
@@ -149,13 +150,16 @@ async fn a_definitions_settings_are_checked_against_the_model_of_its_role() {
         config["roles"] = json!({ role: "claude" });
         let folder = folder(&peer, config).await;
         let checked = folder.run(&["config", "check"]).await;
-        let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+        let reported = String::from_utf8_lossy(&checked.stderr).into_owned();
         let code = if unfit.is_some() { 2 } else { 0 };
-        assert_eq!(checked.status.code(), Some(code), "{role}: {told}");
+        assert_eq!(checked.status.code(), Some(code), "{role}: {reported}");
         if let Some(index) = unfit {
             let field = format!("agents[{index}].generation.temperature: ");
-            assert!(told.contains(&field), "{role}: {told}");
-            assert!(told.contains("model of their role"), "{role}: {told}");
+            assert!(reported.contains(&field), "{role}: {reported}");
+            assert!(
+                reported.contains("model of their role"),
+                "{role}: {reported}"
+            );
         }
     }
 }

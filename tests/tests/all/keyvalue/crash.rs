@@ -100,19 +100,19 @@ async fn a_crash_between_call_and_commit_neither_loses_nor_doubles_an_increment(
         "store.commit.committed:6",
     ] {
         let (said, [again, once]) = dies_at(point).await;
-        let told: Vec<&str> = said.lines().collect();
+        let reported: Vec<&str> = said.lines().collect();
         assert_eq!(
-            (told[0], again.as_deref()),
+            (reported[0], again.as_deref()),
             ("again parts 1", Some("1")),
             "{point}"
         );
-        match told[1] {
+        match reported[1] {
             "once unknown" => {
                 unknown += 1;
                 assert_eq!(once, None, "{point}");
             }
-            told => assert_eq!(
-                (told, once.as_deref()),
+            reported => assert_eq!(
+                (reported, once.as_deref()),
                 ("once parts 1", Some("1")),
                 "{point}"
             ),
@@ -161,14 +161,14 @@ async fn a_driver_or_a_call_that_panics_lets_its_buckets_go() {
         );
         assert!(host.stop().await.success());
         let store = open(&folder).await;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for session in sessions {
-            told.push(last_reply(&store, session).await);
+            reported.push(last_reply(&store, session).await);
         }
         let sum = if first.ends_with('1') { 2 } else { 1 };
         assert!(
-            told[0].starts_with(first) && told[1] == format!("again parts {sum}"),
-            "{point}: {told:?}"
+            reported[0].starts_with(first) && reported[1] == format!("again parts {sum}"),
+            "{point}: {reported:?}"
         );
         store.close().await;
     }

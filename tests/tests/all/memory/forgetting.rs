@@ -33,15 +33,15 @@ async fn a_chat_in_which_a_search_found_a_note_keeps_its_words_until_it_is_purge
     let search = json!({ "query": "zebras", "notes": true });
     let search = call("memory_search", &search);
     let finds = shared.open(&alice).await;
-    let told = shared.played(&alice, &finds, &search).await;
-    assert!(told.contains(NOTE), "{told}");
+    let reported = shared.played(&alice, &finds, &search).await;
+    assert!(reported.contains(NOTE), "{reported}");
     for id in shared.ids(&alice).await {
         let path = format!("{}/memory/{id}", shared.agent);
         alice.delete(&path).gives(200).await;
     }
     let later = shared.open(&alice).await;
-    let told = shared.played(&alice, &later, &search).await;
-    assert!(!told.contains(NOTE), "{told}");
+    let reported = shared.played(&alice, &later, &search).await;
+    assert!(!reported.contains(NOTE), "{reported}");
     shared.purge(&alice, &saves).await;
     let kept = get(&alice, &finds).await["messages"].to_string();
     assert!(kept.contains(NOTE), "what was found was said: {kept}");

@@ -28,16 +28,16 @@ pub(super) fn call(tool: &str, arguments: &Value) -> Value {
 
 /// What the call of a tool came to, as the puppet reports it.
 async fn called(world: &World, tool: &str, arguments: &Value) -> String {
-    let told = world.play(call(tool, arguments)).await;
-    let line = told.into_iter().find(|line| line.starts_with("c "));
+    let reported = world.play(call(tool, arguments)).await;
+    let line = reported.into_iter().find(|line| line.starts_with("c "));
     line.unwrap()
 }
 
 /// A field of the JSON that a call gave.
-fn field(told: &str, name: &str) -> String {
-    let start = told.find('{').unwrap_or_else(|| panic!("{told}"));
-    let end = told.rfind('}').unwrap_or_else(|| panic!("{told}"));
-    let result: Value = serde_json::from_str(&told[start..=end]).unwrap();
+fn field(reported: &str, name: &str) -> String {
+    let start = reported.find('{').unwrap_or_else(|| panic!("{reported}"));
+    let end = reported.rfind('}').unwrap_or_else(|| panic!("{reported}"));
+    let result: Value = serde_json::from_str(&reported[start..=end]).unwrap();
     result[name].as_str().unwrap().to_owned()
 }
 
@@ -101,12 +101,12 @@ async fn agreed(world: &World, steps: &Value) -> String {
 async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds_it() {
     let world = World::new(with_tools(&json!(["memory_*", "look"]))).await;
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "derivednote" } });
-    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
-    agreed(&world, &json!([look, { "start": [save] }])).await;
+    let inspection = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    agreed(&world, &json!([inspection, { "start": [save] }])).await;
     let search = json!({ "key": "f", "tool": "memory_search", "args": { "query": "derivednote" } });
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "again" } });
-    let told = agreed(&world, &json!([{ "start": [search] }, { "start": [save] }])).await;
-    assert!(told.contains(r#""untrusted":true"#), "{told}");
+    let reported = agreed(&world, &json!([{ "start": [search] }, { "start": [save] }])).await;
+    assert!(reported.contains(r#""untrusted":true"#), "{reported}");
     let events = world.recorded().await;
     let marks: Vec<(String, bool)> = events
         .into_iter()
@@ -125,10 +125,10 @@ async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds
 async fn an_agent_whose_list_does_not_name_them_has_no_memory_tools() {
     for allowlist in [json!(null), json!(["*"]), json!(["look"])] {
         let world = World::new(with_tools(&allowlist)).await;
-        let told = called(&world, "memory_save", &json!({ "text": "a" })).await;
+        let reported = called(&world, "memory_save", &json!({ "text": "a" })).await;
         assert!(
-            told.contains("TOOL_NOT_AVAILABLE") || told.contains("denied"),
-            "{allowlist}: {told}"
+            reported.contains("TOOL_NOT_AVAILABLE") || reported.contains("denied"),
+            "{allowlist}: {reported}"
         );
     }
 }
@@ -153,34 +153,35 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
         &json!({ "text": "Ada likes zebras." }),
     )
     .await;
-    let looks = json!({ "key": "s", "tool": "memory_search", "args": { "query": "zebras" } });
+    let inspections = json!({ "key": "s", "tool": "memory_search", "args": { "query": "zebras" } });
     let saves = json!({ "key": "k", "tool": "memory_save", "args": { "text": "mine" } });
     for index in 0..2 {
-        let query = json!({ "steps": [{ "start": [looks, saves], "until": "all" }] }).to_string();
-        let told = world
+        let query =
+            json!({ "steps": [{ "start": [inspections, saves], "until": "all" }] }).to_string();
+        let reported = world
             .play(call(
                 "memory_search",
                 &json!({ "query": query, "deep": true }),
             ))
             .await
             .join("\n");
-        assert!(told.contains("Ada likes zebras."), "{told}");
+        assert!(reported.contains("Ada likes zebras."), "{reported}");
         assert!(
-            told.contains("nothing-read"),
-            "who searches keeps no notes: {told}"
+            reported.contains("nothing-read"),
+            "who searches keeps no notes: {reported}"
         );
         let path = format!("/local/agent/puppet/search/{index}");
         let row = world.store().agent_at(&path).await.unwrap().unwrap();
         assert_eq!(row.kind, PathKind::Search);
     }
     let none = World::new(with_tools(&json!(["memory_*"]))).await;
-    let told = called(
+    let reported = called(
         &none,
         "memory_search",
         &json!({ "query": "zebras", "deep": true }),
     )
     .await;
-    assert!(told.contains("invalid-arguments"), "{told}");
+    assert!(reported.contains("invalid-arguments"), "{reported}");
 }
 
 /// A host with an agent of Alice's that others may share.
@@ -284,8 +285,8 @@ async fn a_deep_search_asks_the_model_of_its_role() {
     let shared = shared_of(config, &["puppet", "assistant"]).await;
     let alice = shared.user("alice", None).await;
     let query = json!({ "query": "Who likes zebras?", "deep": true });
-    let told = shared.called(&alice, "memory_search", &query).await;
-    assert!(told.contains("I see."), "{told}");
+    let reported = shared.called(&alice, "memory_search", &query).await;
+    assert!(reported.contains("I see."), "{reported}");
     let searched = asked(&peer, "search");
     assert_eq!(searched.len(), 1, "{searched:?}");
     assert!(searched[0].contains("Who likes zebras?"), "{searched:?}");
@@ -362,9 +363,13 @@ async fn whoever_speaks_in_a_mentees_chat_nothing_of_another_mentee_is_found_the
     ] {
         for (whose, finds_dave) in [(&bob, true), (&anne, false)] {
             let session = shared.open(whose).await;
-            let told = shared.played(&bob, &session, &steps).await;
-            assert!(told.contains("Anne likes"), "{steps}: {told}");
-            assert_eq!(told.contains("Dave fears"), finds_dave, "{steps}: {told}");
+            let reported = shared.played(&bob, &session, &steps).await;
+            assert!(reported.contains("Anne likes"), "{steps}: {reported}");
+            assert_eq!(
+                reported.contains("Dave fears"),
+                finds_dave,
+                "{steps}: {reported}"
+            );
         }
     }
 }

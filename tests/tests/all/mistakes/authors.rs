@@ -98,15 +98,15 @@ async fn every_first_mistake_of_an_author_is_told_with_its_fix() {
         ),
     ] {
         std::fs::write(folder.path().join("mine.wasm"), code).unwrap();
-        let told = run(
+        let reported = run(
             &folder,
             &["component", "inspect", "mine.wasm"],
             super::SOUND,
         )
         .await;
-        let text = err(&told);
+        let text = err(&reported);
         assert!(
-            told.status.code() == Some(1) && text.contains(what) && text.contains(fix),
+            reported.status.code() == Some(1) && text.contains(what) && text.contains(fix),
             "{what}\n{fix}\n{text}"
         );
     }

@@ -62,8 +62,8 @@ async fn a_missing_folder_and_a_wrong_place_are_told_everywhere() {
         let audit = folder.run(&["audit", "--component", "effects"]).await;
         assert!(out(&audit).contains(audited), "{}", out(&audit));
         let checked = folder.run(&["component", "check", "effects"]).await;
-        let told = format!("recorded {recorded}");
-        assert!(out(&checked).contains(&told), "{}", out(&checked));
+        let reported = format!("recorded {recorded}");
+        assert!(out(&checked).contains(&reported), "{}", out(&checked));
         let suggest = folder.run(&["component", "suggest", "effects"]).await;
         assert!(
             suggest.status.success() && out(&suggest).contains(suggested),
@@ -81,8 +81,8 @@ async fn requests_that_a_tool_does_not_declare_are_told_as_that() {
     let (folder, host) = Folder::serving(config(&json!([])), &["puppet", "effects", "reach"]).await;
     call(&host, "reach").await;
     let audit = folder.run(&["audit", "--component", "reach"]).await;
-    let told = "refused net.http by notAsked (its tool does not declare net.http)  ";
-    assert!(out(&audit).contains(told), "{}", out(&audit));
+    let reported = "refused net.http by notAsked (its tool does not declare net.http)  ";
+    assert!(out(&audit).contains(reported), "{}", out(&audit));
     let suggest = folder.run(&["component", "suggest", "reach"]).await;
     assert!(
         out(&suggest)
@@ -92,8 +92,8 @@ async fn requests_that_a_tool_does_not_declare_are_told_as_that() {
         out(&suggest)
     );
     let checked = folder.run(&["component", "check", "reach"]).await;
-    let told = "net.http was refused once by notAsked (the tool does not declare net.http)";
-    assert!(out(&checked).contains(told), "{}", out(&checked));
+    let reported = "net.http was refused once by notAsked (the tool does not declare net.http)";
+    assert!(out(&checked).contains(reported), "{}", out(&checked));
     host.kill().await;
 }
 
@@ -120,10 +120,10 @@ async fn the_check_of_components_fails_for_refusals_and_for_undeclared_imports()
     });
     folder.configure(config);
     let checked = folder.run(&["component", "check", "mine"]).await;
-    let told = "warning  it imports wasi:http, and none of its tools declares net.http: every \
+    let reported = "warning  it imports wasi:http, and none of its tools declares net.http: every \
                 request is refused, also what is granted now";
     assert!(
-        out(&checked).contains(told)
+        out(&checked).contains(reported)
             && !out(&checked).contains("open to tools that declare net.http"),
         "{}",
         out(&checked)
@@ -155,16 +155,16 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     assert!(!lines.contains("  changed  "), "nothing changed: {lines}");
 
     std::fs::write(&file, &new).unwrap();
-    let told = format!("  changed  the last start gave this grant to {before};");
+    let reported = format!("  changed  the last start gave this grant to {before};");
     let lines = checked().await;
-    assert!(lines.contains(&told), "{told}: {lines}");
+    assert!(lines.contains(&reported), "{reported}: {lines}");
     let host = folder.serve().await;
-    let told = format!("  changed  this grant was given to {before} before;");
+    let reported = format!("  changed  this grant was given to {before} before;");
     let lines = checked().await;
-    assert!(lines.contains(&told), "while it runs: {lines}");
+    assert!(lines.contains(&reported), "while it runs: {lines}");
     host.kill().await;
     let lines = checked().await;
-    assert!(lines.contains(&told), "after a crash: {lines}");
+    assert!(lines.contains(&reported), "after a crash: {lines}");
     let printed = folder
         .run(&["component", "check", "effects", "--json"])
         .await;
@@ -177,7 +177,7 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     let host = folder.serve().await;
     assert_eq!(replaces(&host).await, json!(before));
     let lines = checked().await;
-    assert!(lines.contains(&told), "with another grant: {lines}");
+    assert!(lines.contains(&reported), "with another grant: {lines}");
     assert!(host.stop().await.success(), "{}", folder.log());
 
     config["components"]["effects"]["sha256"] = json!(Digest::of(&new).hex());

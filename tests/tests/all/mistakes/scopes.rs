@@ -70,7 +70,7 @@ const COMMANDS: &[&[&str]] = &[
     &["connector", "pairings"],
     &["connector", "pair", "ABCD2345"],
     &["connector", "unpair", "ABCD2345"],
-    &["connector", "deliveries", "telegram"],
+    &["connector", "outbound_messages", "telegram"],
     &["connector", "requeue", "telegram", UUID],
     &["connector", "test", "telegram", "--user", "alice"],
     &["trigger", "list"],
@@ -138,13 +138,13 @@ async fn run(folder: &Folder, host: &Host, command: &[&str], scopes: &[&str]) ->
     // What an earlier run made is in the way of the next.
     let _ = std::fs::remove_file(folder.path().join("backup.sqlite"));
     let key = issued.text("key");
-    let told = folder
+    let reported = folder
         .run_with(command, &[("AGENT_HOST_TOKEN", &key)])
         .await;
     let revoking = host.request(Method::DELETE, &format!("/api/keys/{}", issued.text("id")));
     let revoked = host.send(revoking).await;
     assert!(revoked.status < 300, "{revoked:?}");
-    told
+    reported
 }
 
 /// A key with the scopes that a command's help names is never refused for a scope, and one without
@@ -179,15 +179,15 @@ async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
         let help = folder.run(&help).await;
         let named = Named::read(&String::from_utf8_lossy(&help.stdout));
         for scopes in named.enough() {
-            let told = run(&folder, &host, &command, &scopes).await;
-            let text = err(&told);
+            let reported = run(&folder, &host, &command, &scopes).await;
+            let text = err(&reported);
             assert!(!text.contains(LACKS), "{command:?} with {scopes:?}: {text}");
         }
         for scopes in named.too_few() {
-            let told = run(&folder, &host, &command, &scopes).await;
-            let text = err(&told);
+            let reported = run(&folder, &host, &command, &scopes).await;
+            let text = err(&reported);
             assert!(
-                text.contains(LACKS) && told.status.code() == Some(3),
+                text.contains(LACKS) && reported.status.code() == Some(3),
                 "{command:?} with {scopes:?} and {named:?}: {text}"
             );
         }

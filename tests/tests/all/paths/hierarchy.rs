@@ -1,7 +1,7 @@
 //! The living hierarchy: listed, printed, present or dead, and where messages and replies without
 //! an address go.
 
-use super::{at, make, make_below, script, started, talk};
+use super::{at, exchange, make, make_below, script, started};
 use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::Line;
 use reqwest::Method;
@@ -32,7 +32,7 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     ] {
         make_below(&line, parent, kind).await;
     }
-    talk(&line, "/local/agent/x", "hello").await;
+    exchange(&line, "/local/agent/x", "hello").await;
     let below = [
         "/local/agent/x",
         "/local/agent/x/search/1",
@@ -127,8 +127,8 @@ async fn an_agent_made_for_a_piece_of_work_is_dead_after_it_and_stays_readable()
     let line = host.line();
     make(&line, "/local/agent/x").await;
     let worker = make_below(&line, "/local/agent/x", "sub").await;
-    let messages = talk(&line, "/local/agent/x/sub/0", "done").await;
-    let own = talk(&line, "/local/agent/x", "hello").await;
+    let messages = exchange(&line, "/local/agent/x/sub/0", "done").await;
+    let own = exchange(&line, "/local/agent/x", "hello").await;
     let becomes = async |path: &str, residency: &str| {
         let query = format!("/api/paths?under={path}&depth=0");
         until(async || line.get(&query).await.body["paths"][0]["residency"] == residency).await;
@@ -167,7 +167,7 @@ async fn an_agent_made_for_a_piece_of_work_is_dead_after_it_and_stays_readable()
     // One that never had any work is not dead before it.
     make_below(&line, "/local/agent/x", "sub").await;
     sleep(Duration::from_millis(1_600)).await;
-    talk(&line, "/local/agent/x/sub/1", "late").await;
+    exchange(&line, "/local/agent/x/sub/1", "late").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,13 +186,13 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
         make(&line, path).await;
     }
     for path in ["/local/telegram", "/local/agent/a", "/local/cron/c"] {
-        talk(&line, path, "hello").await;
+        exchange(&line, path, "hello").await;
     }
     assert_eq!(
         line.get("/api/paths/fetch").await.text("path"),
         "/local/agent/a"
     );
-    talk(&line, "/local/telegram", "hello").await;
+    exchange(&line, "/local/telegram", "hello").await;
     assert_eq!(
         line.get("/api/paths/fetch?strategy=most-recent-foreground")
             .await
@@ -234,7 +234,7 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
     };
     goes_to(Value::Null, "/local/telegram").await;
     goes_to(json!({ "strategy": "heartbeat" }), "/system/heartbeat").await;
-    talk(&line, "/local/agent/a", "hello").await;
+    exchange(&line, "/local/agent/a", "hello").await;
     goes_to(Value::Null, "/local/agent/a").await;
     goes_to(
         json!({ "strategy": "most-recent-foreground" }),
@@ -339,9 +339,9 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
     // Whom two bind to two users at the same time, one of them has.
     let both = ["alice", "bob"].map(|user| format!("/api/users/{user}/connectors/sms:1"));
     let (one, two) = tokio::join!(put(&line, &both[0]), put(&line, &both[1]));
-    let mut came = [one.status, two.status];
-    came.sort_unstable();
-    assert_eq!(came, [200, 409]);
+    let mut finished = [one.status, two.status];
+    finished.sort_unstable();
+    assert_eq!(finished, [200, 409]);
 }
 
 /// Messages that arrive together at one path are one turn there, and none of another path's.
@@ -409,7 +409,7 @@ async fn a_message_to_all_goes_to_the_agents_that_people_talk_with() {
         "/system/gc",
     ] {
         make(&line, path).await;
-        talk(&line, path, "hello").await;
+        exchange(&line, path, "hello").await;
     }
     make(&line, "/local/agent/silent").await;
     let body = json!({ "content": script("back") });

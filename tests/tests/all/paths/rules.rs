@@ -1,6 +1,6 @@
 //! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
-use super::{at, make, make_below, script, started, talk};
+use super::{at, exchange, make, make_below, script, started};
 use agent_host_tests::process::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
@@ -24,7 +24,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
     let mut sessions = Vec::new();
     for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
         make(&line, path).await;
-        sessions.push(talk(&line, path, "hello").await);
+        sessions.push(exchange(&line, path, "hello").await);
         line.post(
             &format!("{}/assign", at(path)),
             &json!({ "user_id": "bob", "role": "primary" }),
@@ -34,7 +34,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
     }
     make_below(&line, "/local/agent/diary", "sub").await;
     make(&bob, "/bob/agent/own").await;
-    talk(&bob, "/bob/agent/own", "mine").await;
+    exchange(&bob, "/bob/agent/own", "mine").await;
     // What is hidden is not there: not by its path, not in a list, not as a session, not as a
     // stream.
     for hidden in [
@@ -147,7 +147,7 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         "{made:?}"
     );
     // Of whom no rule says anything, roles alone decide.
-    talk(&line, "/local/agent/diary", "dear").await;
+    exchange(&line, "/local/agent/diary", "dear").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

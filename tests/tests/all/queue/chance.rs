@@ -24,7 +24,7 @@ impl Chance {
 }
 
 /// Any mode with any debounce, cap and policy: mode, debounce, cap, policy.
-pub(super) fn manner(chance: &mut Chance) -> [&'static str; 4] {
+pub(super) fn grouping(chance: &mut Chance) -> [&'static str; 4] {
     let mode = chance.pick(&[
         "steer",
         "steer",
@@ -43,9 +43,9 @@ pub(super) fn manner(chance: &mut Chance) -> [&'static str; 4] {
     ]
 }
 
-/// Any of what [`manner`] says, as a directive says it: at least one word.
+/// Any of what [`grouping`] says, as a directive says it: at least one word.
 pub(super) fn part_of(chance: &mut Chance) -> String {
-    let [mode, debounce, cap, drop] = manner(chance);
+    let [mode, debounce, cap, drop] = grouping(chance);
     let words = [
         mode.to_owned(),
         format!("debounce:{debounce}"),

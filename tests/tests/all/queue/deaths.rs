@@ -1,7 +1,7 @@
 //! Messages in any mode to a process that is killed again and again.
 
 use super::super::crash::{open, rest};
-use super::chance::{Chance, DEAF_MS, busy, manner};
+use super::chance::{Chance, DEAF_MS, busy, grouping};
 use super::fates::check;
 use super::refinement::{Sent, refine};
 use super::said;
@@ -79,14 +79,14 @@ async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_
         .into();
     for life in 0..KILLS {
         for number in 0..SENT_PER_LIFE {
-            let [mode, debounce, cap, drop] = manner(&mut chance);
+            let [mode, debounce, cap, drop] = grouping(&mut chance);
             let words = format!("<{life}.{number}>");
-            let manner = said(&format!("{mode} debounce:{debounce} cap:{cap} drop:{drop}"));
+            let grouping = said(&format!("{mode} debounce:{debounce} cap:{cap} drop:{drop}"));
             sent.insert(
                 words.clone(),
                 (
                     QueueSettings::resolve([
-                        manner,
+                        grouping,
                         QueueOverride::default(),
                         QueueOverride::default(),
                     ]),

@@ -100,9 +100,9 @@ pub(super) async fn check(store: &Store, session: SessionId) -> Vec<InputId> {
             ),
         }
     }
-    let told: u64 = heard.iter().map(|heard| number_dropped(heard)).sum();
+    let reported: u64 = heard.iter().map(|heard| number_dropped(heard)).sum();
     assert_eq!(
-        told, story.dropped,
+        reported, story.dropped,
         "what was dropped and what was told of it"
     );
     // Among equals each waits for those before it.

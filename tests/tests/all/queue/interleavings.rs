@@ -4,7 +4,7 @@
 
 use super::chance::{Chance, DEAF_MS, busy, part_of};
 use super::fates::check;
-use super::refinement::{Came, Sent, Standing, heard_texts, refine};
+use super::refinement::{QueueStatus, Sent, SessionOutcome, heard_texts, refine};
 use super::said;
 use agent_host_tests::patience::until;
 use agent_host_tests::world::target;
@@ -35,7 +35,7 @@ const EVENTS_MAX: usize = 1_000_000;
 
 /// A session, with what it says of its queue and who was acknowledged, each with the place of its
 /// acceptance.
-struct Talk {
+struct ChatSession {
     session: SessionId,
     queue: QueueOverride,
     acknowledged: Vec<(u64, InputId)>,
@@ -45,10 +45,10 @@ struct Talk {
 struct Story {
     world: World,
     chance: Chance,
-    talks: [Talk; 2],
+    exchanges: [ChatSession; 2],
     sent: Sent,
     /// The observed states of queues, by session and position.
-    seen: Vec<(SessionId, u64, Standing)>,
+    seen: Vec<(SessionId, u64, QueueStatus)>,
 }
 
 impl Story {
@@ -62,7 +62,7 @@ impl Story {
         let world = World::new(setup).await;
         let one = world.open("busy").await;
         let other = world.open("busy").await;
-        let talks = [one, other].map(|session| Talk {
+        let exchanges = [one, other].map(|session| ChatSession {
             session,
             queue: QueueOverride::default(),
             acknowledged: Vec::new(),
@@ -70,7 +70,7 @@ impl Story {
         Self {
             world,
             chance: Chance::new(seed),
-            talks,
+            exchanges,
             sent: Sent::new(),
             seen: Vec::new(),
         }
@@ -80,11 +80,11 @@ impl Story {
         let at = usize::from(self.chance.below(2) == 1);
         let me = UserId::local();
         let busy = target("busy");
-        let session = self.talks[at].session;
+        let session = self.exchanges[at].session;
         match self.chance.below(100) {
             0..=3 => self.world = self.world.restart(|_| {}).await,
-            4..=9 if !self.talks[at].acknowledged.is_empty() => {
-                let (_, input) = self.chance.pick(&self.talks[at].acknowledged);
+            4..=9 if !self.exchanges[at].acknowledged.is_empty() => {
+                let (_, input) = self.chance.pick(&self.exchanges[at].acknowledged);
                 // It may be dealt with by now.
                 let _ = self
                     .world
@@ -121,7 +121,7 @@ impl Story {
             23..=38 => {
                 for _ in 0..self.chance.below(25) {
                     tokio::time::sleep(Duration::from_millis(1)).await;
-                    self.looks().await;
+                    self.inspections().await;
                 }
             }
             39..=43 => {
@@ -138,7 +138,7 @@ impl Story {
             }
             _ => self.posts(at, &[format!("<{number}>")]).await,
         }
-        self.looks().await;
+        self.inspections().await;
         self
     }
 
@@ -150,19 +150,19 @@ impl Story {
             part_of(&mut self.chance)
         };
         let text = format!("/queue {directive}");
-        let talk = &mut self.talks[at];
-        let broker::PostOutcome::Configured(told) = self
+        let exchange = &mut self.exchanges[at];
+        let broker::PostOutcome::Configured(reported) = self
             .world
             .broker
-            .say(self.world.message("busy", talk.session, &text, None))
+            .say(self.world.message("busy", exchange.session, &text, None))
             .await
             .unwrap()
         else {
             panic!("{text} is no directive")
         };
         let directive: Directive = text.parse().unwrap();
-        talk.queue = directive.applied(talk.queue);
-        assert_eq!(told.said, talk.queue);
+        exchange.queue = directive.applied(exchange.queue);
+        assert_eq!(reported.said, exchange.queue);
     }
 
     /// Has another agent hand over work without waiting for it.
@@ -183,7 +183,7 @@ impl Story {
 
     /// Says something, all of it at the same time.
     async fn posts(&mut self, at: usize, texts: &[String]) {
-        let talk = &mut self.talks[at];
+        let exchange = &mut self.exchanges[at];
         let mut posts = Vec::new();
         for text in texts {
             let queue = if self.chance.below(3) == 0 {
@@ -198,13 +198,14 @@ impl Story {
                 Some(Priority::Low),
                 Some(Priority::Critical),
             ]);
-            let settings = QueueSettings::resolve([queue, talk.queue, QueueOverride::default()]);
+            let settings =
+                QueueSettings::resolve([queue, exchange.queue, QueueOverride::default()]);
             self.sent
                 .insert(text.clone(), (settings, priority.unwrap_or_default()));
             let message = PostMessage {
                 queue,
                 priority,
-                ..self.world.message("busy", talk.session, text, None)
+                ..self.world.message("busy", exchange.session, text, None)
             };
             posts.push(self.world.broker.post_message(message));
         }
@@ -212,7 +213,7 @@ impl Story {
             match posted {
                 Ok(InputReceipt {
                     position, input, ..
-                }) => talk.acknowledged.push((position, input)),
+                }) => exchange.acknowledged.push((position, input)),
                 // The queue is full and drops nothing: then nothing of it is stored.
                 Err(Error::Refused(refusal)) => assert_eq!(refusal.code, "QUEUE_FULL"),
                 Err(error) => panic!("{error:?}"),
@@ -221,14 +222,14 @@ impl Story {
     }
 
     /// Looks at the queues, to see later whether they were ever as the rules of the reference say.
-    async fn looks(&mut self) {
+    async fn inspections(&mut self) {
         let store = self.world.store();
-        for talk in &self.talks {
+        for exchange in &self.exchanges {
             let before = last(store).await;
-            let standing = standing(store, talk.session).await;
-            // What is read in two looks belongs together only if nothing came in between.
+            let status = status(store, exchange.session).await;
+            // What is read in two inspections belongs together only if nothing came in between.
             if before == last(store).await {
-                self.seen.push((talk.session, before, standing));
+                self.seen.push((exchange.session, before, status));
             }
         }
     }
@@ -253,24 +254,24 @@ impl Story {
                 .unwrap()
         };
         let mut all = Vec::new();
-        for talk in &self.talks {
-            self.world.idle(talk.session).await;
+        for exchange in &self.exchanges {
+            self.world.idle(exchange.session).await;
             // The next turn reports what was dropped last.
             sent.insert(
                 "the end".to_owned(),
                 (
                     QueueSettings::resolve([
-                        talk.queue,
+                        exchange.queue,
                         QueueOverride::default(),
                         QueueOverride::default(),
                     ]),
                     Priority::Normal,
                 ),
             );
-            self.world.say("busy", talk.session, "the end").await;
-            self.world.idle(talk.session).await;
-            let accepted = check(store, talk.session).await;
-            let mut acknowledged = talk.acknowledged.clone();
+            self.world.say("busy", exchange.session, "the end").await;
+            self.world.idle(exchange.session).await;
+            let accepted = check(store, exchange.session).await;
+            let mut acknowledged = exchange.acknowledged.clone();
             acknowledged.sort_unstable();
             let acknowledged: Vec<InputId> =
                 acknowledged.into_iter().map(|(_, input)| input).collect();
@@ -278,25 +279,25 @@ impl Story {
                 accepted[..accepted.len() - 1] == acknowledged,
                 "each that was acknowledged, in the order of acceptance"
             );
-            let own = of_session(&events().await, talk.session);
-            let came = refine(&own, &sent)?;
+            let own = of_session(&events().await, exchange.session);
+            let outcome = refine(&own, &sent)?;
             let thread: Vec<String> =
-                heard_texts(&self.world.messages(talk.session).await).collect();
+                heard_texts(&self.world.messages(exchange.session).await).collect();
             ensure!(
-                thread == came.thread,
+                thread == outcome.thread,
                 "the thread says {thread:?}, and the reference {:?}",
-                came.thread
+                outcome.thread
             );
-            all.push((talk.session, came));
+            all.push((exchange.session, outcome));
         }
-        for (session, at, standing) in &self.seen {
-            let (_, came) = all
+        for (session, at, status) in &self.seen {
+            let (_, outcome) = all
                 .iter()
                 .find(|(of, _)| of == session)
                 .context("a session")?;
             ensure!(
-                was_so(came, *at, standing),
-                "after {at} it was not {standing:?}"
+                was_so(outcome, *at, status),
+                "after {at} it was not {status:?}"
             );
         }
         ensure!(
@@ -308,7 +309,7 @@ impl Story {
 }
 
 /// A session's queue as it is stored.
-async fn standing(store: &Store, session: SessionId) -> Standing {
+async fn status(store: &Store, session: SessionId) -> QueueStatus {
     let queue = store
         .queue(session, Timestamp(u64::MAX >> 1))
         .await
@@ -334,14 +335,14 @@ async fn last(store: &Store) -> u64 {
 
 /// Returns true if a queue was like this after an event. Of events that belong together all have to
 /// be there.
-fn was_so(came: &Came, at: u64, standing: &Standing) -> bool {
-    let moment = came
+fn was_so(outcome: &SessionOutcome, at: u64, status: &QueueStatus) -> bool {
+    let moment = outcome
         .moments
         .iter()
         .rfind(|(position, _)| *position <= at)
-        .map(|(_, standing)| standing);
-    moment.map_or(standing.0.is_empty() && standing.1.is_none(), |moment| {
-        moment == standing
+        .map(|(_, status)| status);
+    moment.map_or(status.0.is_empty() && status.1.is_none(), |moment| {
+        moment == status
     })
 }
 
@@ -355,7 +356,11 @@ fn of_session(events: &[Recorded], session: SessionId) -> Vec<Recorded> {
 
 /// Tells another store every event, one after the other: its queues are what the reference's were
 /// at each of them, in their order.
-async fn mirror(events: &[Recorded], all: &[(SessionId, Came)], folder: &Path) -> Result<()> {
+async fn mirror(
+    events: &[Recorded],
+    all: &[(SessionId, SessionOutcome)],
+    folder: &Path,
+) -> Result<()> {
     let path = folder.join("mirror");
     let store = tokio::task::spawn_blocking(move || Store::open(&path, store::Options::default()))
         .await??;
@@ -385,9 +390,9 @@ async fn mirror(events: &[Recorded], all: &[(SessionId, Came)], folder: &Path) -
         store
             .commit(Commit::new().append(recorded.stream.parse()?, Expected::Any, vec![new]))
             .await?;
-        for (session, came) in all {
-            if let Some((_, moment)) = came.moments.iter().find(|(at, _)| *at == position) {
-                let stored = standing(&store, *session).await;
+        for (session, outcome) in all {
+            if let Some((_, moment)) = outcome.moments.iter().find(|(at, _)| *at == position) {
+                let stored = status(&store, *session).await;
                 ensure!(
                     stored == *moment,
                     "{} at {position}: {stored:?} wait, and not {moment:?}",
@@ -438,7 +443,7 @@ fn places(events: &[Recorded], is: impl Fn(&Event) -> bool) -> Vec<usize> {
 async fn a_history_with_something_lost_doubled_or_moved_is_told_apart_from_a_true_one() {
     // The first turn goes on until the last message is in the queue.
     let mut story = Story::begin(7, 1_500).await;
-    let session = story.talks[0].session;
+    let session = story.exchanges[0].session;
     for (number, queue) in [
         "steer",
         "followup debounce:0 cap:1",

@@ -29,13 +29,13 @@ pub(super) type Sent = BTreeMap<String, (QueueSettings, Priority)>;
 
 /// The state of a queue: the inputs that wait, in order, and the notice of what was dropped that is
 /// not reported yet.
-pub(super) type Standing = (Vec<InputId>, Option<String>);
+pub(super) type QueueStatus = (Vec<InputId>, Option<String>);
 
 /// The result of a session.
-pub(super) struct Came {
+pub(super) struct SessionOutcome {
     /// The states of the queue after events, by their positions. Those in the middle of what
     /// belongs together are left out.
-    pub(super) moments: Vec<(u64, Standing)>,
+    pub(super) moments: Vec<(u64, QueueStatus)>,
     /// The messages of users and of the host in the thread.
     pub(super) thread: Vec<String>,
     /// The inputs that were put aside.
@@ -70,7 +70,7 @@ struct Session<'a> {
     latest: Timestamp,
     run: Option<Open>,
     dropping: Option<InputsDropped>,
-    came: Came,
+    outcome: SessionOutcome,
 }
 
 /// Reads all events of one session.
@@ -78,9 +78,9 @@ struct Session<'a> {
 /// # Errors
 /// The first of them that the reference does not allow; something still waits, or was dropped and
 /// is reported nowhere.
-pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
+pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<SessionOutcome> {
     let reference = Reference::default();
-    let came = Came {
+    let outcome = SessionOutcome {
         moments: Vec::new(),
         thread: Vec::new(),
         dead: Vec::new(),
@@ -93,7 +93,7 @@ pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
         latest: Timestamp(0),
         run: None,
         dropping: None,
-        came,
+        outcome,
     };
     for recorded in events {
         let event = recorded
@@ -104,7 +104,7 @@ pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
             .take(event)
             .with_context(|| format!("{} at {}: {event:?}", recorded.kind, recorded.position))?;
         if session.dropping.is_none() {
-            session.came.moments.push((
+            session.outcome.moments.push((
                 recorded.position,
                 (session.reference.waiting(), session.reference.untold()),
             ));
@@ -117,7 +117,7 @@ pub(super) fn refine(events: &[Recorded], sent: &Sent) -> Result<Came> {
         waiting.is_empty() && untold.is_none(),
         "{waiting:?} wait, and nobody was told: {untold:?}"
     );
-    Ok(session.came)
+    Ok(session.outcome)
 }
 
 impl Session<'_> {
@@ -137,7 +137,7 @@ impl Session<'_> {
             Event::InputDead(it) => self.died(it)?,
             Event::InputRequeued(it) => {
                 ensure!(self.reference.come_back(&it.input), "it was never there");
-                self.came.dead.retain(|dead| *dead != it.input);
+                self.outcome.dead.retain(|dead| *dead != it.input);
                 self.changed(it.time);
             }
             Event::RunStarted(it) => self.started(it)?,
@@ -189,17 +189,17 @@ impl Session<'_> {
         let dropped = self
             .reference
             .arrive(it.input, letter, condition, it.time)?;
-        let told = self.dropping.take();
-        let told = told.map(|told| {
+        let reported = self.dropping.take();
+        let reported = reported.map(|reported| {
             (
-                told.inputs,
-                told.overflow.notice().map(|notice| notice.to_string()),
+                reported.inputs,
+                reported.overflow.notice().map(|notice| notice.to_string()),
             )
         });
         let expected = (!dropped.is_empty()).then(|| (dropped, self.reference.untold()));
         ensure!(
-            told == expected,
-            "{told:?} were dropped for it and not {expected:?}"
+            reported == expected,
+            "{reported:?} were dropped for it and not {expected:?}"
         );
         self.changed(it.time);
         Ok(())
@@ -215,10 +215,10 @@ impl Session<'_> {
             "it does not wait"
         );
         ensure!(
-            !self.came.dead.contains(&it.input),
+            !self.outcome.dead.contains(&it.input),
             "it was put aside before"
         );
-        self.came.dead.push(it.input);
+        self.outcome.dead.push(it.input);
         if !of_run {
             self.changed(it.time);
         }
@@ -235,10 +235,10 @@ impl Session<'_> {
         run.tells = false;
         self.reference.tell_again();
         let expected = self.reference.untold();
-        let told = it.overflow.notice().map(|notice| notice.to_string());
+        let reported = it.overflow.notice().map(|notice| notice.to_string());
         ensure!(
-            told == expected,
-            "{told:?} is to be told, and not {expected:?}"
+            reported == expected,
+            "{reported:?} is to be told, and not {expected:?}"
         );
         self.changed(it.time);
         Ok(())
@@ -271,24 +271,24 @@ impl Session<'_> {
 
     fn started(&mut self, it: &RunStarted) -> Result<()> {
         ensure!(self.run.is_none(), "a run is open already");
-        let told = it.overflow.as_ref().map(ToString::to_string);
+        let reported = it.overflow.as_ref().map(ToString::to_string);
         let next = self.answers(Condition::Free, None, it.time);
         let begins = next.iter().find_map(|next| match next {
-            Next::Start(claimed, said) if *claimed == it.claimed && tells(said) == told => {
+            Next::Start(claimed, said) if *claimed == it.claimed && tells(said) == reported => {
                 Some(said)
             }
             _ => None,
         });
-        let told_of = format!(
-            "a turn begins with {:?} and tells {told:?}, and the reference says {next:?}",
+        let reported_of = format!(
+            "a turn begins with {:?} and tells {reported:?}, and the reference says {next:?}",
             it.claimed
         );
-        let texts: Vec<String> = begins.context(told_of)?.iter().map(text).collect();
+        let texts: Vec<String> = begins.context(reported_of)?.iter().map(text).collect();
         self.claim(&it.claimed)?;
-        if told.is_some() {
+        if reported.is_some() {
             ensure!(
-                self.reference.tell() == told,
-                "it tells {told:?}, and others were dropped meanwhile"
+                self.reference.tell() == reported,
+                "it tells {reported:?}, and others were dropped meanwhile"
             );
         }
         self.run = Some(Open {
@@ -296,7 +296,7 @@ impl Session<'_> {
             user: it.user_id.to_string(),
             claimed: it.claimed.clone(),
             begins: texts,
-            tells: told.is_some(),
+            tells: reported.is_some(),
             heard: Vec::new(),
             hears: false,
             replied: false,
@@ -378,7 +378,7 @@ impl Session<'_> {
         let dead = run
             .claimed
             .iter()
-            .filter(|input| self.came.dead.contains(input))
+            .filter(|input| self.outcome.dead.contains(input))
             .count();
         match it.turn {
             Some(_) => {
@@ -386,7 +386,7 @@ impl Session<'_> {
                     dead == 0,
                     "it left a turn, and what it took up was put aside"
                 );
-                self.came.thread.extend(run.heard);
+                self.outcome.thread.extend(run.heard);
             }
             None => {
                 ensure!(
@@ -424,10 +424,10 @@ fn tells(said: &[ModelMessage]) -> Option<String> {
 
 /// Returns the messages of users, and the notices of dropped messages.
 pub(super) fn heard_texts(messages: &[Message]) -> impl Iterator<Item = String> {
-    let is_told = |message: &&Message| match message.role {
+    let is_reported = |message: &&Message| match message.role {
         Role::User => true,
         Role::Notice => message.text().starts_with(NOTICE),
         Role::Assistant | Role::Tool => false,
     };
-    messages.iter().filter(is_told).map(Message::text)
+    messages.iter().filter(is_reported).map(Message::text)
 }

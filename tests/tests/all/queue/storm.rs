@@ -43,14 +43,14 @@ async fn ten_thousand_messages_to_one_session_leave_a_thousand_waiting_and_other
             world.broker.post_message(message).await.unwrap();
             world.idle(other).await;
         };
-        let (came, ()) = tokio::join!(
+        let (outcome, ()) = tokio::join!(
             futures::stream::iter(storm)
                 .buffer_unordered(AT_ONCE)
                 .collect::<Vec<_>>(),
             served
         );
-        for (text, came) in came {
-            match came {
+        for (text, outcome) in outcome {
+            match outcome {
                 Ok(_) => assert!(accepted.insert(text)),
                 Err(Error::Refused(refusal)) => assert_eq!(refusal.code, "BUSY"),
                 Err(error) => panic!("{error:?}"),
@@ -88,8 +88,11 @@ async fn a_thousand_duplicates_at_once_are_one_event_in_every_mode_and_answered_
             };
             world.broker.post_message(message)
         };
-        let came = futures::future::join_all((0..DUPLICATES).map(|_| same())).await;
-        let inputs: BTreeSet<_> = came.into_iter().map(|came| came.unwrap().input).collect();
+        let outcome = futures::future::join_all((0..DUPLICATES).map(|_| same())).await;
+        let inputs: BTreeSet<_> = outcome
+            .into_iter()
+            .map(|outcome| outcome.unwrap().input)
+            .collect();
         assert_eq!(inputs.len(), 1, "{mode}");
         let filter = EventFilter {
             session: Some(session),

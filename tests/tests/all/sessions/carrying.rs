@@ -155,8 +155,8 @@ async fn a_file_of_another_program_is_adopted_and_one_that_was_changed_is_refuse
         imported.has(201, &json!({ "exact": false, "turns": 1 }));
         let passed_over = imported.body["passed_over"].as_array().unwrap();
         assert_eq!(passed_over.len(), 1, "{imported:?}");
-        let told = passed_over[0].as_str().unwrap();
-        assert!(told.starts_with("line 3: it is not JSON"), "{told}");
+        let reported = passed_over[0].as_str().unwrap();
+        assert!(reported.starts_with("line 3: it is not JSON"), "{reported}");
         let seen = line
             .get(&stage.path(&imported.text("session_id")))
             .await

@@ -15,8 +15,8 @@ use serde_json::json;
 use store::{Commit, Expected, SessionStatus};
 use uuid::Uuid;
 
-/// Number of a session's inputs that one look at its queue reads, and of turns that one request
-/// stops.
+/// Number of a session's inputs that one inspection of its queue reads, and of turns that one
+/// request stops.
 const LIMIT: u128 = 1_000;
 /// The start of the year 2100.
 const LATER: Timestamp = Timestamp(4_102_444_800_000);

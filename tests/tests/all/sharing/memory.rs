@@ -356,9 +356,9 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
         history(&seen),
         [("bob", "a first look"), ("alice", "company context")]
     );
-    let carried = team.events("agent.preferences.carried.v1").await;
-    assert_eq!(carried.len(), 1);
-    let data = &carried[0]["data"];
+    let transferred = team.events("agent.preferences.transferred.v1").await;
+    assert_eq!(transferred.len(), 1);
+    let data = &transferred[0]["data"];
     assert_eq!(
         (&data["from_user_id"], &data["user_id"]),
         (&json!("alice"), &json!("bob"))

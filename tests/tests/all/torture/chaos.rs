@@ -20,10 +20,10 @@ const ASKED: Duration = Duration::from_secs(5);
 const FAILING_READS_MS: std::ops::Range<u64> = 2_000..8_000;
 /// Time after the last harm within which no session is in quarantine any more.
 const RELEASED: Duration = Duration::from_secs(10);
-/// Time that a look at the host's clock may take.
-const LOOK: Duration = Duration::from_secs(5);
-/// Milliseconds between two looks at the host's clock that are no jump: more than both may take.
-const LOOKS_MS: u64 = 15_000;
+/// Time that an inspection of the host's clock may take.
+const POLL: Duration = Duration::from_secs(5);
+/// Milliseconds between two polls at the host's clock that are no jump: more than both may take.
+const POLLS_MS: u64 = 15_000;
 /// Distance of a wrong time from the right one, in milliseconds: more than keys are remembered.
 const JUMP_MS: i64 = 9 * 24 * 3_600_000;
 /// Failed starts of a host after which that is a finding.
@@ -33,7 +33,7 @@ const DEATH: Duration = Duration::from_millis(300);
 
 /// A way in which a host is harmed.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum HarmKind {
     Jump,
     Stop,
     SlowSyncs,
@@ -45,18 +45,23 @@ enum Way {
 }
 
 /// Every way: a host is harmed once in each before chance decides.
-const EVERY: [Way; 8] = [
-    Way::Jump,
-    Way::Stop,
-    Way::SlowSyncs,
-    Way::FailingSyncs,
-    Way::HangingSyncs,
-    Way::FailingReads,
-    Way::FullDisk,
-    Way::Kill,
+const EVERY: [HarmKind; 8] = [
+    HarmKind::Jump,
+    HarmKind::Stop,
+    HarmKind::SlowSyncs,
+    HarmKind::FailingSyncs,
+    HarmKind::HangingSyncs,
+    HarmKind::FailingReads,
+    HarmKind::FullDisk,
+    HarmKind::Kill,
 ];
 /// Further entries of the ways that chance chooses among: deaths come more often than the rest.
-const MORE_OFTEN: [Way; 4] = [Way::Kill, Way::Kill, Way::Kill, Way::Stop];
+const MORE_OFTEN: [HarmKind; 4] = [
+    HarmKind::Kill,
+    HarmKind::Kill,
+    HarmKind::Kill,
+    HarmKind::Stop,
+];
 
 /// Counts of the harms.
 #[derive(Debug, Default)]
@@ -128,28 +133,28 @@ impl Chaos {
     /// Harms the host once in every way, and then by chance until it has lasted for so long.
     pub(super) async fn rage(&mut self, lasts: Duration) -> Harm {
         let until = Instant::now() + lasts;
-        for way in EVERY {
-            self.harm_by(way, FIRST_QUIET_MS).await;
+        for harm_kind in EVERY {
+            self.harm_by(harm_kind, FIRST_QUIET_MS).await;
         }
-        let ways = [EVERY.as_slice(), MORE_OFTEN.as_slice()].concat();
+        let harm_kinds = [EVERY.as_slice(), MORE_OFTEN.as_slice()].concat();
         while Instant::now() < until {
-            let way = ways[self.rng.usize(..ways.len())];
-            self.harm_by(way, QUIET_MS).await;
+            let harm_kind = harm_kinds[self.rng.usize(..harm_kinds.len())];
+            self.harm_by(harm_kind, QUIET_MS).await;
         }
         std::mem::take(&mut self.harm)
     }
 
-    async fn harm_by(&mut self, way: Way, quiet_ms: std::ops::Range<u64>) {
+    async fn harm_by(&mut self, harm_kind: HarmKind, quiet_ms: std::ops::Range<u64>) {
         sleep(Duration::from_millis(self.rng.u64(quiet_ms))).await;
-        match way {
-            Way::Jump => self.jump().await,
-            Way::Stop => self.stop().await,
-            Way::SlowSyncs => self.syncs(Syncs::Take(Duration::from_millis(4))).await,
-            Way::FailingSyncs => self.syncs(Syncs::Fail).await,
-            Way::HangingSyncs => self.syncs(Syncs::Hang).await,
-            Way::FailingReads => self.reads().await,
-            Way::FullDisk => self.fill().await,
-            Way::Kill => self.kill().await,
+        match harm_kind {
+            HarmKind::Jump => self.jump().await,
+            HarmKind::Stop => self.stop().await,
+            HarmKind::SlowSyncs => self.syncs(Syncs::Take(Duration::from_millis(4))).await,
+            HarmKind::FailingSyncs => self.syncs(Syncs::Fail).await,
+            HarmKind::HangingSyncs => self.syncs(Syncs::Hang).await,
+            HarmKind::FailingReads => self.reads().await,
+            HarmKind::FullDisk => self.fill().await,
+            HarmKind::Kill => self.kill().await,
         }
         self.revive().await;
     }
@@ -258,16 +263,16 @@ impl Chaos {
         };
         let seen_ms = after - before;
         assert!(
-            seen_ms.abs_diff(by_ms) < LOOKS_MS,
+            seen_ms.abs_diff(by_ms) < POLLS_MS,
             "the clock was set ahead by {by_ms} ms, and the host's went ahead by {seen_ms} ms"
         );
-        self.harm.clock_jumps += u64::from(by_ms.unsigned_abs() > LOOKS_MS);
+        self.harm.clock_jumps += u64::from(by_ms.unsigned_abs() > POLLS_MS);
     }
 
     /// Asks the host for its wall clock, in milliseconds.
     async fn wall_ms(&self) -> Option<i64> {
         let asked = self.host.as_ref()?.get("/api/clock");
-        let answer = timeout(LOOK, asked.attempt()).await.ok()?.ok()?;
+        let answer = timeout(POLL, asked.attempt()).await.ok()?.ok()?;
         let wall: Timestamp = answer.text("wall").parse().ok()?;
         i64::try_from(wall.0).ok()
     }
@@ -311,12 +316,12 @@ impl Chaos {
 fn fill(at: &std::path::Path) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::create(at).unwrap();
-    let mut piece = 256_u64 << 20;
+    let mut chunk = 256_u64 << 20;
     let mut end = 0;
-    while piece >= 4096 {
-        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), end, piece) {
-            Ok(()) => end += piece,
-            Err(_) => piece /= 2,
+    while chunk >= 4096 {
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), end, chunk) {
+            Ok(()) => end += chunk,
+            Err(_) => chunk /= 2,
         }
     }
     // What is left of the last page.

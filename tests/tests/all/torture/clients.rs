@@ -121,9 +121,9 @@ impl Clients {
                 number,
                 count: 0,
                 ledger: Ledger::default(),
-                talks: Vec::new(),
+                exchanges: Vec::new(),
             };
-            tasks.spawn(client.talk(over.clone()));
+            tasks.spawn(client.exchange(over.clone()));
         }
         Self { tasks, over }
     }
@@ -142,7 +142,7 @@ impl Clients {
     }
 }
 
-struct Talk {
+struct ChatSession {
     agent: String,
     session: String,
 }
@@ -154,11 +154,11 @@ struct Client {
     /// Number of requests under a key.
     count: usize,
     ledger: Ledger,
-    talks: Vec<Talk>,
+    exchanges: Vec<ChatSession>,
 }
 
 impl Client {
-    async fn talk(mut self, over: CancellationToken) -> Ledger {
+    async fn exchange(mut self, over: CancellationToken) -> Ledger {
         self.do_everything_once().await;
         while !over.is_cancelled() {
             sleep(Duration::from_millis(self.rng.u64(PAUSE_MS))).await;
@@ -284,26 +284,26 @@ impl Client {
             )
             .await;
         assert_eq!(answer.status, 201, "{answer:?}");
-        let talk = Talk {
+        let exchange = ChatSession {
             agent: answer.text("agent_id"),
             session: answer.text("session_id"),
         };
-        self.ledger.opened.insert(key, talk.session.clone());
-        self.talks.push(talk);
+        self.ledger.opened.insert(key, exchange.session.clone());
+        self.exchanges.push(exchange);
     }
 
     fn any(&mut self) -> Option<usize> {
-        (!self.talks.is_empty()).then(|| self.rng.usize(..self.talks.len()))
+        (!self.exchanges.is_empty()).then(|| self.rng.usize(..self.exchanges.len()))
     }
 
     async fn say(&mut self) {
-        if let Some(talk) = self.any() {
-            self.say_in(talk).await;
+        if let Some(exchange) = self.any() {
+            self.say_in(exchange).await;
         }
     }
 
-    async fn say_in(&mut self, talk: usize) {
-        let Talk { agent, session } = &self.talks[talk];
+    async fn say_in(&mut self, exchange: usize) {
+        let ChatSession { agent, session } = &self.exchanges[exchange];
         let path = format!("/api/agents/{agent}/sessions/{session}/messages");
         let session = session.clone();
         let key = self.key();
@@ -342,14 +342,14 @@ impl Client {
 
     /// Another session that goes on where one of its own is.
     async fn fork(&mut self) {
-        if let Some(talk) = self.any() {
-            self.try_fork(talk).await;
+        if let Some(exchange) = self.any() {
+            self.try_fork(exchange).await;
         }
     }
 
     /// Forks one of its sessions if that has a turn to go on from, and returns whether it has.
-    async fn try_fork(&mut self, talk: usize) -> bool {
-        let Talk { agent, session } = &self.talks[talk];
+    async fn try_fork(&mut self, exchange: usize) -> bool {
+        let ChatSession { agent, session } = &self.exchanges[exchange];
         let path = format!("/api/agents/{agent}/sessions/{session}");
         let key = self.key();
         let answer = self
@@ -357,13 +357,13 @@ impl Client {
             .await;
         match answer.status {
             201 => {
-                let talk = Talk {
+                let exchange = ChatSession {
                     agent: answer.text("agent_id"),
                     session: answer.text("session_id"),
                 };
                 self.ledger.forks += 1;
-                self.ledger.opened.insert(key, talk.session.clone());
-                self.talks.push(talk);
+                self.ledger.opened.insert(key, exchange.session.clone());
+                self.exchanges.push(exchange);
                 true
             }
             // It has no turn yet.
@@ -375,11 +375,11 @@ impl Client {
     /// Deletes one of its sessions and purges it, unless a turn of it stays open: the host may be
     /// killed more often than a turn can come to its end.
     async fn purge(&mut self) {
-        if self.talks.len() < 3 {
+        if self.exchanges.len() < 3 {
             return;
         }
-        let talk = self.rng.usize(..self.talks.len());
-        let Talk { agent, session } = self.talks.swap_remove(talk);
+        let exchange = self.rng.usize(..self.exchanges.len());
+        let ChatSession { agent, session } = self.exchanges.swap_remove(exchange);
         // Both are refused as long as a turn of it is open.
         let gone = self
             .unless_busy(
@@ -389,7 +389,7 @@ impl Client {
             )
             .await;
         if gone.status == 409 {
-            self.talks.push(Talk { agent, session });
+            self.exchanges.push(ChatSession { agent, session });
             return;
         }
         assert_eq!(gone.status, 200, "{gone:?}");

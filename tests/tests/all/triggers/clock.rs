@@ -21,9 +21,9 @@ fn scheduled(schedule: &Value) -> Value {
     trigger(&json!({ "schedule": schedule, "message": message }))
 }
 
-/// The times at which the occasions of a history were due, the oldest first.
+/// The times at which the trigger events of a history were due, the oldest first.
 fn due(runs: &[Value]) -> Vec<String> {
-    let due = |run: &Value| run["occasion"]["due"].as_str().unwrap().to_owned();
+    let due = |run: &Value| run["trigger_event"]["due"].as_str().unwrap().to_owned();
     runs.iter().rev().map(due).collect()
 }
 
@@ -39,16 +39,19 @@ async fn a_time_that_comes_is_told_in_the_thread_once_and_is_over() {
     scene.make("once", &scheduled(&json!({ "at": at }))).await;
     assert_eq!(scene.shown("once").await["next_due_at"], json!(at));
     let runs = scene.done("once", 1).await;
-    let occasion = json!({ "kind": "clock", "due": at, "missed": 0 });
-    assert_eq!(runs[0]["occasion"], occasion);
+    let trigger_event = json!({ "kind": "clock", "due": at, "missed": 0 });
+    assert_eq!(runs[0]["trigger_event"], trigger_event);
     assert_eq!(runs[0]["state"], "done");
     assert_eq!(runs[0]["messages"][0]["outcome"], "accepted");
-    let told = scene.told("once").await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0]["text"], json!(format!("It is {at}, says once.")));
-    assert_eq!(told[0]["origin"], "trigger:once");
-    assert_eq!(told[0]["role"], "user");
-    assert_eq!(told[0]["untrusted"], false, "the operator's own words");
+    let reported = scene.reported("once").await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(
+        reported[0]["text"],
+        json!(format!("It is {at}, says once."))
+    );
+    assert_eq!(reported[0]["origin"], "trigger:once");
+    assert_eq!(reported[0]["role"], "user");
+    assert_eq!(reported[0]["untrusted"], false, "the operator's own words");
     let over = scene.shown("once").await;
     assert_eq!(over["state"], "paused");
     assert_eq!(over["pause"]["kind"], "done");
@@ -68,8 +71,11 @@ async fn an_interval_comes_again_and_its_history_says_when_it_is_due_next() {
     let history = scene.host.get("/api/triggers/tick/history").await;
     let next = after(anchor, &[2]).remove(0);
     assert_eq!(history.body["next_due_at"], json!(next));
-    let told = scene.told("tick").await;
-    let texts: Vec<&str> = told.iter().filter_map(|it| it["text"].as_str()).collect();
+    let reported = scene.reported("tick").await;
+    let texts: Vec<&str> = reported
+        .iter()
+        .filter_map(|it| it["text"].as_str())
+        .collect();
     assert_eq!(texts.len(), 2, "{texts:?}");
     assert!(texts[0] < texts[1], "in their order: {texts:?}");
     let session = scene.sessions("tick").await;
@@ -89,16 +95,16 @@ async fn a_cron_line_comes_at_its_time_of_the_day_in_its_zone() {
         scene.pass_until_due("nine").await;
         let runs = scene.done("nine", count).await;
         assert_eq!(due(&runs)[count - 1], next);
-        let told = scene.told("nine").await;
-        assert_eq!(told.len(), count, "{told:?}");
+        let reported = scene.reported("nine").await;
+        assert_eq!(reported.len(), count, "{reported:?}");
         let text = json!(format!("It is {next}, says nine."));
-        assert_eq!(told[count - 1]["text"], text);
+        assert_eq!(reported[count - 1]["text"], text);
     }
 }
 
 /// A run by hand counts beside the schedule, which stays as it is, and once under its key.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_by_hand_is_one_occasion_and_the_schedule_stays_as_it_is() {
+async fn a_run_by_hand_is_one_trigger_event_and_the_schedule_stays_as_it_is() {
     let scene = Scene::new(&json!({ "daily": scheduled(&json!({ "every": "1d" })) })).await;
     let before = scene.shown("daily").await["next_due_at"].clone();
     let path = "/api/triggers/daily/run";
@@ -109,9 +115,9 @@ async fn a_run_by_hand_is_one_occasion_and_the_schedule_stays_as_it_is() {
     assert_eq!(again.body, first.body);
     let runs = scene.done("daily", 1).await;
     assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(runs[0]["occasion_id"], first.body["occasion_id"]);
+    assert_eq!(runs[0]["trigger_event_id"], first.body["trigger_event_id"]);
     assert_eq!(runs[0]["run_by_user_id"], "local");
-    assert_eq!(scene.told("daily").await.len(), 1);
+    assert_eq!(scene.reported("daily").await.len(), 1);
     assert_eq!(scene.shown("daily").await["next_due_at"], before);
 }
 
@@ -128,16 +134,16 @@ async fn times_that_were_missed_while_no_host_ran_are_dealt_with_by_their_policy
     let skipped = scene.done("skip", 1).await;
     assert_eq!(skipped.len(), 1, "{skipped:?}");
     assert_eq!(skipped[0]["state"], "skipped");
-    assert_eq!(skipped[0]["occasion"]["count"], 3);
-    assert_eq!(skipped[0]["occasion"]["reason"], "missed");
+    assert_eq!(skipped[0]["trigger_event"]["count"], 3);
+    assert_eq!(skipped[0]["trigger_event"]["reason"], "missed");
     let once = scene.done("once", 1).await;
     assert_eq!(once.len(), 1, "{once:?}");
-    assert_eq!(once[0]["occasion"]["missed"], 2);
+    assert_eq!(once[0]["trigger_event"]["missed"], 2);
     assert_eq!(due(&once), after(begin, &[30]));
     let all = scene.done("all", 3).await;
     assert_eq!(due(&all), after(begin, &[10, 20, 30]));
     for (name, count) in [("skip", 0), ("once", 1), ("all", 3)] {
-        assert_eq!(scene.told(name).await.len(), count, "{name}");
+        assert_eq!(scene.reported(name).await.len(), count, "{name}");
         let next = scene.shown(name).await["next_due_at"].clone();
         assert_eq!(next, json!(after(begin, &[40])[0]), "{name}");
     }
@@ -182,7 +188,7 @@ async fn a_turn_that_does_not_end_within_the_hour_is_told_to_the_operator_once()
             .await;
         let troubles = scene.events("trigger.troubled.v1").await;
         assert_eq!(troubles.len(), 1, "{troubles:?}");
-        let trouble = json!({ "kind": "stuck", "occasion_id": run["occasion_id"] });
+        let trouble = json!({ "kind": "stuck", "trigger_event_id": run["trigger_event_id"] });
         assert_eq!(troubles[0]["data"]["trouble"], trouble);
         scene = scene.restarted_after(60_000).await;
         sleep(MEANWHILE).await;
@@ -209,7 +215,7 @@ async fn a_run_by_hand_of_a_paused_trigger_is_done_also_if_the_host_dies_over_it
         let scene = Scene::around(folder, host);
         let runs = scene.done("daily", 1).await;
         assert_eq!(runs[0]["state"], "done", "{point}: {runs:?}");
-        assert_eq!(scene.told("daily").await.len(), 1, "{point}");
+        assert_eq!(scene.reported("daily").await.len(), 1, "{point}");
         let shown = scene.shown("daily").await;
         assert_eq!(shown["pause"]["kind"], "user", "{point}: {shown}");
     }

@@ -1,5 +1,5 @@
-//! Death of the host at every crash point of triggers: an occasion that was accepted is told in the
-//! thread exactly once after the restart, and one that was not can be sent again.
+//! Death of the host at every crash point of triggers: a trigger event that was accepted is told in
+//! the thread exactly once after the restart, and one that was not can be sent again.
 
 use super::scene::{SECRET, Scene, config, folder, trigger, webhook};
 use futures::StreamExt;
@@ -53,7 +53,7 @@ const CASES: [(Cause, &str, u32); 26] = [
     (Cause::Time, "edge.due.after", 1),
     (Cause::Time, "edge.fire.after", 1),
     (Cause::Time, "edge.post.between", 1),
-    // The first look at a folder is one of what was there before.
+    // The first inspection of a folder is one of what was there before.
     (Cause::File, "edge.files.before", 2),
     (Cause::File, "edge.files.after", 2),
     (Cause::File, "edge.post.between", 1),
@@ -111,7 +111,7 @@ async fn bring_about(cause: Cause, scene: &Scene) {
             scene.make(NAME, &spec).await;
         }
         Cause::File => {
-            // The first look may come after the first file, which then tells nothing.
+            // The first inspection may come after the first file, which then tells nothing.
             for number in 0..FILES {
                 let file = scene.folder.path().join(format!("inbox/{number}"));
                 std::fs::write(file, "x").unwrap();
@@ -148,13 +148,13 @@ async fn dies_at(cause: Cause, point: &str, passage: u32) {
         let answer = scene.call(NAME, "1", &json!({ "n": 1 })).await;
         assert!(matches!(answer.status, 200 | 202), "{case}: {answer:?}");
     }
-    is_told_once(cause, &scene, &case).await;
+    is_reported_once(cause, &scene, &case).await;
     let host = scene.host;
     assert!(host.stop().await.success(), "{case}");
     scene.folder.verified().await;
 }
 
-async fn is_told_once(cause: Cause, scene: &Scene, case: &str) {
+async fn is_reported_once(cause: Cause, scene: &Scene, case: &str) {
     match cause {
         Cause::Start => {
             let origin = scene.shown(NAME).await["origin"].clone();
@@ -172,35 +172,37 @@ async fn is_told_once(cause: Cause, scene: &Scene, case: &str) {
                 .await;
             assert_eq!(run["state"], "waiting", "{case}: {run}");
         }
-        Cause::File => files_are_told_once(scene, case).await,
+        Cause::File => files_are_reported_once(scene, case).await,
         Cause::Call | Cause::Time | Cause::Event => {
             let runs = scene.done(NAME, 1).await;
             assert_eq!(runs.len(), 1, "{case}: {runs:?}");
-            let told = scene.told(NAME).await;
-            assert_eq!(told.len(), 1, "{case}: {told:?}");
+            let reported = scene.reported(NAME).await;
+            assert_eq!(reported.len(), 1, "{case}: {reported:?}");
         }
     }
 }
 
-/// How many files a look sees is a matter of time: the last one is told of, and each once.
-async fn files_are_told_once(scene: &Scene, case: &str) {
+/// How many files an inspection sees is a matter of time: the last one is told of, and each once.
+async fn files_are_reported_once(scene: &Scene, case: &str) {
     let is_there = |number: &u32| {
         let file = format!("inbox/{number}");
         scene.folder.path().join(file).exists()
     };
     let last = (0..FILES).rev().find(is_there).unwrap();
-    let told = scene
+    let reported = scene
         .until(case, async || {
-            let told = scene.told(NAME).await;
-            let texts = told.iter().filter_map(|it| it["text"].as_str());
-            let told = texts.collect::<Vec<&str>>().join("\n");
-            told.contains(&format!("created `{last}`")).then_some(told)
+            let reported = scene.reported(NAME).await;
+            let texts = reported.iter().filter_map(|it| it["text"].as_str());
+            let reported = texts.collect::<Vec<&str>>().join("\n");
+            reported
+                .contains(&format!("created `{last}`"))
+                .then_some(reported)
         })
         .await;
-    let listed = told.split("created `").skip(1);
+    let listed = reported.split("created `").skip(1);
     let names: Vec<&str> = listed.filter_map(|it| it.split('`').next()).collect();
     let distinct: BTreeSet<&str> = names.iter().copied().collect();
-    assert_eq!(names.len(), distinct.len(), "{case}: {told}");
+    assert_eq!(names.len(), distinct.len(), "{case}: {reported}");
 }
 
 /// Tries the cases of some causes.

@@ -40,7 +40,7 @@ async fn a_paused_trigger_stands_still_and_goes_on_from_when_it_is_resumed() {
     assert_eq!(scene.call("calls", "1", &json!({})).await.status, 202);
     scene.pass_until_due("tick").await;
     let runs = scene.done("tick", 1).await;
-    assert_eq!(runs[0]["occasion"]["missed"], 0, "{runs:?}");
+    assert_eq!(runs[0]["trigger_event"]["missed"], 0, "{runs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,8 +116,8 @@ async fn a_trigger_over_the_api_is_changed_whole_and_keeps_its_runs() {
     assert_eq!(scene.shown("tick").await["spec"]["schedule"]["every"], "1h");
     scene.run("tick").await;
     scene.done("tick", 2).await;
-    let told = scene.told("tick").await;
-    let texts: Vec<&Value> = told.iter().map(|it| &it["text"]).collect();
+    let reported = scene.reported("tick").await;
+    let texts: Vec<&Value> = reported.iter().map(|it| &it["text"]).collect();
     assert_eq!(texts, ["Hello.", "Good evening."]);
 }
 

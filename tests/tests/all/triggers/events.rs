@@ -1,4 +1,4 @@
-//! Events of the host as occasions, for those whom the operator lets hear them.
+//! Events of the host as trigger events, for those whom the operator lets hear them.
 
 use super::scene::{Scene, config, trigger, with};
 use serde_json::{Value, json};
@@ -45,15 +45,15 @@ async fn a_dead_letter_reaches_those_who_may_hear_it_and_nobody_else() {
     }))
     .await;
     scene.say(&json!({ "agent": "puppet" }), &deadly()).await;
-    let told = scene.told_once("hears").await;
-    assert!(told.contains("input.dead"), "{told}");
+    let reported = scene.reported_once("hears").await;
+    assert!(reported.contains("input.dead"), "{reported}");
     let dead = scene.events("session.input.dead.v1").await;
     assert_eq!(dead.len(), 1, "{dead:?}");
     let input = dead[0]["data"]["input_id"].as_str().unwrap();
-    assert!(told.contains(input), "{told}");
-    assert_eq!(scene.told("hears").await[0]["untrusted"], true);
+    assert!(reported.contains(input), "{reported}");
+    assert_eq!(scene.reported("hears").await[0]["untrusted"], true);
     let run = scene.runs("hears").await[0].clone();
-    assert_eq!(run["occasion"]["name"], "input.dead");
+    assert_eq!(run["trigger_event"]["name"], "input.dead");
     let scene = scene.restarted_after(0).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(scene.done("hears", 1).await.len(), 1, "heard once");
@@ -70,12 +70,12 @@ async fn a_completed_session_is_told_with_what_came_of_it() {
     let scene = Scene::of(with_lessons(&json!({ "over": over }))).await;
     lesson(&scene).await;
     assert_eq!(
-        scene.told_once("over").await,
+        scene.reported_once("over").await,
         "A lesson of local is over: 1."
     );
     lesson(&scene).await;
     scene.done("over", 2).await;
-    assert_eq!(scene.told("over").await.len(), 2);
+    assert_eq!(scene.reported("over").await.len(), 2);
 }
 
 /// Returns a host whose trigger `echoes` hears of a dead letter and says this, after that has died
@@ -132,15 +132,18 @@ async fn triggers_that_wake_each_other_come_to_rest() {
         .until("the end of the chain", async || {
             let runs = scene.runs("pings").await;
             runs.into_iter()
-                .find(|run| run["occasion"]["kind"] == "skipped")
+                .find(|run| run["trigger_event"]["kind"] == "skipped")
         })
         .await;
-    assert_eq!(passed_over["occasion"]["reason"], "chain", "{passed_over}");
+    assert_eq!(
+        passed_over["trigger_event"]["reason"], "chain",
+        "{passed_over}"
+    );
     let scene = scene.restarted_after(0).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let chains = async |name| {
         let runs = scene.runs(name).await;
-        let chain = |run: &Value| run["occasion"]["chain"].as_u64().unwrap_or(0);
+        let chain = |run: &Value| run["trigger_event"]["chain"].as_u64().unwrap_or(0);
         let fired = runs.iter().filter(|run| run["state"] == "done");
         let mut chains: Vec<u64> = fired.map(chain).collect();
         chains.sort_unstable();
@@ -192,8 +195,8 @@ async fn a_budget_is_told_of_once_when_four_fifths_of_it_are_used_up() {
             .await;
         scene.idle(&chat).await;
     }
-    let told = scene.told_once("spent").await;
-    assert_eq!(told, "1 of 5 calls are left to local.");
+    let reported = scene.reported_once("spent").await;
+    assert_eq!(reported, "1 of 5 calls are left to local.");
     let scene = scene.restarted_after(0).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(scene.done("spent", 1).await.len(), 1, "told once");

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 const QUIET: Duration = Duration::from_millis(1_500);
 /// Files of a flood.
 const FLOOD: usize = 300;
-/// Changes that one occasion lists.
+/// Changes that one trigger event lists.
 const LISTED: usize = 100;
 
 /// A folder that is watched, and what was told of it.
@@ -29,7 +29,7 @@ impl Watch {
         let files = json!({ "folder": "/inbox", "debounce": debounce });
         let inbox = trigger(&json!({ "files": files }));
         let scene = Scene::new(&json!({ "inbox": inbox })).await;
-        // The first look tells nothing, and nobody tells of the first look.
+        // The first inspection tells nothing, and nobody tells of the first inspection.
         let probe = scene.folder.path().join("inbox/probe");
         for number in 0..u32::MAX {
             std::fs::write(&probe, number.to_string().repeat(3)).unwrap();
@@ -47,13 +47,13 @@ impl Watch {
         self.scene.folder.path().join("inbox").join(name)
     }
 
-    /// Waits for the next occasion, and returns its message.
-    async fn told(&mut self) -> String {
+    /// Waits for the next trigger event, and returns its message.
+    async fn reported(&mut self) -> String {
         self.runs += 1;
         let runs = self.scene.done("inbox", self.runs).await;
-        assert_eq!(runs.len(), self.runs, "it is one occasion: {runs:?}");
-        let told = self.scene.told("inbox").await;
-        let last = told.last().unwrap();
+        assert_eq!(runs.len(), self.runs, "it is one trigger event: {runs:?}");
+        let reported = self.scene.reported("inbox").await;
+        let last = reported.last().unwrap();
         assert_eq!(last["untrusted"], true, "names of files are anybody's");
         last["text"].as_str().unwrap().to_owned()
     }
@@ -71,20 +71,26 @@ async fn files_that_are_created_changed_renamed_and_removed_are_told_of() {
     let mut watch = Watch::new("200ms").await;
     std::fs::create_dir(watch.path("below")).unwrap();
     std::fs::write(watch.path("below/a.md"), "one").unwrap();
-    let told = watch.told().await;
-    assert!(told.contains("- created `below/a.md` (3 bytes)"), "{told}");
-    std::fs::write(watch.path("below/a.md"), "one and two").unwrap();
-    let told = watch.told().await;
-    assert!(told.contains("- changed `below/a.md` (11 bytes)"), "{told}");
-    std::fs::rename(watch.path("below/a.md"), watch.path("b.md")).unwrap();
-    let told = watch.told().await;
+    let reported = watch.reported().await;
     assert!(
-        told.contains("- renamed `below/a.md` to `b.md` (11 bytes)"),
-        "{told}"
+        reported.contains("- created `below/a.md` (3 bytes)"),
+        "{reported}"
+    );
+    std::fs::write(watch.path("below/a.md"), "one and two").unwrap();
+    let reported = watch.reported().await;
+    assert!(
+        reported.contains("- changed `below/a.md` (11 bytes)"),
+        "{reported}"
+    );
+    std::fs::rename(watch.path("below/a.md"), watch.path("b.md")).unwrap();
+    let reported = watch.reported().await;
+    assert!(
+        reported.contains("- renamed `below/a.md` to `b.md` (11 bytes)"),
+        "{reported}"
     );
     std::fs::remove_file(watch.path("b.md")).unwrap();
-    let told = watch.told().await;
-    assert!(told.contains("- removed `b.md`"), "{told}");
+    let reported = watch.reported().await;
+    assert!(reported.contains("- removed `b.md`"), "{reported}");
     watch.tells_nothing().await;
 }
 
@@ -97,12 +103,15 @@ async fn a_folder_that_another_one_replaced_is_watched_within_seconds() {
     for round in 0..2 {
         std::fs::rename(&inbox, root.join(format!("away-{round}"))).unwrap();
         std::fs::create_dir(&inbox).unwrap();
-        let told = watch.told().await;
-        assert!(told.contains("- removed `"), "{round}: {told}");
+        let reported = watch.reported().await;
+        assert!(reported.contains("- removed `"), "{round}: {reported}");
         sleep(QUIET).await;
         std::fs::write(watch.path("new.md"), "new").unwrap();
-        let told = watch.told().await;
-        assert!(told.contains("- created `new.md`"), "{round}: {told}");
+        let reported = watch.reported().await;
+        assert!(
+            reported.contains("- created `new.md`"),
+            "{round}: {reported}"
+        );
     }
     std::fs::rename(&inbox, root.join("away-2")).unwrap();
     for folder in ["away-0", "away-1"] {
@@ -111,20 +120,23 @@ async fn a_folder_that_another_one_replaced_is_watched_within_seconds() {
             std::fs::remove_file(&inbox).unwrap();
         }
         symlink(root.join(folder), &inbox).unwrap();
-        let told = watch.told().await;
-        assert!(told.contains("ed `new.md`"), "{folder}: {told}");
+        let reported = watch.reported().await;
+        assert!(reported.contains("ed `new.md`"), "{folder}: {reported}");
         sleep(QUIET).await;
         std::fs::write(watch.path("linked.md"), folder).unwrap();
-        let told = watch.told().await;
-        assert!(told.contains("- created `linked.md`"), "{folder}: {told}");
+        let reported = watch.reported().await;
+        assert!(
+            reported.contains("- created `linked.md`"),
+            "{folder}: {reported}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changed_while_no_host_ran_is_one_occasion_after_the_restart() {
+async fn what_changed_while_no_host_ran_is_one_trigger_event_after_the_restart() {
     let mut watch = Watch::new("200ms").await;
     std::fs::write(watch.path("old.md"), "old").unwrap();
-    watch.told().await;
+    watch.reported().await;
     let names = ["a.md", "b.md", "c.md"];
     let files = names.map(|name| watch.path(name));
     let old = watch.path("old.md");
@@ -137,29 +149,39 @@ async fn what_changed_while_no_host_ran_is_one_occasion_after_the_restart() {
     std::fs::remove_file(old).unwrap();
     let scene = scene.restarted_after(0).await;
     let mut watch = Watch { scene, runs };
-    let told = watch.told().await;
+    let reported = watch.reported().await;
     for name in names {
-        assert!(told.contains(&format!("- created `{name}`")), "{told}");
+        assert!(
+            reported.contains(&format!("- created `{name}`")),
+            "{reported}"
+        );
     }
-    assert!(told.contains("- removed `old.md`"), "{told}");
+    assert!(reported.contains("- removed `old.md`"), "{reported}");
     watch.tells_nothing().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_files_is_one_occasion_with_a_bounded_list() {
+async fn a_flood_of_files_is_one_trigger_event_with_a_bounded_list() {
     let mut watch = Watch::new("1s").await;
     for number in 0..FLOOD {
         std::fs::write(watch.path(&format!("flood-{number:03}")), "x").unwrap();
     }
-    let told = watch.told().await;
-    assert_eq!(told.matches("- created `flood-").count(), LISTED, "{told}");
+    let reported = watch.reported().await;
+    assert_eq!(
+        reported.matches("- created `flood-").count(),
+        LISTED,
+        "{reported}"
+    );
     let more = FLOOD - LISTED;
-    assert!(told.contains(&format!("{more} changes more")), "{told}");
+    assert!(
+        reported.contains(&format!("{more} changes more")),
+        "{reported}"
+    );
     let runs = watch.scene.runs("inbox").await;
     let expected = json!({
         "kind": "files", "folder": "/inbox", "changes": LISTED, "more": more,
     });
-    assert_eq!(runs[0]["occasion"], expected);
+    assert_eq!(runs[0]["trigger_event"], expected);
     watch.tells_nothing().await;
 }
 
@@ -177,8 +199,11 @@ async fn links_in_a_watched_folder_lead_nowhere() {
         symlink(watch.path(""), watch.path(&format!("around-{number}"))).unwrap();
     }
     std::fs::write(watch.path("real.md"), "real").unwrap();
-    let told = watch.told().await;
-    let listed: Vec<&str> = told.lines().filter(|line| line.starts_with('-')).collect();
+    let reported = watch.reported().await;
+    let listed: Vec<&str> = reported
+        .lines()
+        .filter(|line| line.starts_with('-'))
+        .collect();
     assert_eq!(listed, ["- created `real.md` (4 bytes)"]);
     std::fs::write(&secret, "another").unwrap();
     std::fs::write(outside.path().join("new.txt"), "new").unwrap();
@@ -200,6 +225,9 @@ async fn a_folder_that_is_not_granted_is_not_watched_and_the_check_says_so() {
     scene.folder.configure(config(&json!({ "watch": files })));
     let checked = scene.folder.run(&["config", "check"]).await;
     assert!(!checked.status.success(), "{checked:?}");
-    let told = String::from_utf8_lossy(&checked.stderr);
-    assert!(told.contains("triggers.watch.files.folder"), "{told}");
+    let reported = String::from_utf8_lossy(&checked.stderr);
+    assert!(
+        reported.contains("triggers.watch.files.folder"),
+        "{reported}"
+    );
 }

@@ -37,25 +37,25 @@ async fn a_heartbeat_shows_the_checklist_and_is_passed_over_while_that_says_noth
     let mut scene = Scene::new(&json!({ "beat": beats(&checking("1m")) })).await;
     write_checklist(&scene, "# Heartbeat\n\n- water the plants\n");
     scene.pass_until_due("beat").await;
-    let told = scene.told_once("beat").await;
-    assert!(told.contains("HEARTBEAT_OK"), "{told}");
-    assert!(told.ends_with("- water the plants"), "{told}");
+    let reported = scene.reported_once("beat").await;
+    assert!(reported.contains("HEARTBEAT_OK"), "{reported}");
+    assert!(reported.ends_with("- water the plants"), "{reported}");
     let run = latest(&scene, "beat", 1).await;
-    assert_eq!(run["occasion"]["kind"], "heartbeat");
+    assert_eq!(run["trigger_event"]["kind"], "heartbeat");
     for (count, text) in [(2, "# Heartbeat\n\n- [ ]\n<!-- a -->\n"), (3, "")] {
         write_checklist(&scene, text);
         scene.pass_until_due("beat").await;
         let run = latest(&scene, "beat", count).await;
         assert_eq!(run["state"], "skipped", "{run}");
-        assert_eq!(run["occasion"]["reason"], "empty_checklist");
+        assert_eq!(run["trigger_event"]["reason"], "empty_checklist");
     }
     std::fs::remove_file(scene.folder.path().join("notes/HEARTBEAT.md")).unwrap();
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 4).await;
-    assert_eq!(run["occasion"]["reason"], "empty_checklist");
-    let told = scene.told("beat").await;
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["untrusted"], true, "a file is anybody's words");
+    assert_eq!(run["trigger_event"]["reason"], "empty_checklist");
+    let reported = scene.reported("beat").await;
+    assert_eq!(reported.len(), 1);
+    assert_eq!(reported[0]["untrusted"], true, "a file is anybody's words");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +75,7 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
         .await;
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 1).await;
-    assert_eq!(run["occasion"]["reason"], "busy", "{run}");
+    assert_eq!(run["trigger_event"]["reason"], "busy", "{run}");
     let next = scene.shown("beat").await["next_due_at"].clone();
     let next: Timestamp = next.as_str().unwrap().parse().unwrap();
     assert!(next.since_ms(scene.now().await) <= 60_000, "{next}");
@@ -91,8 +91,11 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
     let run = latest(&scene, "beat", 2).await;
     assert_eq!(run["state"], "done", "{run}");
     assert_eq!(scene.sessions("beat").await, [chat]);
-    let told = scene.told("beat").await;
-    assert_eq!(told[0]["untrusted"], false, "it read no file: {told:?}");
+    let reported = scene.reported("beat").await;
+    assert_eq!(
+        reported[0]["untrusted"], false,
+        "it read no file: {reported:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +119,7 @@ async fn a_heartbeat_beats_in_its_active_hours_and_within_its_budget() {
     while due(&scene).await.since_ms(scene.now().await) <= HOUR_MS {
         scene.pass_until_due("beat").await;
         let run = latest(&scene, "beat", reasons.len() + 2).await;
-        reasons.push(run["occasion"]["reason"].clone());
+        reasons.push(run["trigger_event"]["reason"].clone());
     }
     assert!(reasons.iter().all(|it| it == "budget"), "{reasons:?}");
     let next = due(&scene).await;
@@ -141,10 +144,13 @@ async fn a_heartbeat_rests_for_the_day_when_its_turns_have_used_its_tokens() {
     scene.idle(&chat).await;
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 2).await;
-    assert_eq!(run["occasion"]["reason"], "budget", "{run}");
+    assert_eq!(run["trigger_event"]["reason"], "budget", "{run}");
     scene.pass(DAY_MS).await;
     let run = latest(&scene, "beat", 3).await;
-    assert_eq!(run["occasion"]["reason"], "missed", "it is not made up for");
+    assert_eq!(
+        run["trigger_event"]["reason"], "missed",
+        "it is not made up for"
+    );
     scene.pass_until_due("beat").await;
     let run = latest(&scene, "beat", 4).await;
     assert_eq!(run["state"], "done", "another day: {run}");
@@ -192,11 +198,11 @@ async fn a_light_heartbeat_has_a_session_of_its_own_each_time() {
     assert!(!sessions.contains(&chat), "{sessions:?}");
 }
 
-/// The deliveries of the chat of web pages, the newest first.
-async fn deliveries(scene: &Scene) -> Vec<Value> {
-    let path = "/api/connectors/site/deliveries";
+/// The outbound messages of the chat of web pages, the newest first.
+async fn outbound_messages(scene: &Scene) -> Vec<Value> {
+    let path = "/api/connectors/site/outbound-messages";
     let listed = scene.host.get(path).gives(200).await;
-    listed.body["deliveries"].as_array().unwrap().clone()
+    listed.body["outbound_messages"].as_array().unwrap().clone()
 }
 
 /// Comes as a visitor, says something, waits for the reply, and returns the visitor's user.
@@ -212,7 +218,7 @@ async fn visit(scene: &Scene) -> String {
         .await;
     scene
         .until("a reply", async || {
-            (!deliveries(scene).await.is_empty()).then_some(())
+            (!outbound_messages(scene).await.is_empty()).then_some(())
         })
         .await;
     format!("visitor-{}", visitor.text("visitor_id"))
@@ -242,11 +248,11 @@ async fn a_beat_that_found_nothing_bothers_nobody_and_one_that_did_is_delivered(
         scene.make(name, &beat).await;
         scene.run(name).await;
         scene.done(name, 1).await;
-        scene.told_once(name).await;
-        let sent = deliveries(&scene).await;
+        scene.reported_once(name).await;
+        let sent = outbound_messages(&scene).await;
         assert_eq!(sent.len(), count, "{name}: {sent:?}");
     }
-    let bytes = |delivery: &Value| delivery["bytes"].as_u64().unwrap();
-    let sent: Vec<u64> = deliveries(&scene).await.iter().map(bytes).collect();
+    let bytes = |outbound_message: &Value| outbound_message["bytes"].as_u64().unwrap();
+    let sent: Vec<u64> = outbound_messages(&scene).await.iter().map(bytes).collect();
     assert_eq!(sent, [301, 19, 5], "without the mark");
 }

@@ -17,7 +17,7 @@ fn rogue(words: &str) -> Value {
     trigger(&json!({ "schedule": every, "component": "rogue-trigger", "message": words }))
 }
 
-/// Waits until an occasion has failed so often.
+/// Waits until a trigger event has failed so often.
 async fn failed(scene: &Scene, name: &str, attempts: usize) -> Value {
     scene
         .until(&format!("{attempts} failures of {name}"), async || {
@@ -70,10 +70,13 @@ async fn a_component_that_always_fails_rests_then_stops_and_others_go_on() {
         assert_eq!(shown["pause"]["kind"], "failures", "{shown}");
         assert_eq!(shown["failures"], DISABLED_AFTER);
         assert_eq!(scene.runs(name).await[0]["state"], "failed");
-        assert_eq!(scene.told(name).await, [] as [Value; 0]);
-        let told = troubles(&scene, name).await;
-        assert_eq!(told[0], "failing");
-        assert_eq!(told[1..], ["breaker_opened"; DISABLED_AFTER - RESTS_AFTER]);
+        assert_eq!(scene.reported(name).await, [] as [Value; 0]);
+        let reported = troubles(&scene, name).await;
+        assert_eq!(reported[0], "failing");
+        assert_eq!(
+            reported[1..],
+            ["breaker_opened"; DISABLED_AFTER - RESTS_AFTER]
+        );
     }
     assert!(scene.runs("hears").await.len() >= 2, "others hear of it");
 }
@@ -103,14 +106,14 @@ async fn what_a_component_returns_beyond_its_limits_is_refused_whole() {
         assert_eq!(run["state"], "waiting", "{harm}: {run}");
         let error = run["error"].as_str().unwrap_or_default();
         assert!(!error.is_empty(), "{harm}: {run}");
-        assert_eq!(scene.told(harm).await, [] as [Value; 0], "{harm}");
+        assert_eq!(scene.reported(harm).await, [] as [Value; 0], "{harm}");
     }
     scene.run("reject").await;
     let rejected = scene.done("reject", 1).await;
     assert_eq!(rejected[0]["state"], "rejected");
     assert_eq!(rejected[0]["error"], "no");
     scene.run("sense").await;
-    let sensed = scene.told_once("sense").await;
+    let sensed = scene.reported_once("sense").await;
     assert!(
         sensed.ends_with("false 0"),
         "no file, no variable: {sensed}"
@@ -118,7 +121,7 @@ async fn what_a_component_returns_beyond_its_limits_is_refused_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_reads_nothing_but_the_occasion() {
+async fn a_template_reads_nothing_but_the_trigger_event() {
     let scene = Scene::new(&json!({})).await;
     for template in [
         "{% include \"/etc/passwd\" %}",
@@ -175,17 +178,21 @@ async fn instructions_in_a_payload_stay_marked_wherever_an_agent_carries_them() 
     ] });
     let payload = json!({ "text": obeys.to_string() });
     assert_eq!(scene.call("calls", "1", &payload).await.status, 202);
-    let told = scene.told_once("calls").await;
-    assert!(told.contains(words), "{told}");
+    let reported = scene.reported_once("calls").await;
+    assert!(reported.contains(words), "{reported}");
     let messages = all_messages(&scene).await;
-    let carried: Vec<&Value> = messages
+    let transferred: Vec<&Value> = messages
         .iter()
         .filter(|it| it["role"] == "user" && it["text"].to_string().contains(words))
         .collect();
-    assert_eq!(carried.len(), 2, "to the puppet, and on: {carried:?}");
+    assert_eq!(
+        transferred.len(),
+        2,
+        "to the puppet, and on: {transferred:?}"
+    );
     assert!(
-        carried.iter().all(|it| it["untrusted"] == true),
-        "{carried:?}"
+        transferred.iter().all(|it| it["untrusted"] == true),
+        "{transferred:?}"
     );
     let notes = scene.events("agent.note.remembered.v1").await;
     assert_eq!(notes.len(), 1, "{notes:?}");

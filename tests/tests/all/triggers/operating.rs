@@ -24,7 +24,7 @@ async fn a_trigger_is_listed_run_paused_and_looked_back_at_from_the_command_line
     assert!(listed.contains("  schedule  active  "), "{listed}");
     let ran = said(&scene, &["trigger", "run", "yearly"]).await;
     assert!(
-        ran.starts_with("yearly is fired; the occasion is "),
+        ran.starts_with("yearly is fired; the trigger event is "),
         "{ran}"
     );
     scene.done("yearly", 1).await;
@@ -50,13 +50,13 @@ async fn a_refused_command_on_a_trigger_names_the_command_that_helps() {
     ] {
         let output = scene.folder.run(&command).await;
         assert_eq!(output.status.code(), Some(3), "{command:?}: {output:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(helps), "{command:?}: {told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert!(reported.contains(helps), "{command:?}: {reported}");
     }
     let audit = ["audit", "--agent", "trigger:nowhere"];
     let output = scene.folder.run(&audit).await;
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("no trigger `nowhere` now"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(reported.contains("no trigger `nowhere` now"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,18 +29,18 @@ async fn a_message_has_the_variables_that_its_template_names_and_no_credential()
         .send(request.header("X-Event", "push"))
         .gives(202)
         .await;
-    let told = scene.told_once("calls").await;
-    let (told, now) = told.rsplit_once('|').unwrap();
+    let reported = scene.reported_once("calls").await;
+    let (reported, now) = reported.rsplit_once('|').unwrap();
     let accepted = scene.runs("calls").await[0]["accepted_at"].clone();
     assert_eq!(accepted, now);
     assert_eq!(
-        told,
+        reported,
         r#"Ada|b|{"name":"Ada"}|a b|push|deep/path|calls|puppet||||7"#
     );
-    let messages = scene.told("calls").await;
+    let messages = scene.reported("calls").await;
     assert_eq!(messages[0]["untrusted"], true);
     assert_eq!(messages[0]["origin"], "trigger:calls");
-    for kind in ["trigger.occasion.accepted.v1", "trigger.fired.v1"] {
+    for kind in ["trigger.event.accepted.v1", "trigger.fired.v1"] {
         let events = scene.events(kind).await;
         assert_eq!(events.len(), 1, "{events:?}");
         let shown = events[0].to_string();
@@ -63,8 +63,8 @@ async fn the_json_in_a_form_is_told_with_all_digits_of_its_numbers() {
         .send(request.bearer_auth(SECRET))
         .gives(202)
         .await;
-    let told = scene.told_once("forms").await;
-    assert_eq!(told, "opened 123456789012345678901234567890");
+    let reported = scene.reported_once("forms").await;
+    assert_eq!(reported, "opened 123456789012345678901234567890");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,10 +72,10 @@ async fn a_payload_without_a_template_is_told_whole_and_marked() {
     let scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
     let payload = json!({ "text": "{{headers.authorization}} {{payload.text}} {% raw %}" });
     assert_eq!(scene.call("calls", "1", &payload).await.status, 202);
-    let told = scene.told_once("calls").await;
+    let reported = scene.reported_once("calls").await;
     let text = payload["text"].as_str().unwrap();
-    assert!(told.contains(text), "it is no template: {told}");
-    assert_eq!(scene.told("calls").await[0]["untrusted"], true);
+    assert!(reported.contains(text), "it is no template: {reported}");
+    assert_eq!(scene.reported("calls").await[0]["untrusted"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,8 +108,8 @@ async fn a_cloud_event_is_the_same_in_both_of_its_modes_and_taken_once() {
         assert_eq!(answer.body["replayed"], replayed, "{answer:?}");
     }
     scene.done("events", 2).await;
-    let told = scene.told("events").await;
-    let texts: Vec<&Value> = told.iter().map(|it| &it["text"]).collect();
+    let reported = scene.reported("events").await;
+    let texts: Vec<&Value> = reported.iter().map(|it| &it["text"]).collect();
     assert_eq!(texts, ["book.added /tests Dune"; 2]);
 }
 
@@ -126,7 +126,10 @@ async fn a_call_that_the_configuration_of_the_component_leaves_out_says_nothing(
     }
     let runs = scene.done("calls", 2).await;
     assert_eq!(runs[0]["messages"], json!([]), "{runs:?}");
-    let told = scene.told("calls").await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0]["text"].to_string().contains("push"), "{told:?}");
+    let reported = scene.reported("calls").await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0]["text"].to_string().contains("push"),
+        "{reported:?}"
+    );
 }

@@ -23,8 +23,8 @@ const COMPONENTS: [&str; 6] = [
     "files-watch",
     "rogue-trigger",
 ];
-/// The pause between two looks.
-const LOOK: Duration = Duration::from_millis(10);
+/// The pause between two polls.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A running host with triggers.
 pub(super) struct Scene {
@@ -196,20 +196,20 @@ impl Scene {
     }
 
     /// Waits until something is there.
-    pub(super) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    pub(super) async fn until<T>(&self, what: &str, inspect: impl AsyncFn() -> Option<T>) -> T {
         let looking = async {
             loop {
-                if let Some(found) = look().await {
+                if let Some(found) = inspect().await {
                     return found;
                 }
-                sleep(LOOK).await;
+                sleep(POLL).await;
             }
         };
         let found = tokio::time::timeout(PATIENCE, looking).await;
         found.unwrap_or_else(|_| panic!("not in time: {what}\n{}", self.folder.log()))
     }
 
-    /// Waits until so many occasions of a trigger came to an end and none waits, and returns its
+    /// Waits until so many events of a trigger came to an end and none waits, and returns its
     /// history, the newest first.
     pub(super) async fn done(&self, name: &str, count: usize) -> Vec<Value> {
         let is_open = |run: &Value| run["state"] == "waiting" || run["state"] == "fired";
@@ -244,27 +244,27 @@ impl Scene {
     }
 
     /// The messages that a trigger brought into the threads of its sessions, in their order.
-    pub(super) async fn told(&self, name: &str) -> Vec<Value> {
+    pub(super) async fn reported(&self, name: &str) -> Vec<Value> {
         let origin = format!("trigger:{name}");
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for session in self.sessions(name).await {
             let seen = self.idle(&session).await;
             let messages = seen["messages"].as_array().unwrap().iter();
-            told.extend(
+            reported.extend(
                 messages
                     .filter(|message| message["origin"] == origin)
                     .cloned(),
             );
         }
-        told
+        reported
     }
 
     /// Waits until a trigger has brought one message into a thread, and returns its text.
-    pub(super) async fn told_once(&self, name: &str) -> String {
+    pub(super) async fn reported_once(&self, name: &str) -> String {
         self.done(name, 1).await;
-        let told = self.told(name).await;
-        assert_eq!(told.len(), 1, "{told:?}");
-        told[0]["text"].as_str().unwrap().to_owned()
+        let reported = self.reported(name).await;
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        reported[0]["text"].as_str().unwrap().to_owned()
     }
 
     /// Says something to a session, or to an agent, and returns the session.

@@ -4,7 +4,7 @@ use super::scene::{Scene, trigger, webhook};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-/// Occasions of one trigger that wait.
+/// Trigger events of one trigger that wait.
 const PENDING_MAX: usize = 1_000;
 /// Calls beyond them.
 const MORE: usize = 100;
@@ -54,7 +54,7 @@ async fn a_flood_of_calls_is_refused_beyond_its_limit_and_others_are_served() {
     );
     assert_eq!(scene.shown("stuck").await["waiting"], PENDING_MAX);
     assert_eq!(scene.call("calls", "1", &json!({})).await.status, 202);
-    scene.told_once("calls").await;
+    scene.reported_once("calls").await;
 }
 
 /// A trigger that says a hundred things each time fills one queue, and no other.
@@ -68,7 +68,7 @@ async fn a_hundred_messages_each_time_fill_the_queue_of_their_session_alone() {
         scene.run("storm").await;
     }
     scene.run("calm").await;
-    assert_eq!(scene.told_once("calm").await, "calm");
+    assert_eq!(scene.reported_once("calm").await, "calm");
     assert_eq!(others(&scene).await, [202; OTHERS]);
     let runs = scene
         .until("the first storm", async || {

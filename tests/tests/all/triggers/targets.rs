@@ -54,7 +54,7 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
     ] {
         let run = spoken(&scene, name, &target).await;
         assert_eq!(run["messages"][0]["outcome"], "accepted", "{name}: {run}");
-        assert_eq!(scene.told_once(name).await, "Hello.");
+        assert_eq!(scene.reported_once(name).await, "Hello.");
         let is_chat = scene.sessions(name).await == [chat.clone()];
         assert_eq!(is_chat, name != "to-turn", "{name}");
     }

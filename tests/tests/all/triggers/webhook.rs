@@ -70,13 +70,13 @@ async fn a_call_is_taken_by_its_token_or_by_the_signature_of_github_or_stripe() 
     }
     for (name, count) in [("token", 2), ("github", 1), ("stripe", 1)] {
         scene.done(name, count).await;
-        let told = scene.told(name).await;
-        assert_eq!(told.len(), count, "{name}: {told:?}");
-        let text = told[0]["text"].to_string();
+        let reported = scene.reported(name).await;
+        assert_eq!(reported.len(), count, "{name}: {reported:?}");
+        let text = reported[0]["text"].to_string();
         assert!(text.contains("evt_1"), "{name}: {text}");
     }
     let runs = scene.runs("stripe").await;
-    assert_eq!(runs[0]["occasion"]["delivery_id"], "evt_1");
+    assert_eq!(runs[0]["trigger_event"]["call_id"], "evt_1");
     assert!(!scene.folder.log().contains(SECRET));
 }
 
@@ -199,7 +199,7 @@ fn plain() -> Value {
     let hook = |keys: &Value| {
         let plain = json!({ "secret": "hook", "scheme": "plain", "header": "X-Sign" });
         let auth = json!({ "hmac": with(plain, keys) });
-        trigger(&json!({ "webhook": { "auth": auth, "deliveryId": "X-Call" } }))
+        trigger(&json!({ "webhook": { "auth": auth, "callId": "X-Call" } }))
     };
     let time = json!({ "timestampHeader": "X-Time", "toleranceS": 60 });
     json!({ "plain": hook(&json!({})), "timed": hook(&time) })
@@ -246,29 +246,33 @@ async fn a_plain_signature_is_taken_from_the_header_that_the_operator_names() {
         assert_eq!(answer.body["replayed"], status == 200, "{answer:?}");
     }
     for name in ["plain", "timed"] {
-        let told = scene.told_once(name).await;
-        assert!(told.contains("hello"), "{name}: {told}");
+        let reported = scene.reported_once(name).await;
+        assert!(reported.contains("hello"), "{name}: {reported}");
     }
     assert!(!scene.folder.log().contains(SECRET));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_id_is_taken_once_from_twenty_at_a_time_and_after_a_restart() {
+async fn a_call_id_is_taken_once_from_twenty_at_a_time_and_after_a_restart() {
     let scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
     let payload = json!({ "n": 1 });
     let calls = (0..20).map(|_| scene.call("calls", "same", &payload));
     let answers = join_all(calls).await;
     let statuses = |wanted: u16| answers.iter().filter(|it| it.status == wanted).count();
     assert_eq!((statuses(202), statuses(200)), (1, 19), "{answers:?}");
-    let occasion = &answers[0].body["occasion_id"];
-    assert!(answers.iter().all(|it| it.body["occasion_id"] == *occasion));
+    let trigger_event = &answers[0].body["trigger_event_id"];
+    assert!(
+        answers
+            .iter()
+            .all(|it| it.body["trigger_event_id"] == *trigger_event)
+    );
     let scene = scene.restarted_after(0).await;
     let again = scene.call("calls", "same", &json!({ "n": 2 })).await;
-    let expected = json!({ "occasion_id": occasion, "replayed": true });
+    let expected = json!({ "trigger_event_id": trigger_event, "replayed": true });
     assert_eq!((again.status, &again.body), (200, &expected));
     scene.call("calls", "other", &payload).gives(202).await;
     assert_eq!(scene.done("calls", 2).await.len(), 2);
-    assert_eq!(scene.told("calls").await.len(), 2);
+    assert_eq!(scene.reported("calls").await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,10 +335,13 @@ async fn wake_speaks_to_the_latest_chat_and_agent_begins_one_with_whom_it_names(
     let call =
         async |path: &str, id: &str, payload: Value| scene.call(path, id, &payload).await.status;
     assert_eq!(call("wake", "1", json!({ "text": "Wake up." })).await, 200);
-    assert_eq!(scene.told_once("wake").await, "Wake up.");
+    assert_eq!(scene.reported_once("wake").await, "Wake up.");
     assert_eq!(scene.sessions("wake").await, std::slice::from_ref(&chat));
-    let message = |agent: &str| json!({ "message": "Look.", "agentId": agent });
-    assert_eq!(call("agent", "1", json!({ "message": "Look." })).await, 202);
+    let message = |agent: &str| json!({ "message": "Inspection.", "agentId": agent });
+    assert_eq!(
+        call("agent", "1", json!({ "message": "Inspection." })).await,
+        202
+    );
     assert_eq!(call("agent", "2", message("other")).await, 202);
     assert_eq!(call("agent", "3", message("nobody")).await, 202);
     let runs = scene.done("agent", 3).await;
@@ -352,13 +359,16 @@ async fn wake_speaks_to_the_latest_chat_and_agent_begins_one_with_whom_it_names(
         .collect();
     assert_eq!(agents.len(), 2, "{agents:?}");
     for (path, payload) in [
-        ("wake", json!({ "message": "Look." })),
+        ("wake", json!({ "message": "Inspection." })),
         ("wake", json!({ "text": " " })),
-        ("agent", json!("Look.")),
+        ("agent", json!("Inspection.")),
         ("agent", json!({ "message": 1 })),
     ] {
         assert_eq!(call(path, "wrong", payload).await, 400, "{path}");
     }
     let again = scene.say(&json!({ "agent": "puppet" }), "hello").await;
-    assert_eq!(again, chat, "sessions of firings are nobody's latest chat");
+    assert_eq!(
+        again, chat,
+        "sessions of trigger runs are nobody's latest chat"
+    );
 }

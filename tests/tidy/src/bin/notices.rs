@@ -56,18 +56,18 @@ fn metadata(manifest: &str, platform: Option<&str>) -> io::Result<serde_json::Va
         None => host_platform()?,
     };
     command.args(["--filter-platform", &platform]);
-    let told = command.output()?;
-    if !told.status.success() {
+    let reported = command.output()?;
+    if !reported.status.success() {
         return Err(io::Error::other(format!(
             "`cargo metadata` failed for {manifest}"
         )));
     }
-    serde_json::from_slice(&told.stdout).map_err(io::Error::other)
+    serde_json::from_slice(&reported.stdout).map_err(io::Error::other)
 }
 
 fn host_platform() -> io::Result<String> {
-    let told = Command::new("rustc").arg("-vV").output()?;
-    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    let reported = Command::new("rustc").arg("-vV").output()?;
+    let text = String::from_utf8_lossy(&reported.stdout).into_owned();
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
         .ok_or_else(|| io::Error::other("`rustc -vV` names no host"))

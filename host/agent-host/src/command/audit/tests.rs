@@ -77,10 +77,10 @@ fn a_call_of_a_connector_is_told_with_its_name_and_without_an_operation() {
 
 #[test]
 fn what_a_guest_wrote_cannot_forge_a_line() {
-    let told = entry(
+    let reported = entry(
         json!({ "kind": "decision", "verdict": "refused", "capability": "x", "rule": "grant", "detail": "a\n      43  forged\u{1b}[2J" }),
     );
-    let forged = one_line(&line(&told));
+    let forged = one_line(&line(&reported));
     assert!(
         !forged.contains('\n') && !forged.contains('\u{1b}'),
         "{forged}"

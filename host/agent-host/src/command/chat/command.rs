@@ -198,8 +198,8 @@ mod tests {
             ("hello /back", None),
         ] {
             match (Command::read(line), read) {
-                (Some(Err(told)), Some(Err(begins))) => {
-                    assert!(told.starts_with(begins), "{line}: {told}");
+                (Some(Err(reported)), Some(Err(begins))) => {
+                    assert!(reported.starts_with(begins), "{line}: {reported}");
                 }
                 (found, Some(Ok(command))) => assert_eq!(found, Some(Ok(command)), "{line}"),
                 (found, None) => assert_eq!(found, None, "{line}"),

@@ -54,25 +54,25 @@ impl Editor {
 
     /// Reads the history, and keeps it in this file from now on.
     fn remember(&mut self, file: PathBuf) -> Result<(), String> {
-        let told = |error: &dyn std::fmt::Display| {
+        let reported = |error: &dyn std::fmt::Display| {
             format!("no history is kept in `{}`: {error}", file.display())
         };
-        make_private_folder(&file).map_err(|error| told(&error))?;
+        make_private_folder(&file).map_err(|error| reported(&error))?;
         match std::fs::metadata(&file) {
             Ok(found) if found.len() > HISTORY_FILE_BYTES_MAX => {
-                return Err(told(&"the file is too large; delete it"));
+                return Err(reported(&"the file is too large; delete it"));
             }
             Ok(_) => {
                 self.lines
                     .load_history(&file)
-                    .map_err(|error| told(&error))?;
+                    .map_err(|error| reported(&error))?;
                 // Written anew, so that it does not grow for ever.
                 self.lines
                     .save_history(&file)
-                    .map_err(|error| told(&error))?;
+                    .map_err(|error| reported(&error))?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(reported(&error)),
         }
         self.history = Some(file);
         Ok(())

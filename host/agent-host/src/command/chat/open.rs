@@ -174,8 +174,8 @@ mod tests {
         }
         let pending = stream::iter([come_back()]).chain(stream::pending());
         assert!(lasting(pending.boxed(), quiet).await.is_some());
-        let told = stream::iter([come_back(), Ok(event())]);
-        let mut frames = lasting(told.boxed(), quiet).await.unwrap();
+        let reported = stream::iter([come_back(), Ok(event())]);
+        let mut frames = lasting(reported.boxed(), quiet).await.unwrap();
         assert_eq!(frames.next().await.unwrap().unwrap(), event());
         assert!(frames.next().await.is_none());
     }

@@ -1,18 +1,18 @@
 //! The parts of an event stream that a conversation shows. Pure: frames in, things to show out.
 
 mod delegated;
+mod reported;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use super::question::Question;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Shade;
 use delegated::{Delegated, DelegatedOutcome, joined};
 use domain::delegate::NAME as DELEGATE;
+use reported::{ReportedReasons, ends_with_reason};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use told::{ToldReasons, ends_with_reason};
 
 /// Characters of a call's arguments, and of its result, on a line.
 const DETAIL_CHARS_MAX: usize = 100;
@@ -67,7 +67,7 @@ pub(super) struct Scene {
     /// The last message that was shown before the stream began.
     recalled: u64,
     /// The reasons that the turn has told.
-    told: ToldReasons,
+    reported: ReportedReasons,
     /// The report on the last attempt at a model call that failed in the turn: what the host says
     /// of it, and the provider's own words.
     report: String,
@@ -140,7 +140,7 @@ impl Scene {
             Shown::Question(question) => {
                 Some(Shown::Question(question.asked_by(text(frame, "/agent_id"))))
             }
-            Shown::Said(words) if is_progress(data, &words) && self.told.is_new(&words) => {
+            Shown::Said(words) if is_progress(data, &words) && self.reported.is_new(&words) => {
                 Some(faint(format!("{margin}{}", note(&words))))
             }
             _ => None,
@@ -196,8 +196,8 @@ impl Scene {
             "run.cut.v1" => vec![faint(CUT)],
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
-                let told = format!("that could not be dealt with: {}", text(data, "/reason"));
-                vec![Shown::TurnEnded(Ending::Failed(told))]
+                let reported = format!("that could not be dealt with: {}", text(data, "/reason"));
+                vec![Shown::TurnEnded(Ending::Failed(reported))]
             }
             "agent.session.completed.v1" => {
                 let summary = data.get("summary").map(ToString::to_string);
@@ -228,7 +228,7 @@ impl Scene {
                 shown
             }
             "so_far" => self.so_far(text(frame, "/operation_id"), text(frame, "/text")),
-            "note" if self.told.is_new(text(frame, "/text")) => {
+            "note" if self.reported.is_new(text(frame, "/text")) => {
                 vec![faint(note(text(frame, "/text")))]
             }
             _ => Vec::new(),
@@ -258,14 +258,14 @@ impl Scene {
                     shown.push(faint("(what was said before this was compacted)"));
                 }
                 "user" => {
-                    self.told = ToldReasons::default();
+                    self.reported = ReportedReasons::default();
                     shown.push(Shown::Line(Shade::Plain, format!("> {words}")));
                 }
                 _ => shown.extend(self.message(message)),
             }
         }
         // Where lines are piped in, nothing of it is shown.
-        self.told = ToldReasons::default();
+        self.reported = ReportedReasons::default();
         shown
     }
 
@@ -397,7 +397,7 @@ impl Scene {
 
     /// Returns a reason as a line shows it.
     fn reason(&mut self, reason: &str) -> String {
-        cut(&self.told.once(reason), REASON_CHARS_MAX)
+        cut(&self.reported.once(reason), REASON_CHARS_MAX)
     }
 
     /// Returns whether a reply is on the screen already. Parts stream in without the line breaks
@@ -426,8 +426,8 @@ impl Scene {
                 continue;
             }
             if let Some(tool) = self.tools.get(text(settled, "/operation_id")).cloned() {
-                let told = settled.pointer("/failure/message").and_then(Value::as_str);
-                shown.push(faint(self.failed(&tool, told.unwrap_or(outcome))));
+                let reported = settled.pointer("/failure/message").and_then(Value::as_str);
+                shown.push(faint(self.failed(&tool, reported.unwrap_or(outcome))));
             }
         }
         shown
@@ -450,7 +450,7 @@ impl Scene {
         self.streaming = None;
         self.streamed.clear();
         self.tools.clear();
-        self.told = ToldReasons::default();
+        self.reported = ReportedReasons::default();
         self.report.clear();
         shown.push(Shown::TurnEnded(ending));
         shown
@@ -491,20 +491,20 @@ fn is_progress(data: &Value, words: &str) -> bool {
 /// Returns the reason for which a run ended.
 fn end_reason(data: &Value) -> String {
     let parts = [text(data, "/code"), text(data, "/reason")];
-    let told: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
-    told.join(": ")
+    let reported: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    reported.join(": ")
 }
 
 /// Returns the line about a reply that is not whole, by the reason.
 fn cut_off(reason: &str) -> Option<String> {
-    let told = match reason {
+    let reported = match reason {
         "" => return None,
         "length" => "it reached the limit of its length",
         "content_filter" => "the provider withheld the rest",
         "refusal" => "the model declined to answer",
         other => other,
     };
-    Some(format!("(the reply is not whole: {told})"))
+    Some(format!("(the reply is not whole: {reported})"))
 }
 
 /// Returns whether a message is the summary of a compaction.
@@ -513,16 +513,16 @@ fn is_summary(message: &Value) -> bool {
 }
 
 fn step_failed(data: &Value) -> Vec<Shown> {
-    let told = [
+    let reported = [
         text(data, "/outcome").to_owned(),
         brief(text(data, "/detail")),
     ];
-    let told: Vec<&str> = told
+    let reported: Vec<&str> = reported
         .iter()
         .map(String::as_str)
         .filter(|part| !part.is_empty())
         .collect();
-    vec![faint(format!("(a step failed: {})", told.join(", ")))]
+    vec![faint(format!("(a step failed: {})", reported.join(", ")))]
 }
 
 /// Returns the part of a path below the conversation's agent: `sub/0` of

@@ -104,9 +104,9 @@ impl Conversation<'_> {
     }
 
     /// Changes what the session is called, or where it stands in lists.
-    async fn change(&mut self, change: &Value, told: &str) -> Result<(), Failure> {
+    async fn change(&mut self, change: &Value, reported: &str) -> Result<(), Failure> {
         self.client.patch(&self.path(), change).await?;
-        self.line.line(Shade::Faint, told);
+        self.line.line(Shade::Faint, reported);
         Ok(())
     }
 
@@ -135,15 +135,15 @@ impl Conversation<'_> {
 
     async fn go_back(&mut self) -> Result<(), Failure> {
         let here = without_messages(self.client, &self.session).await?;
-        let came_from = here.pointer("/attributes/switched_from");
-        let Some(came_from) = came_from.filter(|came| came.is_object()) else {
+        let switch_origin = here.pointer("/attributes/switched_from");
+        let Some(switch_origin) = switch_origin.filter(|outcome| outcome.is_object()) else {
             let error = anyhow!("nobody switched to this session: there is nowhere to go back to");
             return Err(Failure::new(Exit::Refused, error).advise(
                 "`/agent NAME` goes to another agent, and `/sessions` lists the sessions",
             ));
         };
         // The stream begins before the summary does.
-        let place = self.place(came_from, None).await?;
+        let place = self.place(switch_origin, None).await?;
         let path = format!("{}/return", self.path());
         let returned = self.client.post(&path, &json!({})).await?;
         self.enter(place).await?;
@@ -200,10 +200,14 @@ impl Conversation<'_> {
         let listed = self.client.definitions().await?;
         let shown = list(&listed, "/definitions").iter();
         for definition in shown.filter(|definition| is_true(definition, "/ui_visible")) {
-            let told = text(definition, "/description");
-            let line = match told.is_empty() {
+            let reported = text(definition, "/description");
+            let line = match reported.is_empty() {
                 true => text(definition, "/definition").to_owned(),
-                false => format!("{}  {}", text(definition, "/definition"), one_line(told)),
+                false => format!(
+                    "{}  {}",
+                    text(definition, "/definition"),
+                    one_line(reported)
+                ),
             };
             self.line.line(Shade::Plain, &line);
         }
@@ -222,8 +226,8 @@ impl Conversation<'_> {
                 let id = text(session, "/session_id");
                 let here = if id == self.session { "*" } else { " " };
                 let words = [text(session, "/name"), text(session, "/last_snippet")];
-                let told = words.into_iter().find(|words| !words.is_empty());
-                let line = format!("{here} {id}  {}", one_line(told.unwrap_or_default()));
+                let reported = words.into_iter().find(|words| !words.is_empty());
+                let line = format!("{here} {id}  {}", one_line(reported.unwrap_or_default()));
                 self.line.line(Shade::Plain, line.trim_end());
             }
         }

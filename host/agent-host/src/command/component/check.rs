@@ -73,19 +73,19 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, 
         };
         let faults = faults(&findings, &entry.name, &entry.grant);
         let pin = Pin::of(&entry, &admissions);
-        let standings = standings(&entry);
+        let statuses = statuses(&entry);
         let imports = imports_of(&entry);
-        let lines = grant_lines(&entry, &config, &standings);
-        let mut warnings = undeclared(&imports, &standings);
+        let lines = grant_lines(&entry, &config, &statuses);
+        let mut warnings = undeclared(&imports, &statuses);
         warnings.extend(about_content(&findings, &entry.name));
         let recorded = refusals.of(&entry.name);
         let place = Place::in_config(loaded, &entry.name);
-        tally.count(&standings, &warnings, &faults);
+        tally.count(&statuses, &warnings, &faults);
         let code = entry.component.digest();
         let mut document = document(
             &entry.name,
             &code.reference(),
-            &standings,
+            &statuses,
             &lines,
             &imports,
             loaded.is_toml(),
@@ -109,7 +109,7 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, 
                 .chain(destructive(&entry, loaded))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
-                .chain(report_lines(&place, &standings, &lines, &imports))
+                .chain(report_lines(&place, &statuses, &lines, &imports))
                 .chain(places(&entry))
                 .chain(faults.iter().map(|fault| format!("  error    {fault}")))
                 .chain(warnings.iter().map(|it| format!("  warning  {it}")))
@@ -171,9 +171,9 @@ fn places(entry: &Entry) -> Option<String> {
     })
 }
 
-/// The standing of a component under its grant.
+/// The status of a component under its grant.
 pub(crate) struct Review {
-    /// Capabilities and imports, each with its standing, and the lines that grant what is refused.
+    /// Capabilities and imports, each with its status, and the lines that grant what is refused.
     pub(crate) document: Value,
     /// The same for people.
     pub(crate) lines: Vec<String>,
@@ -181,20 +181,20 @@ pub(crate) struct Review {
 
 /// Compares what a loaded component asks for with its grant.
 pub(crate) fn review(entry: &Entry, config: &ComponentConfig, place: &Place) -> Review {
-    let standings = standings(entry);
+    let statuses = statuses(entry);
     let imports = imports_of(entry);
-    let lines = grant_lines(entry, config, &standings);
+    let lines = grant_lines(entry, config, &statuses);
     let code = entry.component.digest().reference();
     Review {
         document: document(
             &entry.name,
             &code,
-            &standings,
+            &statuses,
             &lines,
             &imports,
             place.is_toml(),
         ),
-        lines: report_lines(place, &standings, &lines, &imports),
+        lines: report_lines(place, &statuses, &lines, &imports),
     }
 }
 
@@ -211,9 +211,9 @@ fn declares(entry: &Entry, capability: &str) -> bool {
     })
 }
 
-/// Returns the standing of each capability. An agent component asks for models and agents by its
+/// Returns the status of each capability. An agent component asks for models and agents by its
 /// nature, and a connector for requests.
-fn standings(entry: &Entry) -> Vec<Reviewed> {
+fn statuses(entry: &Entry) -> Vec<Reviewed> {
     let grant = &entry.grant;
     match entry.component.describes() {
         Described::Tools(tools) => {
@@ -233,7 +233,7 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
 fn by_nature(capability: &str, is_granted: bool) -> Reviewed {
     Reviewed {
         capability: capability.to_owned(),
-        standing: if is_granted {
+        status: if is_granted {
             CapabilityStatus::Granted
         } else {
             CapabilityStatus::Refused
@@ -242,21 +242,21 @@ fn by_nature(capability: &str, is_granted: bool) -> Reviewed {
     }
 }
 
-/// Returns the standing of what tools ask for. Where the manifest wants no secret, a tool that can
+/// Returns the status of what tools ask for. Where the manifest wants no secret, a tool that can
 /// send one needs none: which service it asks is the operator's choice.
-fn of_tools(mut standings: Vec<Reviewed>, wants_secret: bool) -> Vec<Reviewed> {
+fn of_tools(mut statuses: Vec<Reviewed>, wants_secret: bool) -> Vec<Reviewed> {
     let is_choice = |it: &&mut Reviewed| {
-        it.capability == capability::SECRETS_USE && it.standing == CapabilityStatus::Refused
+        it.capability == capability::SECRETS_USE && it.status == CapabilityStatus::Refused
     };
     if !wants_secret {
-        for reviewed in standings.iter_mut().filter(is_choice) {
+        for reviewed in statuses.iter_mut().filter(is_choice) {
             reviewed.tools.clear();
         }
     }
-    standings
+    statuses
 }
 
-/// Returns the standing of what a trigger is granted. It reaches nothing itself; in its folders the
+/// Returns the status of what a trigger is granted. It reaches nothing itself; in its folders the
 /// host looks for what it is to hear of.
 fn of_trigger(grant: &Grant) -> Vec<Reviewed> {
     let all = authority::review(&[], grant).into_iter();
@@ -264,29 +264,29 @@ fn of_trigger(grant: &Grant) -> Vec<Reviewed> {
     all.filter(|it| !of_host(it)).collect()
 }
 
-/// Returns the standing of what a connector is granted, and that of requests if it can send any.
+/// Returns the status of what a connector is granted, and that of requests if it can send any.
 fn of_connector(grant: &Grant, imports: &[String]) -> Vec<Reviewed> {
-    let mut standings = authority::review(&[], grant);
-    for reviewed in &mut standings {
+    let mut statuses = authority::review(&[], grant);
+    for reviewed in &mut statuses {
         if USED_BY_CONNECTORS.contains(&reviewed.capability.as_str()) {
-            reviewed.standing = CapabilityStatus::Granted;
+            reviewed.status = CapabilityStatus::Granted;
         }
     }
     let sends = imports.iter().any(|import| import.starts_with(REQUESTS));
     if sends && grant.network.is_empty() {
-        standings.push(by_nature(capability::NET_HTTP, false));
+        statuses.push(by_nature(capability::NET_HTTP, false));
     }
-    standings
+    statuses
 }
 
 /// Returns the lines that grant what the manifest wants and what is refused.
-fn grant_lines(entry: &Entry, config: &ComponentConfig, standings: &[Reviewed]) -> Vec<Line> {
-    wanted::lines_with(&entry.component, config, &missing(standings))
+fn grant_lines(entry: &Entry, config: &ComponentConfig, statuses: &[Reviewed]) -> Vec<Line> {
+    wanted::lines_with(&entry.component, config, &missing(statuses))
 }
 
 /// Returns whether a component lacks a grant: one that is refused and needed.
 fn is_missing(reviewed: &Reviewed) -> bool {
-    reviewed.standing == CapabilityStatus::Refused && use_of(reviewed).is_none()
+    reviewed.status == CapabilityStatus::Refused && use_of(reviewed).is_none()
 }
 
 /// Returns what a capability would be needed for that a component asks for by its nature, without
@@ -301,15 +301,15 @@ fn use_of(reviewed: &Reviewed) -> Option<&'static str> {
     }
 }
 
-fn missing(standings: &[Reviewed]) -> Missing {
-    let refused = standings.iter().filter(|reviewed| is_missing(reviewed));
+fn missing(statuses: &[Reviewed]) -> Missing {
+    let refused = statuses.iter().filter(|reviewed| is_missing(reviewed));
     Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
 }
 
 /// Returns the lines for people.
 fn report_lines(
     place: &Place,
-    standings: &[Reviewed],
+    statuses: &[Reviewed],
     lines: &[Line],
     imports: &[Import],
 ) -> Vec<String> {
@@ -317,10 +317,10 @@ fn report_lines(
         let mut missed = imports.iter().filter(|import| import.is_undeclared);
         missed.any(|import| import.opened_by == Some(capability))
     };
-    let mut report: Vec<String> = standings
+    let mut report: Vec<String> = statuses
         .iter()
-        .filter(|it| !(it.standing == CapabilityStatus::Unused && is_imported(&it.capability)))
-        .map(standing)
+        .filter(|it| !(it.status == CapabilityStatus::Unused && is_imported(&it.capability)))
+        .map(status)
         .collect();
     report.extend(imports.iter().filter_map(Import::line));
     let blocks = place.describe(lines).into_iter();
@@ -328,10 +328,10 @@ fn report_lines(
     report
 }
 
-fn standing(reviewed: &Reviewed) -> String {
+fn status(reviewed: &Reviewed) -> String {
     let Reviewed {
         capability,
-        standing,
+        status,
         tools,
     } = reviewed;
     let asked_by = if tools.is_empty() {
@@ -339,7 +339,7 @@ fn standing(reviewed: &Reviewed) -> String {
     } else {
         format!("asked by {}", tools.join(", "))
     };
-    match (standing, use_of(reviewed)) {
+    match (status, use_of(reviewed)) {
         (CapabilityStatus::Granted, _) => format!("  granted  {capability:<16} {asked_by}"),
         (CapabilityStatus::Unused, _) => format!(
             "  unused   {capability:<16} granted, and nothing asks for it: take it out of the grant"
@@ -355,18 +355,18 @@ fn standing(reviewed: &Reviewed) -> String {
 fn document(
     component: &str,
     code: &str,
-    standings: &[Reviewed],
+    statuses: &[Reviewed],
     lines: &[Line],
     imports: &[Import],
     is_toml: bool,
 ) -> Value {
-    let capabilities: Vec<Value> = standings
+    let capabilities: Vec<Value> = statuses
         .iter()
         .map(|reviewed| {
             let key = key_of(&reviewed.capability).filter(|_| is_missing(reviewed));
             let line = key.and_then(|key| lines.iter().find(|line| line.key == key)).map(|line| line.text(is_toml));
             json!({
-                "capability": reviewed.capability, "standing": reviewed.standing, "tools": reviewed.tools, "key": key, "line": line,
+                "capability": reviewed.capability, "status": reviewed.status, "tools": reviewed.tools, "key": key, "line": line,
             })
         })
         .collect();

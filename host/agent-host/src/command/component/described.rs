@@ -99,7 +99,7 @@ pub(super) fn destructive(
 fn of_trigger(trigger: &TriggerDescription) -> Vec<String> {
     let mut lines = vec![
         format!("  trigger  {}: {}", trigger.id, seen(&trigger.summary)),
-        format!("  fires on {}", trigger.occasions.join(", ")),
+        format!("  fires on {}", trigger.trigger_events.join(", ")),
     ];
     lines.extend(settings(&trigger.configuration));
     lines
@@ -114,7 +114,7 @@ fn of_connector(connector: &ConnectorDescription) -> Vec<String> {
         typing,
         idempotent,
     } = &connector.abilities;
-    let ways: Vec<&str> = intake.iter().map(|way| way.as_str()).collect();
+    let outlets: Vec<&str> = intake.iter().map(|outlet| outlet.as_str()).collect();
     let mut sends = vec![format!("texts of {text_limit} UTF-16 code units")];
     sends.extend((*buttons_max > 0).then(|| format!("questions with {buttons_max} buttons")));
     for (can, what) in [
@@ -126,7 +126,7 @@ fn of_connector(connector: &ConnectorDescription) -> Vec<String> {
     }
     let mut lines = vec![
         format!("  connector {}: {}", connector.id, seen(&connector.summary)),
-        format!("  hears by {}", ways.join(", ")),
+        format!("  hears by {}", outlets.join(", ")),
         format!("  sends    {}", sends.join(", ")),
     ];
     lines.extend(settings(&connector.configuration));
@@ -180,12 +180,12 @@ mod tests {
             ]
         );
         assert_eq!(brief(&tools), "tools  put, delete (destructive)");
-        let told = |is_asked: bool| destructive(&tools, |_| is_asked);
+        let reported = |is_asked: bool| destructive(&tools, |_| is_asked);
         let advised = "  destroys delete: with `confirm = \"destructive\"` a user is asked before \
                        each call";
-        assert_eq!(told(false), [advised]);
+        assert_eq!(reported(false), [advised]);
         let asked = "  destroys delete: a user is asked before each call, by `confirm`";
-        assert_eq!(told(true), [asked]);
+        assert_eq!(reported(true), [asked]);
         let harmless = Described::Tools(vec![tool("put", false)]);
         assert!(destructive(&harmless, |_| false).is_empty());
     }
@@ -199,7 +199,7 @@ mod tests {
                 "type": "object", "required": ["a"],
                 "properties": { "a": {}, "b": {} },
             }),
-            occasions: vec!["files".into(), "clock".into()],
+            trigger_events: vec!["files".into(), "clock".into()],
             state_formats: vec![1],
         });
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
         );
         let connector = Described::Connector(ConnectorDescription {
             id: "chat".into(),
-            summary: "Talks.".into(),
+            summary: "Exchanges.".into(),
             configuration: json!({}),
             abilities: Abilities {
                 intake: vec![Intake::Polling],

@@ -163,12 +163,12 @@ impl Place {
         let (later, now): (Vec<&Line>, Vec<&Line>) = lines
             .iter()
             .partition(|line| line.lacks_a_secret(&self.secrets));
-        let mut told = self.folders_to_make(lines);
-        told.extend(self.block(&now, self.has_entry, ""));
+        let mut reported = self.folders_to_make(lines);
+        reported.extend(self.block(&now, self.has_entry, ""));
         let has_entry = self.has_entry || self.path.is_some() || !now.is_empty();
         let when = "once `secrets` of the configuration has the name, ";
-        told.extend(self.block(&later, has_entry, when));
-        told
+        reported.extend(self.block(&later, has_entry, when));
+        reported
     }
 
     /// Returns the commands that make the folders of the lines.

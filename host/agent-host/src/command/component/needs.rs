@@ -10,7 +10,7 @@ use super::lines::{
     directory, folder_with, plain, raise_one, requests, stays_behind,
 };
 use crate::config::ComponentConfig;
-use domain::authority::Asked as AskedBy;
+use domain::authority::ToolRequirements as AskedBy;
 use domain::egress::{EgressGrant, Traffic};
 use domain::event::{BoundaryDecision, BoundaryVerdict, NOTHING_OPENED};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
@@ -193,10 +193,10 @@ impl Needs {
             .collect();
         let slots = self.slots(config, false);
         let hosts = self.hosts_of_secrets(&slots, granted);
-        let told = self.requests.hosts(granted, false);
+        let reported = self.requests.hosts(granted, false);
         let is_new = |written: &&str| {
             let host = at_port(written).0;
-            !told.contains(host) && grant_of(host, granted).is_none()
+            !reported.contains(host) && grant_of(host, granted).is_none()
         };
         let hosts = hosts.into_iter().filter(is_new);
         let entry =

@@ -90,11 +90,11 @@ fn reasons(wants: &Wants) -> Vec<String> {
 /// Returns which calls share what is wanted, where the component says so.
 fn whose(scope: Option<BucketScope>) -> String {
     let written = |scope| json!(scope).as_str().unwrap_or_default().to_owned();
-    let told = scope.map(|scope| match scope {
+    let reported = scope.map(|scope| match scope {
         BucketScope::Component => ", one for all".to_owned(),
         scope => format!(", one for each {}", written(scope)),
     });
-    told.unwrap_or_default()
+    reported.unwrap_or_default()
 }
 
 /// Returns an access as it is written.

@@ -245,9 +245,9 @@ mod tests {
             }
         };
         let checks = async { (port(&loaded).await, port(&loaded).await) };
-        let ((), (stranger, host)) = tokio::join!(answers, checks);
-        assert_eq!(stranger.grade, Grade::Fail, "{stranger:?}");
-        assert!(stranger.fix.unwrap().contains("server.listen"));
+        let ((), (unknown_sender, host)) = tokio::join!(answers, checks);
+        assert_eq!(unknown_sender.grade, Grade::Fail, "{unknown_sender:?}");
+        assert!(unknown_sender.fix.unwrap().contains("server.listen"));
         assert_eq!(host.grade, Grade::Ok, "{host:?}");
         assert!(host.message.contains("9.9.9"), "{host:?}");
         drop(taken);

@@ -96,9 +96,9 @@ mod tests {
         let files = |first: &str, second: &str, ms: u64| json!({ "directories": [{ "at": first }, { "at": second }], "limits": { "cpuMsMax": ms } });
         let before = json!({ "components": { "files": files("/a", "/b", 1), "old": {} } });
         let after = json!({ "components": { "files": files("/b", "/c", 2), "web": {} } });
-        let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
+        let reported: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "- components.files.directories = {\"at\":\"/a\"}",
                 "+ components.files.directories = {\"at\":\"/c\"}",

@@ -61,7 +61,7 @@ fn trigger_lines(name: &str, spec: &TriggerSpec, entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// Returns whether occasions of a kind bring what somebody outside wrote.
+/// Returns whether trigger events of a kind bring what somebody outside wrote.
 fn is_from_outside(kind: &TriggerKind) -> bool {
     match kind {
         TriggerKind::Webhook(_) | TriggerKind::Files(_) | TriggerKind::Events(_) => true,

@@ -1,8 +1,8 @@
 //! `grants explain`: every list and grant that decides about a call, the result, and the changes
 //! that would alter it.
 
-use super::look_line;
-use super::skills::{SkillsExplanation, Way};
+use super::check_line;
+use super::skills::{SkillsExplanation, ToolForm};
 use crate::answer::Answer;
 use crate::command::component::{Line, Missing, Place, granted};
 use crate::config::{ComponentConfig, Loaded};
@@ -11,16 +11,16 @@ use crate::guests;
 use crate::serve::load_catalogue;
 use anyhow::anyhow;
 use broker::Catalogue;
-use domain::authority::{Caller, Denied, Denies, Look, Permissions, Says};
+use domain::authority::{Caller, Denied, Denies, ListCheck, Permissions, Says};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Offers, Target};
 use domain::digest::Digest;
+use domain::direct_message::{self, Reachable};
 use domain::grant::{Bound, Grant};
 use domain::memory;
 use domain::panels;
 use domain::ruling::{Rule, Ruling};
 use domain::skill;
-use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use domain::trigger;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str) -> Result<Answ
         denies: &Denies::default(),
         permissions: &Permissions::default(),
     };
-    let looks = caller.explain(asked, grant);
+    let checks = caller.explain(asked, grant);
     let bound = caller
         .bound(asked, grant)
         .map(|bound| bound.for_effect(asked.effect));
@@ -66,11 +66,11 @@ pub(super) async fn run(loaded: &Loaded, agent: &str, tool: &str) -> Result<Answ
         agent,
         offered: &offered,
         code,
-        resolution: CallResolution::new(&bound, &looks, &configured, &config),
+        resolution: CallResolution::new(&bound, &checks, &configured, &config),
         targets: targets(&catalogue, &caller, asked),
-        way: Way::of(definition, by.as_deref(), asked),
+        form: ToolForm::of(definition, by.as_deref(), asked),
         asked_by: asked_by(&configured, by.as_deref(), asked, grant),
-        looks,
+        checks,
         bound,
     };
     let place = Place::in_config(loaded, by.as_deref().unwrap_or_default());
@@ -108,10 +108,10 @@ struct Explanation<'a> {
     code: Option<Digest>,
     resolution: CallResolution,
     targets: Vec<(&'static str, Option<Denied>)>,
-    way: Way,
+    form: ToolForm,
     /// The keys of the configuration by which a user approves each call first.
     asked_by: Vec<String>,
-    looks: Vec<Look>,
+    checks: Vec<ListCheck>,
     bound: Result<Bound, Denied>,
 }
 
@@ -142,8 +142,8 @@ impl Explanation<'_> {
             "tool": self.offered.tool.name,
             "component": self.offered.by,
             "code": self.code.map(|code| code.reference()),
-            "looks": self.looks,
-            "offered_as": self.way.as_str(),
+            "checks": self.checks,
+            "offered_as": self.form.as_str(),
             "refused": refused,
             "rulings": self.bound.as_ref().ok().map(|bound| &bound.rulings),
             "lines": lines,
@@ -161,8 +161,8 @@ impl Explanation<'_> {
         };
         let tool = &self.offered.tool.name;
         let mut lines = vec![format!("{} calls {tool} of {whose}", self.agent)];
-        lines.extend(self.looks.iter().map(look_line));
-        lines.extend(self.way.line());
+        lines.extend(self.checks.iter().map(check_line));
+        lines.extend(self.form.line());
         if self.bound.is_ok() && !self.asked_by.is_empty() {
             let keys = self.asked_by.join(", ");
             lines.push(format!(
@@ -225,7 +225,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
         })
         .collect();
     if others.len() > 1 {
-        own.extend(talk::definitions(&others, true));
+        own.extend(direct_message::definitions(&others, true));
     }
     own.retain(|tool| !catalogue.is_disabled(&tool.name));
     let lists = |tool: &ToolDefinition| {
@@ -322,7 +322,7 @@ enum CallResolution {
 impl CallResolution {
     fn new(
         bound: &Result<Bound, Denied>,
-        looks: &[Look],
+        checks: &[ListCheck],
         agent: &ConfiguredAgent<'_>,
         config: &ComponentConfig,
     ) -> Self {
@@ -331,7 +331,7 @@ impl CallResolution {
             Err(denied) => {
                 return Self::Stopped {
                     denied: denied.clone(),
-                    change: change(denied, looks, agent),
+                    change: change(denied, checks, agent),
                 };
             }
         };
@@ -391,14 +391,14 @@ impl CallResolution {
 }
 
 /// Returns the change of an agent's list that lets a call pass.
-fn change(denied: &Denied, looks: &[Look], agent: &ConfiguredAgent<'_>) -> String {
+fn change(denied: &Denied, checks: &[ListCheck], agent: &ConfiguredAgent<'_>) -> String {
     let ConfiguredAgent { definition, index } = agent;
     let Denied { rule, what } = denied;
     let list = format!("agents[{index}].{rule}");
-    let stopping = looks
+    let stopping = checks
         .iter()
-        .find(|look| look.rule == *rule && look.name == *what);
-    match stopping.map(|look| &look.says) {
+        .find(|check| check.rule == *rule && check.name == *what);
+    match stopping.map(|check| &check.says) {
         Some(Says::Stops {
             pattern: Some(pattern),
         }) => {
@@ -436,7 +436,7 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
 mod tests {
     use super::{CallResolution, ConfiguredAgent, Place, asked_by, own_tools};
     use crate::config::ComponentConfig;
-    use domain::authority::{Asked, Caller, Denies, Permissions};
+    use domain::authority::{Caller, Denies, Permissions, ToolRequirements};
     use domain::definition::Definition;
     use domain::grant::Grant;
     use domain::tool::ToolDefinition;
@@ -487,7 +487,7 @@ mod tests {
             permissions: &Permissions::default(),
         };
         let capabilities = ["net.http".to_owned()];
-        let asked = Asked {
+        let asked = ToolRequirements {
             tool: "fetch",
             capabilities: &capabilities,
         };

@@ -1,9 +1,9 @@
 //! Skills in `grants explain`: those that an agent reaches by command lines of the host's tool
 //! `bash`, what keeps others from it, and the form in which it is offered a tool.
 
-use super::look_line;
+use super::check_line;
 use broker::Catalogue;
-use domain::authority::{Caller, Denies, Look, Permissions, Says, only_delegates};
+use domain::authority::{Caller, Denies, ListCheck, Permissions, Says, only_delegates};
 use domain::definition::{Definition, ToolExposure};
 use domain::skill::{self, BASH, Offer, Skill, SkillSet};
 use domain::tool::ToolDefinition;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The form in which an agent is offered a tool.
-pub(super) enum Way {
+pub(super) enum ToolForm {
     /// As a tool, with its schema.
     Tool,
     /// By a command line.
@@ -20,7 +20,7 @@ pub(super) enum Way {
     Nothing(String),
 }
 
-impl Way {
+impl ToolForm {
     /// Returns the form in which an agent is offered a tool of a component, or of the host's own.
     pub(super) fn of(
         definition: &Definition,
@@ -70,7 +70,7 @@ struct Obstacle {
 /// Everything that decides about an agent's command lines, and the skills that they reach.
 pub(super) struct SkillsExplanation {
     agent: String,
-    looks: Vec<Look>,
+    checks: Vec<ListCheck>,
     refused: Option<Obstacle>,
     skills: SkillSet,
     /// Components and folders that are no skills of the agent, by id.
@@ -85,7 +85,7 @@ impl SkillsExplanation {
             denies: &Denies::default(),
             permissions: &Permissions::default(),
         };
-        let looks = caller.explain_skills();
+        let checks = caller.explain_skills();
         let skills = catalogue.skills_of(&caller).unwrap_or_default();
         let components = catalogue.tools().map(|(entry, _)| entry.name.as_str());
         let folders = catalogue
@@ -101,8 +101,8 @@ impl SkillsExplanation {
             .collect();
         Self {
             agent: definition.agent_id.to_string(),
-            refused: refused(definition, index, &looks, &skills),
-            looks,
+            refused: refused(definition, index, &checks, &skills),
+            checks,
             skills,
             left_out,
         }
@@ -122,7 +122,7 @@ impl SkillsExplanation {
             .map(|why| json!({ "rule": why.rule, "what": BASH, "change": why.change }));
         json!({
             "agent": self.agent, "tool": BASH, "component": null, "code": null,
-            "looks": self.looks, "offered_as": "tool", "refused": refused,
+            "checks": self.checks, "offered_as": "tool", "refused": refused,
             "skills": skills, "left_out": left_out,
         })
     }
@@ -130,7 +130,7 @@ impl SkillsExplanation {
     /// Returns the lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} calls {BASH} of the host itself", self.agent)];
-        lines.extend(self.looks.iter().map(look_line));
+        lines.extend(self.checks.iter().map(check_line));
         match &self.refused {
             Some(Obstacle { rule, change }) => {
                 lines.push(format!("refused: `{BASH}`, by {rule}; {change}"));
@@ -150,7 +150,7 @@ impl SkillsExplanation {
 fn refused(
     definition: &Definition,
     index: usize,
-    looks: &[Look],
+    checks: &[ListCheck],
     skills: &SkillSet,
 ) -> Option<Obstacle> {
     let obstacle = |rule, change| Some(Obstacle { rule, change });
@@ -163,7 +163,7 @@ fn refused(
             format!("with `delegate` alone in agents[{index}].toolAllowlist it has no other");
         return obstacle("toolAllowlist", change);
     }
-    let stopping = looks.iter().find_map(|look| match &look.says {
+    let stopping = checks.iter().find_map(|check| match &check.says {
         Says::Stops { pattern } => pattern.as_deref(),
         Says::Nothing | Says::Passes { .. } => None,
     });
@@ -251,7 +251,7 @@ mod tests {
 
     /// Returns the last lines about an agent beside a folder of skills, behind those of its lists.
     fn lines(more: &Value) -> Vec<String> {
-        let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
+        let text = "---\nname: guide\ndescription: A guide.\n---\nInspection first.\n";
         let files = BTreeMap::from([("SKILL.md".to_owned(), text.to_owned())]);
         let folder = SkillFolder::read("guide", files).unwrap();
         let catalogue = Catalogue::default().with_skills(vec![folder]);

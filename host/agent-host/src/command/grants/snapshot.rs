@@ -144,9 +144,9 @@ mod tests {
             component(&json!("sha256:bb"), &json!({ "models": ["*"] })),
         )];
         let after = snapshot(agents, components);
-        let told: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
+        let reported: Vec<String> = changes(&before, &after).iter().map(Change::line).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "+ agents.a.toolAllowlist = []",
                 "- agents.a.toolDenylist = [\"x\"]",

@@ -102,7 +102,7 @@ fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_al
     let write = r#"path = "work", access = "read-write""#;
     let hold = "of `directories[0]` hold one another";
     let through = "is reached through `work` of `components.files.directories[0]`";
-    for (first, second, told) in [
+    for (first, second, reported) in [
         (read, r#"path = "work/in", access = "read-write""#, hold),
         (r#"path = "work/in", access = "read-write""#, read, hold),
         (read, r#"path = "to-work/in", access = "read-write""#, hold),
@@ -133,7 +133,7 @@ fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_al
             panic!("{first}, {second}: {found:?}")
         };
         assert!(
-            key == "[1].path" && message.contains(told),
+            key == "[1].path" && message.contains(reported),
             "{key}: {message}"
         );
     }
@@ -181,7 +181,7 @@ fn folders_that_could_be_an_owners_are_granted_apart() {
     let write = "read-write";
     let through = "is reached through `work";
     let owned = "can be the folder of one user in `work/{user}`";
-    for (first, second, access, told) in [
+    for (first, second, access, reported) in [
         ("work/{user}", "work/{session}", write, owned),
         ("work/{user}", "work/{agent}", "read-only", owned),
         ("work/{user}", "work/in", "read-only", owned),
@@ -205,7 +205,7 @@ fn folders_that_could_be_an_owners_are_granted_apart() {
             panic!("{first}, {second}: {found:?}")
         };
         assert!(
-            key == "[1].path" && message.contains(told),
+            key == "[1].path" && message.contains(reported),
             "{key}: {message}"
         );
     }
@@ -333,12 +333,12 @@ fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_componen
         );
         std::fs::write(&file, text).unwrap();
         let findings = check(&load(&file, []).unwrap());
-        let told = findings.iter().any(|found| {
+        let reported = findings.iter().any(|found| {
             found
                 .message
                 .contains(" of the command that says the secret `key`")
         });
-        assert_eq!(told, expected, "{words}: {findings:?}");
+        assert_eq!(reported, expected, "{words}: {findings:?}");
     }
 }
 
@@ -359,20 +359,20 @@ fn what_the_host_reads_as_its_operators_word_is_written_by_no_component() {
         std::os::unix::fs::symlink(end, folder.path().join(link)).unwrap();
     }
     let file = folder.path().join("c.toml");
-    let told = |trusted: &str, granted: &str, access: &str| {
+    let reported = |trusted: &str, granted: &str, access: &str| {
         let text = format!(
             "[server]\ndataDir = \"/nowhere/data\"\n{trusted}\n[components.files]\n\
              directories = [{{ path = \"{granted}\", at = \"/w\", access = \"{access}\" }}]\n"
         );
         std::fs::write(&file, text).unwrap();
         let findings = check(&load(&file, []).unwrap()).into_iter();
-        let mut told = findings.filter(|found| {
+        let mut reported = findings.filter(|found| {
             found.severity == Severity::Error
                 && found.key == "components.files.directories[0].path"
                 && (found.message.contains("the skill `style`")
                     || found.message.contains("the rules of the provider `p`"))
         });
-        told.next().is_some()
+        reported.next().is_some()
     };
     let skill = |path: &str| format!("[skills.style]\npath = \"{path}\"");
     let rules = "[providers.p]\nkind = \"scripted\"\nscript = \"work/rules.toml\"";
@@ -390,11 +390,20 @@ fn what_the_host_reads_as_its_operators_word_is_written_by_no_component() {
         (rules.to_owned(), "work/{user}"),
         (rules.to_owned(), "to-work"),
     ] {
-        assert!(told(&trusted, granted, "read-write"), "{trusted} {granted}");
-        assert!(!told(&trusted, granted, "read-only"), "{trusted} {granted}");
+        assert!(
+            reported(&trusted, granted, "read-write"),
+            "{trusted} {granted}"
+        );
+        assert!(
+            !reported(&trusted, granted, "read-only"),
+            "{trusted} {granted}"
+        );
     }
     for trusted in [skill("work/style"), skill("style"), rules.to_owned()] {
-        assert!(!told(&trusted, "other", "read-write"), "{trusted}");
-        assert!(!told(&trusted, "other/{user}", "read-write"), "{trusted}");
+        assert!(!reported(&trusted, "other", "read-write"), "{trusted}");
+        assert!(
+            !reported(&trusted, "other/{user}", "read-write"),
+            "{trusted}"
+        );
     }
 }

@@ -69,7 +69,7 @@ fn keys_that_another_scope_bucket_or_component_leaves_behind_are_told() {
         // Nothing led to it before either.
         keys("lists", "old", BucketScope::Agent, 3),
     ];
-    for (after, told) in [
+    for (after, reported) in [
         (BEFORE.to_owned(), None),
         (
             BEFORE.replace("access", "scope = \"user\", access"),
@@ -90,10 +90,10 @@ fn keys_that_another_scope_bucket_or_component_leaves_behind_are_told() {
     ] {
         let after = loaded(dir.path(), &after);
         let found = left(Some(&before), &after, &kept).by_change;
-        assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
-        let told = told.unwrap_or_default();
+        assert_eq!(found.len(), usize::from(reported.is_some()), "{found:?}");
+        let reported = reported.unwrap_or_default();
         assert!(
-            found.iter().all(|it| it.message.contains(told)),
+            found.iter().all(|it| it.message.contains(reported)),
             "{found:?}"
         );
     }
@@ -123,21 +123,25 @@ fn files_that_another_path_or_no_grant_any_more_leaves_behind_are_told() {
     let owned = granted("exports/{user}");
     assert!(left(None, &owned, &[]).by_change.is_empty());
     std::fs::write(dir.path().join("exports/all.csv"), "x").unwrap();
-    for (after, told) in [
+    for (after, reported) in [
         // A folder of a user's name is that user's from now on.
         ("exports/{user}", ["1 entry of `", "` stays behind: "]),
         ("elsewhere", ["2 entries of `", "` stay behind: "]),
     ] {
         let found = left(Some(&before), &granted(after), &[]).by_change;
-        let is_told = |it: &Finding| told.iter().all(|told| it.message.contains(told));
-        assert!(found.len() == 1 && is_told(&found[0]), "{found:?}");
+        let is_reported = |it: &Finding| {
+            reported
+                .iter()
+                .all(|reported| it.message.contains(reported))
+        };
+        assert!(found.len() == 1 && is_reported(&found[0]), "{found:?}");
     }
     assert!(
         left(Some(&before), &granted("exports"), &[])
             .by_change
             .is_empty()
     );
-    for (after, told) in [
+    for (after, reported) in [
         (
             json!({ "files": {} }),
             Some("no folder at `/exports` any more"),
@@ -171,12 +175,12 @@ fn files_that_another_path_or_no_grant_any_more_leaves_behind_are_told() {
         let found = left(Some(&before), &load(&file, []).unwrap(), &[]).by_change;
         assert_eq!(
             found.len(),
-            usize::from(told.is_some()),
+            usize::from(reported.is_some()),
             "{after}: {found:?}"
         );
-        let told = told.unwrap_or_default();
+        let reported = reported.unwrap_or_default();
         assert!(
-            found.iter().all(|it| it.message.contains(told)),
+            found.iter().all(|it| it.message.contains(reported)),
             "{found:?}"
         );
     }
@@ -193,7 +197,7 @@ fn a_folder_that_kept_users_apart_and_becomes_common_is_told_as_that() {
     let folder = |path: &str| json!([{ "path": path, "at": "/w", "access": "read-write" }]);
     let granted = |path: &str| json!({ "files": { "directories": folder(path) } });
     let behind = "2 entries of `ROOT/ws/{user}` stay behind";
-    for (was, now, told) in [
+    for (was, now, reported) in [
         (
             "ws/{user}",
             "ws",
@@ -234,10 +238,10 @@ fn a_folder_that_kept_users_apart_and_becomes_common_is_told_as_that() {
         let before = in_force(&configured(dir.path(), &granted(was)));
         let after = configured(dir.path(), &granted(now));
         let found = lines(&left(Some(&before), &after, &[]).by_change);
-        assert_eq!(found.len(), told.len(), "{was} -> {now}: {found:?}");
-        for (found, told) in found.iter().zip(told) {
-            let told = told.replace("ROOT", &dir.path().display().to_string());
-            assert!(found.contains(&told), "{was} -> {now}: {found}");
+        assert_eq!(found.len(), reported.len(), "{was} -> {now}: {found:?}");
+        for (found, reported) in found.iter().zip(reported) {
+            let reported = reported.replace("ROOT", &dir.path().display().to_string());
+            assert!(found.contains(&reported), "{was} -> {now}: {found}");
         }
     }
     // Another component is granted what the users of this one have.
@@ -256,7 +260,7 @@ fn a_bucket_that_kept_users_apart_and_becomes_common_is_told_as_that() {
         let bucket = json!({ "bucket": "lists", "scope": scope, "access": "read-write" });
         configured(dir.path(), &json!({ "lists": { "keyValue": [bucket] } }))
     };
-    for (was, now, told) in [
+    for (was, now, reported) in [
         ("user", "component", Some("common to all users from now on")),
         (
             "user",
@@ -279,9 +283,9 @@ fn a_bucket_that_kept_users_apart_and_becomes_common_is_told_as_that() {
     ] {
         let before = in_force(&granted(was));
         let found = lines(&left(Some(&before), &granted(now), &[]).by_change);
-        assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
-        let told = told.unwrap_or_default();
-        assert!(found.iter().all(|it| it.contains(told)), "{found:?}");
+        assert_eq!(found.len(), usize::from(reported.is_some()), "{found:?}");
+        let reported = reported.unwrap_or_default();
+        assert!(found.iter().all(|it| it.contains(reported)), "{found:?}");
     }
 }
 
@@ -303,7 +307,7 @@ fn places_that_several_users_share_and_write_are_told() {
             ],
         } }),
     );
-    for (users, told) in [
+    for (users, reported) in [
         (1, vec![]),
         (
             2,
@@ -322,9 +326,9 @@ fn places_that_several_users_share_and_write_are_told() {
             let left = left_behind(before, &loaded, &kept);
             assert_eq!(lines(&left.by_change), [""; 0]);
             let found = lines(&left.anyway);
-            assert_eq!(found.len(), told.len(), "{found:?}");
-            for (found, told) in found.iter().zip(&told) {
-                assert!(found.starts_with(told), "{found}");
+            assert_eq!(found.len(), reported.len(), "{found:?}");
+            for (found, reported) in found.iter().zip(&reported) {
+                assert!(found.starts_with(reported), "{found}");
             }
         }
     }
@@ -372,15 +376,15 @@ fn people_and_agents_of_a_name_that_goes_are_told_with_their_numbers() {
             [first, rest @ ..] if *first == people => [&[people, old][..], rest].concat(),
             agents => [&[old][..], agents].concat(),
         };
-        for (found, told) in [
+        for (found, reported) in [
             (lines(&left.by_change), by_change),
             (lines(&left.anyway), vec![old]),
             (stopped, by_change_of_stopped),
         ] {
-            assert_eq!(found.len(), told.len(), "{found:?}");
-            let mut both = found.iter().zip(&told);
+            assert_eq!(found.len(), reported.len(), "{found:?}");
+            let mut both = found.iter().zip(&reported);
             assert!(
-                both.all(|(found, told)| found.starts_with(told)),
+                both.all(|(found, reported)| found.starts_with(reported)),
                 "{found:?}"
             );
         }

@@ -24,7 +24,7 @@ enum Use {
     /// It works there, and others may too.
     Work,
     /// It reads there as in a working folder, which it does not write.
-    Look,
+    Read,
 }
 
 /// A part of a program.
@@ -81,7 +81,7 @@ fn parts(loaded: &Loaded) -> Vec<Part<'_>> {
             continue;
         };
         let work = if program.read_only {
-            Use::Look
+            Use::Read
         } else {
             Use::Work
         };
@@ -134,7 +134,7 @@ fn of_programs(loaded: &Loaded) -> Vec<Granted<'_>> {
         key: format!("providers.{}.program.{}", part.provider, part.key),
         access: match part.used {
             Use::Home | Use::Work => Access::ReadWrite,
-            Use::Own | Use::Look => Access::ReadOnly,
+            Use::Own | Use::Read => Access::ReadOnly,
         },
         path: part.path,
         reached: part.reached,
@@ -155,7 +155,7 @@ impl Part<'_> {
             Use::Own | Use::Home => is_within || is_around,
             // The same folder may be worked in by several.
             Use::Work => is_within != is_around,
-            Use::Look => is_within && !is_around,
+            Use::Read => is_within && !is_around,
         }
     }
 }
@@ -168,7 +168,7 @@ mod tests {
 
     /// Returns the keys of the errors that tell of somebody who reads or writes what is another's,
     /// in a folder with all that is named here, a program `p` in it, and more of the configuration.
-    fn told(more: &str) -> Vec<String> {
+    fn reported(more: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for made in ["tools", "homes", "work/in", "other", "plugins"] {
             std::fs::create_dir_all(folder.path().join(made)).unwrap();
@@ -202,22 +202,25 @@ mod tests {
     fn no_component_writes_what_a_program_is_started_from() {
         let key = "components.c.directories[0].path";
         for path in ["tools", "homes", "homes/a/home", ".", "work/in"] {
-            assert_eq!(told(&component(path, "read-write")), [key], "{path}");
+            assert_eq!(reported(&component(path, "read-write")), [key], "{path}");
         }
         for (path, access) in [
             ("work", "read-write"),
             ("other", "read-write"),
             ("tools", "read-only"),
         ] {
-            assert!(told(&component(path, access)).is_empty(), "{path} {access}");
+            assert!(
+                reported(&component(path, access)).is_empty(),
+                "{path} {access}"
+            );
         }
     }
 
     #[test]
     fn nobody_reads_the_home_of_a_program_with_its_login() {
         for path in ["homes", "homes/a/home", "homes/{user}", "."] {
-            let told = told(&component(path, "read-only"));
-            assert_eq!(told, ["components.c.directories[0].path"], "{path}");
+            let reported = reported(&component(path, "read-only"));
+            assert_eq!(reported, ["components.c.directories[0].path"], "{path}");
         }
         let other = |folder: &str, more: &str| {
             format!(
@@ -226,16 +229,16 @@ mod tests {
             )
         };
         for folder in ["homes", "homes/a", "."] {
-            let keys = told(&other("other", &format!("readFolders = [\"{folder}\"]")));
+            let keys = reported(&other("other", &format!("readFolders = [\"{folder}\"]")));
             assert!(
                 keys.contains(&"providers.q.program.readFolders[0]".to_owned()),
                 "{folder}: {keys:?}"
             );
         }
-        let keys = told(&other("homes/a", "readOnly = true"));
+        let keys = reported(&other("homes/a", "readOnly = true"));
         let both = ["providers.p.program.home", "providers.q.program.folder"];
         assert_eq!(keys, both);
-        let apart = told(&other(
+        let apart = reported(&other(
             "other",
             "readOnly = true, readFolders = [\"tools\"]",
         ));
@@ -269,7 +272,7 @@ mod tests {
                 vec!["providers.p.program.folder"],
             ),
         ] {
-            assert_eq!(told(&more), keys, "{more}");
+            assert_eq!(reported(&more), keys, "{more}");
         }
     }
 }

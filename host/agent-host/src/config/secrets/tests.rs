@@ -160,12 +160,12 @@ fn a_secret_has_one_source_and_stands_nowhere_in_the_config() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, format!("[secrets]\ns = {wrong}\n")).unwrap();
-        let told = load(&path, []).unwrap_err().to_string();
+        let reported = load(&path, []).unwrap_err().to_string();
         assert!(
-            told.contains("secrets.s") || told.contains("secrets"),
-            "{told}"
+            reported.contains("secrets.s") || reported.contains("secrets"),
+            "{reported}"
         );
-        assert!(!told.contains("SK-CANARY"), "{told}");
+        assert!(!reported.contains("SK-CANARY"), "{reported}");
     }
 }
 
@@ -200,8 +200,8 @@ async fn a_command_says_a_secret_in_time_or_the_host_does_not_start() {
         (vec!["true"], "it has 0 bytes"),
         (vec!["seq", "100000"], "it has more than 16384 bytes"),
     ] {
-        let told = said(&words).await.unwrap_err();
-        assert!(told.contains(expected), "{words:?}: {told}");
+        let reported = said(&words).await.unwrap_err();
+        assert!(reported.contains(expected), "{words:?}: {reported}");
     }
 }
 
@@ -262,16 +262,16 @@ async fn two_agents_never_sign_with_one_value_under_two_names() {
     assert_eq!(alike_at_rest(&files, &own), Vec::<String>::new());
     // The line end is no part of a value.
     let one = [key("w", CANARY), key("t", "SK-CANARY-CONFIG\n")];
-    let told = alike_at_rest(&files, &one);
+    let reported = alike_at_rest(&files, &one);
     for (line, at, names) in [
-        (&told[0], "agents[0]", "`traffic` signs with `traffic`"),
-        (&told[1], "agents[1]", "`weather` signs with `weather`"),
+        (&reported[0], "agents[0]", "`traffic` signs with `traffic`"),
+        (&reported[1], "agents[1]", "`weather` signs with `weather`"),
     ] {
-        let is_told = line.starts_with(&format!("{at}.external.secret: "));
-        assert!(is_told && line.contains(names), "{line}");
+        let is_reported = line.starts_with(&format!("{at}.external.secret: "));
+        assert!(is_reported && line.contains(names), "{line}");
         assert!(!line.contains("CANARY"), "{line}");
     }
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(reported.len(), 2, "{reported:?}");
 
     // What a command says is known once it was run.
     let command = format!("[\"printf\", \"%s\", \"{CANARY}\"]");

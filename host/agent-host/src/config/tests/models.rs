@@ -152,12 +152,12 @@ fn a_variable_that_is_not_set_for_a_program_is_told() {
          home = \"/srv/homes\"\nvariables = { ALSO_SET_BY_NOBODY = \"here\" }\n\
          environment = [\"PATH\", \"A_VARIABLE_THAT_NOBODY_SETS\", \"ALSO_SET_BY_NOBODY\"]\n",
     );
-    let told: Vec<_> = found
+    let reported: Vec<_> = found
         .iter()
         .filter(|(_, key, _)| key.starts_with("providers.coder.program.environment"))
         .collect();
-    assert_eq!(told.len(), 1, "{found:?}");
-    let (severity, key, message) = told[0];
+    assert_eq!(reported.len(), 1, "{found:?}");
+    let (severity, key, message) = reported[0];
     assert_eq!(*severity, Severity::Warning);
     assert_eq!(key, "providers.coder.program.environment[1]");
     assert!(message.contains("A_VARIABLE_THAT_NOBODY_SETS"), "{message}");
@@ -175,10 +175,10 @@ fn a_key_where_every_program_reads_is_refused() {
              folder = \"/srv/work\"\nhome = \"/srv/homes\"\n"
         );
         let found = findings(&text);
-        let told = |(_, at, message): &(Severity, String, String)| {
+        let reported = |(_, at, message): &(Severity, String, String)| {
             at == "providers.coder.program" && message.contains("the key of the provider `coder`")
         };
-        assert_eq!(found.iter().any(told), is_refused, "{key}: {found:?}");
+        assert_eq!(found.iter().any(reported), is_refused, "{key}: {found:?}");
     }
 }
 
@@ -195,7 +195,7 @@ fn what_a_list_of_models_does_not_allow_is_told_by_the_check() {
         [[pathRules]]\nsubtree = \"/**\"\naccess = \"write\"\nmodelAllowlist = [\"fast\"]\n\
         [roles]\nuser = { model = \"coder-a\", modelAllowlist = [\"fast\"] }\n\
         task = { model = \"slow\" }\nheartbeat = { modelAllowlist = [\"coder-a\"] }\n";
-    let told = findings(text);
+    let reported = findings(text);
     for (key, part) in [
         (
             "agents[0].model",
@@ -215,7 +215,11 @@ fn what_a_list_of_models_does_not_allow_is_told_by_the_check() {
         ("roles.task", "slow"),
         ("roles.heartbeat.modelAllowlist", "at those roles"),
     ] {
-        let is_it = |told: &&(_, String, String)| told.1 == key && told.2.contains(part);
-        assert!(told.iter().any(|told| is_it(&told)), "{key}: {told:#?}");
+        let is_it =
+            |reported: &&(_, String, String)| reported.1 == key && reported.2.contains(part);
+        assert!(
+            reported.iter().any(|reported| is_it(&reported)),
+            "{key}: {reported:#?}"
+        );
     }
 }

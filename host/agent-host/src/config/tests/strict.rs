@@ -28,17 +28,17 @@ fn a_key_that_stands_twice_is_refused_in_json_as_in_toml() {
         ),
     ] {
         for (name, text) in [("c.json", json), ("c.toml", toml)] {
-            let told = load_with(name, text, &[]).unwrap_err();
-            assert!(told.contains("duplicate"), "{name}: {told}");
-            assert!(name != "c.json" || told.contains(key), "{told}");
+            let reported = load_with(name, text, &[]).unwrap_err();
+            assert!(reported.contains("duplicate"), "{name}: {reported}");
+            assert!(name != "c.json" || reported.contains(key), "{reported}");
         }
     }
     // The place of an inner one is told.
     let inner = r#"{ "components": { "files": { "environment": { "A": "x", "A": "y" } } } }"#;
-    let told = load_with("c.json", inner, &[]).unwrap_err();
+    let reported = load_with("c.json", inner, &[]).unwrap_err();
     assert!(
-        told.starts_with("c.json:1:") && told.contains("components.files.environment"),
-        "{told}"
+        reported.starts_with("c.json:1:") && reported.contains("components.files.environment"),
+        "{reported}"
     );
 }
 
@@ -49,12 +49,18 @@ fn a_number_that_is_none_is_refused_by_its_key() {
             "[models.m]\nprovider = \"p\"\nmodel = \"m\"\nprice = {{ inputPerMillion = {number}, \
              outputPerMillion = 1.0 }}\n"
         );
-        let told = load_with("c.toml", &text, &[]).unwrap_err();
-        assert!(told.contains("models.m.price.inputPerMillion: "), "{told}");
+        let reported = load_with("c.toml", &text, &[]).unwrap_err();
+        assert!(
+            reported.contains("models.m.price.inputPerMillion: "),
+            "{reported}"
+        );
     }
     let listed = "[models.m]\nprovider = \"p\"\nmodel = \"m\"\nparameters = { a = [1.0, nan] }\n";
-    let told = load_with("c.toml", listed, &[]).unwrap_err();
-    assert!(told.contains("models.m.parameters.a[1]: "), "{told}");
+    let reported = load_with("c.toml", listed, &[]).unwrap_err();
+    assert!(
+        reported.contains("models.m.parameters.a[1]: "),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The parts of a project that depend on its language.
 
 use super::{ProjectFile, Template};
-use crate::new::carried::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WASI_LICENCE};
+use crate::new::embedded::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WASI_LICENCE};
 use crate::new::{Kind, Language};
 
 /// The parts of a project in one language.
@@ -52,7 +52,7 @@ impl Language {
 
     /// Returns the files that a project in this language has of those that the program carries,
     /// beside the interface.
-    pub(super) fn carried(self, kind: Kind) -> Vec<ProjectFile> {
+    pub(super) fn embedded(self, kind: Kind) -> Vec<ProjectFile> {
         let mut files = match self {
             // Crates bring the imports of a component in Rust.
             Self::Rust => return sdk(),

@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ConnectorStateView};
 use axum::extract::State;
-use domain::id::DeliveryId;
+use domain::id::OutboundMessageId;
 use edge::TestTarget;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,8 @@ pub(in crate::routes) struct ConnectorTest {
 /// A test that is to be sent.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(in crate::routes) struct ConnectorTested {
-    /// The delivery, which `GET /api/connectors/{connector}/deliveries` lists.
-    delivery_id: DeliveryId,
+    /// The outbound message, which `GET /api/connectors/{connector}/outbound-messages` lists.
+    outbound_message_id: OutboundMessageId,
 }
 
 /// Sends a text through a connector, to see whether it arrives.
@@ -87,9 +87,9 @@ pub(in crate::routes) async fn test(
     };
     let by = key.by(&caller.user);
     let connectors = api.commanded_edge()?.connectors();
-    let delivery = connectors.test(by, &name, to, test.text).await?;
+    let outbound_message = connectors.test(by, &name, to, test.text).await?;
     let tested = ConnectorTested {
-        delivery_id: delivery,
+        outbound_message_id: outbound_message,
     };
     Ok((StatusCode::ACCEPTED, axum::Json(tested)))
 }

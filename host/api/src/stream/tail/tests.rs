@@ -121,13 +121,13 @@ async fn every_event_is_told_and_kept_while_somebody_follows() {
         store.commit(commit).await.unwrap().last_position
     };
     let mut follower = tail.clone();
-    let mut told = 0;
+    let mut reported = 0;
     for events in [1, 100, 3] {
         let last = happen(events).await;
-        while told < last {
-            told = follower.more().await.unwrap();
+        while reported < last {
+            reported = follower.more().await.unwrap();
         }
-        assert_eq!(told, last, "the end of a commit");
+        assert_eq!(reported, last, "the end of a commit");
         assert_eq!(place(&tail.next(last - 1)), Some(last));
     }
     drop(follower);

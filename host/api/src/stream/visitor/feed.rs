@@ -1,7 +1,7 @@
 //! Feeds one visitor: first what the page missed, then everything as it happens.
 
 use super::PAGE;
-use super::frames::{self, Said, VisitorFrame};
+use super::frames::{self, VisitorFrame, VisitorLine};
 use super::page::{Line, Page, end_of_full};
 use super::presence::Presence;
 use crate::chat::{Chat, Visitor};
@@ -12,7 +12,7 @@ use crate::stream::tail::{Next, Tail};
 use broker::{Broker, Frame, Joined, Placed};
 use bytes::Bytes;
 use domain::connector::ReplyRoute;
-use domain::event::{DeliveryQueued, Event, InputAccepted, Recorded, Source};
+use domain::event::{Event, InputAccepted, OutboundMessageQueued, Recorded, Source};
 use std::time::Duration;
 use store::{ReadError, Store};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -27,7 +27,7 @@ pub(super) struct Feed {
     pub(super) broker: Broker,
     pub(super) chat: Chat,
     pub(super) visitor: Visitor,
-    /// The chat with the visitor, as deliveries name it.
+    /// The chat with the visitor, as outbound messages name it.
     pub(super) route: ReplyRoute,
     /// The position that the page came back with, when it is ahead of all events.
     pub(super) ahead: Option<u64>,
@@ -50,11 +50,11 @@ impl Feed {
         let Some(farewell) = end.farewell("there is no such visitor any more") else {
             return;
         };
-        let told = VisitorFrame::Disconnected {
+        let reported = VisitorFrame::Disconnected {
             reason: farewell.reason,
         };
-        let told = told.bytes();
-        for frame in std::iter::once(told).chain(farewell.retry) {
+        let reported = reported.bytes();
+        for frame in std::iter::once(reported).chain(farewell.retry) {
             // The page may be gone as well.
             let _ = self.out.push(frame).await;
         }
@@ -63,7 +63,7 @@ impl Feed {
     async fn feed(&mut self) -> Result<(), End> {
         self.out.push(frame::GREETING).await?;
         // Again, since the position: what follows from later events is told with them.
-        self.look().await?;
+        self.inspect().await?;
         let typing = self.is_typing();
         let waits = self.presence.waits();
         let connected = VisitorFrame::Connected {
@@ -95,7 +95,7 @@ impl Feed {
                 }
                 shown = self.joined.frames.recv() => match shown {
                     Ok(shown) => self.show_placed(&shown).await?,
-                    // Pieces of a reply are missing, and the whole follows.
+                    // Chunks of a reply are missing, and the whole follows.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(End::Retry),
                 },
@@ -116,9 +116,9 @@ impl Feed {
     }
 
     /// Looks at what goes on, and tells what was closed meanwhile.
-    async fn look(&mut self) -> Result<(), End> {
+    async fn inspect(&mut self) -> Result<(), End> {
         loop {
-            match self.presence.look(&self.broker).await {
+            match self.presence.inspect(&self.broker).await {
                 Ok(closed) => {
                     for question in closed {
                         self.out
@@ -158,7 +158,7 @@ impl Feed {
                 // Too far behind, with a page that reads slowly.
                 Next::Stored => {
                     let typing = self.is_typing();
-                    self.look().await?;
+                    self.inspect().await?;
                     self.tell_typing(typing).await?;
                     return self.send_stored(until).await;
                 }
@@ -180,10 +180,10 @@ impl Feed {
                 )
                 .await?;
         }
-        if let Some(Event::DeliveryQueued(queued)) = &recorded.event
+        if let Some(Event::OutboundMessageQueued(queued)) = &recorded.event
             && self.is_ours(queued)
         {
-            let said = Said::queued(recorded.position, queued);
+            let said = VisitorLine::queued(recorded.position, queued);
             if let Some((question, session)) = said.question() {
                 self.presence.ask(question, session);
             }
@@ -198,7 +198,7 @@ impl Feed {
         self.tell_typing(typing).await
     }
 
-    fn is_ours(&self, queued: &DeliveryQueued) -> bool {
+    fn is_ours(&self, queued: &OutboundMessageQueued) -> bool {
         queued.connector == self.route.connector && queued.chat == self.route.chat
     }
 
@@ -240,25 +240,29 @@ impl Feed {
     async fn page(&self, until: u64) -> Result<Page, ReadError> {
         let store = self.store();
         let after = self.position;
-        let told = store.deliveries_of_chat(&self.route, after, PAGE).await?;
+        let reported = store
+            .outbound_messages_of_chat(&self.route, after, PAGE)
+            .await?;
         let own = store
             .inputs_of_chat(&self.visitor.user, &self.route, after, PAGE)
             .await?;
         let ends = [
-            end_of_full(&told, |row| row.position),
+            end_of_full(&reported, |row| row.position),
             end_of_full(&own, |(position, _)| *position),
         ];
-        let told = told.into_iter().map(|row| Line::Told(Box::new(row)));
+        let reported = reported
+            .into_iter()
+            .map(|row| Line::Reported(Box::new(row)));
         let own = own
             .into_iter()
             .map(|(position, accepted)| Line::Own(position, Box::new(accepted)));
-        Ok(Page::new(told.chain(own), ends, until))
+        Ok(Page::new(reported.chain(own), ends, until))
     }
 
     fn stored_frame(&mut self, line: &Line) -> Bytes {
         match line {
-            Line::Told(row) => {
-                let said = Said::stored(row);
+            Line::Reported(row) => {
+                let said = VisitorLine::stored(row);
                 let is_open = said
                     .question()
                     .is_some_and(|(question, session)| self.presence.repeat(question, session));

@@ -4,12 +4,12 @@ use crate::wire::{ChoiceView, Time, written};
 use broker::{Frame, Show};
 use bytes::Bytes;
 use domain::connector::Choice;
-use domain::event::{DeliveryCause, DeliveryQueued, InputAccepted, Source};
-use domain::id::{DeliveryId, InputId, OperationId, SessionId};
+use domain::event::{InputAccepted, OutboundMessageCause, OutboundMessageQueued, Source};
+use domain::id::{InputId, OperationId, OutboundMessageId, SessionId};
 use domain::message::text_of;
 use domain::time::Timestamp;
 use serde::Serialize;
-use store::DeliveryRow;
+use store::OutboundMessageRow;
 
 /// A frame of a chat with a visitor.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -27,14 +27,14 @@ pub(crate) enum VisitorFrame<'a> {
     /// Something was said to the visitor.
     Message {
         /// Its id.
-        delivery_id: DeliveryId,
+        outbound_message_id: OutboundMessageId,
         /// Its text, in Markdown.
         text: String,
         /// The time at which it was said, ISO 8601.
         time: Time,
     },
     /// An agent got what the visitor said, on this page or on another one of theirs.
-    Said {
+    VisitorLine {
         /// Its id.
         input_id: InputId,
         /// The `message_id` of each message in it: what is said within a moment is one.
@@ -47,7 +47,7 @@ pub(crate) enum VisitorFrame<'a> {
     /// The visitor is asked something.
     Question {
         /// Its id.
-        delivery_id: DeliveryId,
+        outbound_message_id: OutboundMessageId,
         /// The question, by which `question_closed` names it.
         question_id: OperationId,
         /// Its text, in Markdown.
@@ -70,30 +70,30 @@ pub(crate) enum VisitorFrame<'a> {
         /// True if one is.
         typing: bool,
     },
-    /// A piece of a reply in the making, where the operator lets those be shown. The whole
+    /// A chunk of a reply in the making, where the operator lets those be shown. The whole
     /// follows as a message.
     Delta {
-        /// The reply that it is a piece of.
+        /// The reply that it is a chunk of.
         reply_id: OperationId,
-        /// The attempt at that reply: pieces of an earlier one are void.
+        /// The attempt at that reply: chunks of an earlier one are void.
         attempt: u32,
         /// Its place in the attempt.
         seq: u64,
         /// The text.
         text: String,
     },
-    /// The whole text of a reply in the making up to now, in place of its pieces.
+    /// The whole text of a reply in the making up to now, in place of its chunks.
     DeltaSoFar {
         /// The reply.
         reply_id: OperationId,
         /// The attempt at that reply.
         attempt: u32,
-        /// The place of the last piece that is in it.
+        /// The place of the last chunk that is in it.
         seq: u64,
         /// The text.
         text: String,
     },
-    /// All pieces of an attempt at a reply are void.
+    /// All chunks of an attempt at a reply are void.
     DeltaDiscarded {
         /// The reply.
         reply_id: OperationId,
@@ -115,21 +115,21 @@ pub(crate) enum VisitorFrame<'a> {
 
 /// Something that was said to a visitor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct VisitorLine<'a> {
     position: u64,
-    delivery: DeliveryId,
+    outbound_message: OutboundMessageId,
     text: &'a str,
     choices: &'a [Choice],
-    cause: &'a DeliveryCause,
+    cause: &'a OutboundMessageCause,
     time: Timestamp,
 }
 
-impl<'a> Said<'a> {
-    /// Returns what is stored of a delivery.
-    pub(super) fn stored(row: &'a DeliveryRow) -> Self {
+impl<'a> VisitorLine<'a> {
+    /// Returns what is stored of an outbound message.
+    pub(super) fn stored(row: &'a OutboundMessageRow) -> Self {
         Self {
             position: row.position,
-            delivery: row.delivery,
+            outbound_message: row.outbound_message,
             text: &row.text,
             choices: &row.choices,
             cause: &row.cause,
@@ -137,11 +137,11 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// A delivery that was queued just now, at a position.
-    pub(super) fn queued(position: u64, queued: &'a DeliveryQueued) -> Self {
+    /// An outbound message that was queued just now, at a position.
+    pub(super) fn queued(position: u64, queued: &'a OutboundMessageQueued) -> Self {
         Self {
             position,
-            delivery: queued.delivery,
+            outbound_message: queued.outbound_message,
             text: &queued.text,
             choices: &queued.choices,
             cause: &queued.cause,
@@ -152,29 +152,29 @@ impl<'a> Said<'a> {
     /// Returns the question that it is, with its session.
     pub(super) fn question(&self) -> Option<(OperationId, SessionId)> {
         match self.cause {
-            DeliveryCause::Question {
+            OutboundMessageCause::Question {
                 session, operation, ..
             } => Some((*operation, *session)),
-            DeliveryCause::Turn { .. }
-            | DeliveryCause::Input { .. }
-            | DeliveryCause::Host { .. }
-            | DeliveryCause::Test { .. } => None,
+            OutboundMessageCause::Turn { .. }
+            | OutboundMessageCause::Input { .. }
+            | OutboundMessageCause::Host { .. }
+            | OutboundMessageCause::Test { .. } => None,
         }
     }
 
     /// Returns the frame, for a question with whether it waits for its answer.
     pub(super) fn frame(&self, is_open: bool) -> Bytes {
-        let delivery_id = self.delivery;
+        let outbound_message_id = self.outbound_message;
         let text = self.text.to_owned();
         let time = Time(self.time);
         let said = match self.question() {
             None => VisitorFrame::Message {
-                delivery_id,
+                outbound_message_id,
                 text,
                 time,
             },
             Some((question_id, _)) => VisitorFrame::Question {
-                delivery_id,
+                outbound_message_id,
                 question_id,
                 text,
                 choices: self.choices.iter().map(Into::into).collect(),
@@ -210,7 +210,7 @@ pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
         | Source::Reminder { .. } => &[],
     };
     let message = accepted.message.as_ref();
-    let said = VisitorFrame::Said {
+    let said = VisitorFrame::VisitorLine {
         input_id: accepted.input,
         message_ids: message_ids.to_vec(),
         text: message
@@ -263,10 +263,10 @@ mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
-    fn queued(cause: DeliveryCause, choices: Vec<Choice>) -> DeliveryQueued {
-        DeliveryQueued {
+    fn queued(cause: OutboundMessageCause, choices: Vec<Choice>) -> OutboundMessageQueued {
+        OutboundMessageQueued {
             connector: "site".parse().unwrap(),
-            delivery: DeliveryId::mint(
+            outbound_message: OutboundMessageId::mint(
                 domain::id::ConnectorId::of_name("site"),
                 "visitor",
                 "cause",
@@ -291,11 +291,11 @@ mod tests {
     fn a_message_and_a_question_have_the_position_to_continue_from() {
         let session = SessionId(Uuid::nil());
         let run = RunId(Uuid::nil());
-        let message = queued(DeliveryCause::Turn { session, run }, Vec::new());
-        let frame = Said::queued(7, &message).frame(false);
+        let message = queued(OutboundMessageCause::Turn { session, run }, Vec::new());
+        let frame = VisitorLine::queued(7, &message).frame(false);
         assert!(frame.starts_with(b"id: 7\nevent: message\ndata: {"));
         assert_eq!(data(&frame)["text"], "One\nor two?");
-        let question = DeliveryCause::Question {
+        let question = OutboundMessageCause::Question {
             session,
             run,
             operation: OperationId::mint(run, 0, "a"),
@@ -305,7 +305,7 @@ mod tests {
             value: "1".to_owned(),
         }];
         let question = queued(question, choices);
-        let frame = Said::queued(8, &question).frame(true);
+        let frame = VisitorLine::queued(8, &question).frame(true);
         assert!(frame.starts_with(b"id: 8\nevent: question\ndata: {"));
         let data = data(&frame);
         assert_eq!(

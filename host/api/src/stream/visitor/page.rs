@@ -3,13 +3,13 @@
 
 use super::PAGE;
 use domain::event::InputAccepted;
-use store::DeliveryRow;
+use store::OutboundMessageRow;
 
 /// Something that is stored of a chat.
 #[derive(Debug)]
 pub(super) enum Line {
     /// It was said to the visitor.
-    Told(Box<DeliveryRow>),
+    Reported(Box<OutboundMessageRow>),
     /// The visitor said it: an agent got it at this position.
     Own(u64, Box<InputAccepted>),
 }
@@ -17,7 +17,7 @@ pub(super) enum Line {
 impl Line {
     pub(super) fn position(&self) -> u64 {
         match self {
-            Self::Told(row) => row.position,
+            Self::Reported(row) => row.position,
             Self::Own(position, _) => *position,
         }
     }

@@ -44,12 +44,12 @@ impl Presence {
     /// Looks at what goes on with a visitor now.
     pub(super) async fn find(broker: &Broker, user: &UserId) -> Result<Self, broker::Error> {
         let mut presence = Self::new(user.clone());
-        presence.look(broker).await?;
+        presence.inspect(broker).await?;
         Ok(presence)
     }
 
     /// Looks again. Returns the questions that were shown and do not wait any more.
-    pub(super) async fn look(
+    pub(super) async fn inspect(
         &mut self,
         broker: &Broker,
     ) -> Result<Vec<OperationId>, broker::Error> {

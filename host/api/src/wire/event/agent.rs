@@ -70,13 +70,13 @@ public! {
         user_id: Option<UserId>,
         updated_at: Time = Time(it.updated_at),
     }
-    PreferencesCarried(it: event::PreferencesCarried) {
+    PreferencesTransferred(it: event::PreferencesTransferred) {
         from_user_id: UserId = it.from.clone(),
         user_id: UserId = it.to.clone(),
         #[schema(value_type = Object)]
         preferences: Map<String, Value>,
         left_behind: Vec<String>,
-        carried_at: Time = Time(it.carried_at),
+        transferred_at: Time = Time(it.transferred_at),
     }
     SlotTaken(it: event::SlotTaken) {
         session_id: SessionId,

@@ -1,14 +1,18 @@
-//! The public form of the events of connectors: arrivals, what is sent, and its outcome.
+//! The public form of the events of connectors: inbound messages, what is sent, and its outcome.
 //!
 //! Words that arrive are not shown here: they are in the session that took them, for whoever may
 //! see that. Words that are sent are shown where they are about a session.
 
 use super::public;
-use crate::wire::delivery::ChoiceView;
+use crate::wire::outbound_message::ChoiceView;
 use crate::wire::values::Time;
 use domain::connector::ReplyRoute;
-use domain::event::{self, Arrival, ArrivalOutcome, DeliveryCause, DeliveryOutcome};
-use domain::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
+use domain::event::{
+    self, InboundMessage, InboundMessageOutcome, OutboundMessageCause, OutboundMessageOutcome,
+};
+use domain::id::{
+    AgentId, InputId, OperationId, OutboundMessageId, RunId, SessionId, TriggerEventId,
+};
 use domain::path::ConnectorName;
 use domain::trouble::ServiceTrouble;
 use domain::user::UserId;
@@ -17,13 +21,13 @@ use serde::Serialize;
 public! {
     ConnectorReceived(it: event::ConnectorReceived) {
         connector: ConnectorName,
-        arrivals: Vec<ArrivalView> = it.arrivals.iter().map(Into::into).collect(),
+        inbound_messages: Vec<InboundMessageView> = it.inbound_messages.iter().map(Into::into).collect(),
         cursor_moved: bool = it.cursor.is_some(),
     }
-    ArrivalsSettled(it: event::ArrivalsSettled) {
+    InboundMessagesSettled(it: event::InboundMessagesSettled) {
         connector: ConnectorName,
-        arrival_ids: Vec<OccasionId> = it.arrivals.clone(),
-        result: ArrivalOutcomeView = (&it.outcome).into(),
+        inbound_message_ids: Vec<TriggerEventId> = it.inbound_messages.clone(),
+        result: InboundMessageOutcomeView = (&it.outcome).into(),
     }
     // Without its code: whoever knows it may confirm it.
     PairingOffered(it: event::PairingOffered) {
@@ -36,28 +40,28 @@ public! {
         key: String = it.key.to_string(),
         user_id: Option<UserId> = it.user.clone(),
     }
-    DeliveryQueued(it: event::DeliveryQueued) {
+    OutboundMessageQueued(it: event::OutboundMessageQueued) {
         connector: ConnectorName,
-        delivery_id: DeliveryId = it.delivery,
+        outbound_message_id: OutboundMessageId = it.outbound_message,
         chat: String,
         text: String,
         choices: Vec<ChoiceView> = it.choices.iter().map(Into::into).collect(),
         cause: CauseView = (&it.cause).into(),
     }
-    DeliveryStarted(it: event::DeliveryStarted) {
+    OutboundMessageStarted(it: event::OutboundMessageStarted) {
         connector: ConnectorName,
-        delivery_id: DeliveryId = it.delivery,
+        outbound_message_id: OutboundMessageId = it.outbound_message,
         attempt: u32,
-        piece: u32,
+        chunk: u32,
     }
-    DeliverySettled(it: event::DeliverySettled) {
+    OutboundMessageSettled(it: event::OutboundMessageSettled) {
         connector: ConnectorName,
-        delivery_id: DeliveryId = it.delivery,
-        result: DeliveryOutcomeView = (&it.outcome).into(),
+        outbound_message_id: OutboundMessageId = it.outbound_message,
+        result: OutboundMessageOutcomeView = (&it.outcome).into(),
     }
-    DeliveryRequeued(it: event::DeliveryRequeued) {
+    OutboundMessageRequeued(it: event::OutboundMessageRequeued) {
         connector: ConnectorName,
-        delivery_id: DeliveryId = it.delivery,
+        outbound_message_id: OutboundMessageId = it.outbound_message,
         requeued_by: UserId = it.by.clone(),
     }
     ConnectorTroubled(it: event::ConnectorTroubled) {
@@ -86,9 +90,9 @@ impl From<&ReplyRoute> for ReplyRouteView {
 
 /// A message that arrived, without its words.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = Arrival)]
-pub(crate) struct ArrivalView {
-    arrival_id: OccasionId,
+#[schema(as = InboundMessage)]
+pub(crate) struct InboundMessageView {
+    inbound_message_id: TriggerEventId,
     /// The service's own id of it.
     service_id: String,
     sender: String,
@@ -99,11 +103,11 @@ pub(crate) struct ArrivalView {
     sent_at: Time,
 }
 
-impl From<&Arrival> for ArrivalView {
-    fn from(arrival: &Arrival) -> Self {
-        let message = &arrival.message;
+impl From<&InboundMessage> for InboundMessageView {
+    fn from(inbound_message: &InboundMessage) -> Self {
+        let message = &inbound_message.message;
         Self {
-            arrival_id: arrival.id,
+            inbound_message_id: inbound_message.id,
             service_id: message.id.clone(),
             sender: message.sender.clone(),
             group: message.group.clone(),
@@ -116,9 +120,9 @@ impl From<&Arrival> for ArrivalView {
 
 /// The outcome of messages that had arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = ArrivalOutcome)]
+#[schema(as = InboundMessageOutcome)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(crate) enum ArrivalOutcomeView {
+pub(crate) enum InboundMessageOutcomeView {
     /// A session took them.
     Accepted {
         user_id: UserId,
@@ -146,10 +150,10 @@ pub(crate) enum ArrivalOutcomeView {
     Refused { reason: String },
 }
 
-impl From<&ArrivalOutcome> for ArrivalOutcomeView {
-    fn from(outcome: &ArrivalOutcome) -> Self {
+impl From<&InboundMessageOutcome> for InboundMessageOutcomeView {
+    fn from(outcome: &InboundMessageOutcome) -> Self {
         match outcome {
-            ArrivalOutcome::Accepted {
+            InboundMessageOutcome::Accepted {
                 user,
                 input,
                 session,
@@ -160,18 +164,18 @@ impl From<&ArrivalOutcome> for ArrivalOutcomeView {
                 session_id: *session,
                 agent_id: *agent,
             },
-            ArrivalOutcome::Answered { user, operation } => Self::Answered {
+            InboundMessageOutcome::Answered { user, operation } => Self::Answered {
                 user_id: user.clone(),
                 operation_id: *operation,
             },
-            ArrivalOutcome::Configured { user, session } => Self::Configured {
+            InboundMessageOutcome::Configured { user, session } => Self::Configured {
                 user_id: user.clone(),
                 session_id: *session,
             },
-            ArrivalOutcome::Ignored => Self::Ignored,
-            ArrivalOutcome::Unknown => Self::Unknown,
-            ArrivalOutcome::Paired => Self::Paired,
-            ArrivalOutcome::Refused { reason } => Self::Refused {
+            InboundMessageOutcome::Ignored => Self::Ignored,
+            InboundMessageOutcome::Unknown => Self::Unknown,
+            InboundMessageOutcome::Paired => Self::Paired,
+            InboundMessageOutcome::Refused { reason } => Self::Refused {
                 reason: reason.clone(),
             },
         }
@@ -180,7 +184,7 @@ impl From<&ArrivalOutcome> for ArrivalOutcomeView {
 
 /// The cause of a message to people outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = DeliveryCause)]
+#[schema(as = OutboundMessageCause)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum CauseView {
     /// The reply of a turn.
@@ -200,19 +204,19 @@ pub(crate) enum CauseView {
         input_id: InputId,
     },
     /// Words of the host's own.
-    Host { arrival_id: OccasionId },
+    Host { inbound_message_id: TriggerEventId },
     /// A test by a user.
     Test { user_id: UserId },
 }
 
-impl From<&DeliveryCause> for CauseView {
-    fn from(cause: &DeliveryCause) -> Self {
+impl From<&OutboundMessageCause> for CauseView {
+    fn from(cause: &OutboundMessageCause) -> Self {
         match cause {
-            DeliveryCause::Turn { session, run } => Self::Turn {
+            OutboundMessageCause::Turn { session, run } => Self::Turn {
                 session_id: *session,
                 run_id: *run,
             },
-            DeliveryCause::Question {
+            OutboundMessageCause::Question {
                 session,
                 run,
                 operation,
@@ -221,14 +225,14 @@ impl From<&DeliveryCause> for CauseView {
                 run_id: *run,
                 operation_id: *operation,
             },
-            DeliveryCause::Input { session, input } => Self::Input {
+            OutboundMessageCause::Input { session, input } => Self::Input {
                 session_id: *session,
                 input_id: *input,
             },
-            DeliveryCause::Host { arrival } => Self::Host {
-                arrival_id: *arrival,
+            OutboundMessageCause::Host { inbound_message } => Self::Host {
+                inbound_message_id: *inbound_message,
             },
-            DeliveryCause::Test { user } => Self::Test {
+            OutboundMessageCause::Test { user } => Self::Test {
                 user_id: user.clone(),
             },
         }
@@ -237,44 +241,44 @@ impl From<&DeliveryCause> for CauseView {
 
 /// The outcome of an attempt to send a message to people outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = DeliveryOutcome)]
+#[schema(as = OutboundMessageOutcome)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(crate) enum DeliveryOutcomeView {
-    /// The service took it, or the last piece of it.
+pub(crate) enum OutboundMessageOutcomeView {
+    /// The service took it, or the last chunk of it.
     Delivered { service_ids: Vec<String> },
-    /// The service took a piece of it.
-    Piece { service_id: String },
+    /// The service took a chunk of it.
+    Chunk { service_id: String },
     /// It is tried again.
     Failed { reason: String, retry_at: Time },
     /// It may have been sent, and is not sent again.
     Unknown { reason: String },
-    /// A piece that the service took did not arrive after all.
-    Undelivered { piece: u32, reason: String },
+    /// A chunk that the service took did not arrive after all.
+    Undelivered { chunk: u32, reason: String },
     /// It was given up.
     Dead { reason: String },
 }
 
-impl From<&DeliveryOutcome> for DeliveryOutcomeView {
-    fn from(outcome: &DeliveryOutcome) -> Self {
+impl From<&OutboundMessageOutcome> for OutboundMessageOutcomeView {
+    fn from(outcome: &OutboundMessageOutcome) -> Self {
         match outcome {
-            DeliveryOutcome::Delivered { service_ids } => Self::Delivered {
+            OutboundMessageOutcome::Delivered { service_ids } => Self::Delivered {
                 service_ids: service_ids.clone(),
             },
-            DeliveryOutcome::Piece { service_id } => Self::Piece {
+            OutboundMessageOutcome::Chunk { service_id } => Self::Chunk {
                 service_id: service_id.clone(),
             },
-            DeliveryOutcome::Failed { reason, retry_at } => Self::Failed {
+            OutboundMessageOutcome::Failed { reason, retry_at } => Self::Failed {
                 reason: reason.clone(),
                 retry_at: Time(*retry_at),
             },
-            DeliveryOutcome::Unknown { reason } => Self::Unknown {
+            OutboundMessageOutcome::Unknown { reason } => Self::Unknown {
                 reason: reason.clone(),
             },
-            DeliveryOutcome::Undelivered { piece, reason } => Self::Undelivered {
-                piece: *piece,
+            OutboundMessageOutcome::Undelivered { chunk, reason } => Self::Undelivered {
+                chunk: *chunk,
                 reason: reason.clone(),
             },
-            DeliveryOutcome::Dead { reason } => Self::Dead {
+            OutboundMessageOutcome::Dead { reason } => Self::Dead {
                 reason: reason.clone(),
             },
         }

@@ -11,7 +11,7 @@ use domain::budget::Budget;
 use domain::delegate::Priority;
 use domain::event::{self, Source};
 use domain::id::{
-    AgentId, ConversationId, InputId, OccasionId, OperationId, RunId, SessionId, TurnId,
+    AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TriggerEventId, TurnId,
 };
 use domain::model::Usage;
 use domain::queue::{Overflow, QueueOverride};
@@ -110,7 +110,7 @@ public! {
         through_turn_id: TurnId = it.through,
         input_id: InputId = it.input,
         #[schema(value_type = String)]
-        because: domain::memory::Occasion,
+        because: domain::memory::TriggerEvent,
     }
     ItemRecorded(it: event::ItemRecorded) {
         item_id: String = it.item.clone(),
@@ -158,7 +158,7 @@ pub(crate) enum SourceView {
     /// A trigger.
     Trigger {
         trigger: TriggerName,
-        occasion_id: OccasionId,
+        trigger_event_id: TriggerEventId,
         /// The chat into which the reply goes.
         reply_route: Option<ReplyRouteView>,
     },
@@ -213,12 +213,12 @@ impl From<&Source> for SourceView {
             Source::Api => Self::Api,
             Source::Trigger {
                 trigger,
-                occasion,
+                trigger_event,
                 quiet: _,
                 reply_to,
             } => Self::Trigger {
                 trigger: trigger.clone(),
-                occasion_id: *occasion,
+                trigger_event_id: *trigger_event,
                 reply_route: reply_to.as_ref().map(Into::into),
             },
             Source::Connector { reply_to, messages } => Self::Connector {

@@ -1,15 +1,15 @@
 //! The public form of the events of triggers.
 //!
-//! Texts that reach an agent, and what an occasion brought from outside, are not shown here: they
-//! are in the session that took them, for whoever may see that. How much there was is shown.
+//! Texts that reach an agent, and what a trigger event brought from outside, are not shown here:
+//! they are in the session that took them, for whoever may see that. How much there was is shown.
 
 use super::public;
 use crate::wire::trigger::{MessageOutcome, TriggerPauseView};
 use crate::wire::values::{ContentDigest, Time};
 use domain::event::{self, TriggerOrigin, TriggerTrouble};
-use domain::id::{AgentId, OccasionId};
+use domain::id::{AgentId, TriggerEventId};
 use domain::trigger::{
-    HostEventKind, Occasion, SkipReason, TriggerName, TriggerSpec, TriggerTargetName,
+    HostEventKind, SkipReason, TriggerEvent, TriggerName, TriggerSpec, TriggerTargetName,
 };
 use domain::user::UserId;
 use serde::Serialize;
@@ -34,15 +34,15 @@ public! {
         resumed_by: UserId = it.by.clone(),
         next_due_at: Option<Time> = it.next_due.map(Time),
     }
-    OccasionAccepted(it: event::OccasionAccepted) {
+    TriggerEventAccepted(it: event::TriggerEventAccepted) {
         trigger: TriggerName = it.name.clone(),
-        occasion_id: OccasionId = it.occasion,
-        occasion: OccasionView = (&*it.what).into(),
+        trigger_event_id: TriggerEventId = it.trigger_event,
+        trigger_event: TriggerEventView = (&*it.what).into(),
         run_by: Option<UserId>,
         scheduled: bool,
         next_due_at: Option<Time> = it.next_due.map(Time),
     }
-    OccasionsSkipped(it: event::OccasionsSkipped) {
+    TriggerEventsSkipped(it: event::TriggerEventsSkipped) {
         trigger: TriggerName = it.name.clone(),
         due: Time = Time(it.due),
         count: u32,
@@ -52,7 +52,7 @@ public! {
     }
     TriggerFired(it: event::TriggerFired) {
         trigger: TriggerName = it.name.clone(),
-        occasion_id: OccasionId = it.occasion,
+        trigger_event_id: TriggerEventId = it.trigger_event,
         component: ContentDigest = ContentDigest(it.component),
         messages: Vec<FiredMessage> = it.messages.iter().map(|message| FiredMessage {
             target: message.target.clone(),
@@ -63,16 +63,16 @@ public! {
         rejected: Option<String>,
         took_us: u64,
     }
-    OccasionFailed(it: event::OccasionFailed) {
+    TriggerEventFailed(it: event::TriggerEventFailed) {
         trigger: TriggerName = it.name.clone(),
-        occasion_id: OccasionId = it.occasion,
+        trigger_event_id: TriggerEventId = it.trigger_event,
         attempt: u32,
         error: String,
         retry_at: Option<Time> = it.retry_at.map(Time),
     }
     TriggerPosted(it: event::TriggerPosted) {
         trigger: TriggerName = it.name.clone(),
-        occasion_id: OccasionId = it.occasion,
+        trigger_event_id: TriggerEventId = it.trigger_event,
         results: Vec<MessageOutcome> = it.results.iter().map(Into::into).collect(),
     }
     TriggerTroubled(it: event::TriggerTroubled) {
@@ -81,7 +81,7 @@ public! {
     }
 }
 
-/// A message that a firing is to hand over.
+/// A message that a trigger run is to hand over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub(crate) struct FiredMessage {
     /// The granted target that it picked; none for the configured one.
@@ -120,16 +120,16 @@ impl From<&TriggerOrigin> for OriginView {
     }
 }
 
-/// An occasion of a trigger, without anything that was said from outside.
+/// A event of a trigger, without anything that was said from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[schema(as = Occasion)]
+#[schema(as = TriggerEvent)]
 #[serde(tag = "kind")]
-pub(crate) enum OccasionView {
+pub(crate) enum TriggerEventView {
     /// A time of its schedule has come.
     #[serde(rename = "clock")]
     Due {
         due: Time,
-        /// Number of occasions before it that were missed, and are dealt with by this one.
+        /// Number of trigger events before it that were missed, and are dealt with by this one.
         missed: u32,
     },
     /// A heartbeat is due.
@@ -139,7 +139,7 @@ pub(crate) enum OccasionView {
     #[serde(rename = "webhook")]
     Webhook {
         /// The sender's id of the call.
-        delivery_id: String,
+        call_id: String,
     },
     /// Files of a watched folder changed.
     #[serde(rename = "files")]
@@ -160,23 +160,23 @@ pub(crate) enum OccasionView {
     },
 }
 
-impl From<&Occasion> for OccasionView {
-    fn from(occasion: &Occasion) -> Self {
-        match occasion {
-            Occasion::Due { due, missed } => Self::Due {
+impl From<&TriggerEvent> for TriggerEventView {
+    fn from(trigger_event: &TriggerEvent) -> Self {
+        match trigger_event {
+            TriggerEvent::Due { due, missed } => Self::Due {
                 due: Time(*due),
                 missed: *missed,
             },
-            Occasion::Heartbeat { due, checklist: _ } => Self::Heartbeat { due: Time(*due) },
-            Occasion::Webhook(it) => Self::Webhook {
-                delivery_id: it.delivery_id.clone(),
+            TriggerEvent::Heartbeat { due, checklist: _ } => Self::Heartbeat { due: Time(*due) },
+            TriggerEvent::Webhook(it) => Self::Webhook {
+                call_id: it.call_id.clone(),
             },
-            Occasion::Files(it) => Self::Files {
+            TriggerEvent::Files(it) => Self::Files {
                 folder: it.folder.clone(),
                 changes: it.changes.len(),
                 more: it.more,
             },
-            Occasion::Event(it) => Self::Event {
+            TriggerEvent::Event(it) => Self::Event {
                 name: it.name,
                 event_id: it.id.clone(),
                 chain: it.chain,
@@ -197,7 +197,7 @@ pub(crate) enum TriggerTroubleView {
     /// It works again.
     Recovered,
     /// A turn that it began does not come to an end.
-    Stuck { occasion_id: OccasionId },
+    Stuck { trigger_event_id: TriggerEventId },
 }
 
 impl From<&TriggerTrouble> for TriggerTroubleView {
@@ -210,8 +210,8 @@ impl From<&TriggerTrouble> for TriggerTroubleView {
                 until: Time(*until),
             },
             TriggerTrouble::Recovered => Self::Recovered,
-            TriggerTrouble::Stuck { occasion } => Self::Stuck {
-                occasion_id: *occasion,
+            TriggerTrouble::Stuck { trigger_event } => Self::Stuck {
+                trigger_event_id: *trigger_event,
             },
         }
     }

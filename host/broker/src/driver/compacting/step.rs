@@ -176,9 +176,9 @@ impl SessionContext {
             let reserve = Reserve::of(thread, reply, route.context_window);
             let reserved_micros = reserve
                 .afforded(&left, route.price, "this turn's limit")
-                .map_err(|Short { limit, told }| NotAsked::NotAfforded {
+                .map_err(|Short { limit, reported }| NotAsked::NotAfforded {
                     limit,
-                    reason: told,
+                    reason: reported,
                 })?;
             let performer = Performer::Model {
                 request: request.clone(),

@@ -119,7 +119,7 @@ impl Model<'_> {
         let afforded = self.attempts.afford(&[]).await;
         afforded
             .map(drop)
-            .map_err(|told| Failure::lasting("limit-reached", told))
+            .map_err(|reported| Failure::lasting("limit-reached", reported))
     }
 
     /// Returns the room for a prompt, and the window that it is in; none for a prompt that is not
@@ -208,9 +208,9 @@ impl Model<'_> {
         let Some(beside) = self.reserve_of_summary(&route, text.len(), room.summary) else {
             return Ok(None);
         };
-        if let Err(told) = self.attempts.again_beside(beside).await {
+        if let Err(reported) = self.attempts.again_beside(beside).await {
             tracing::info!(
-                session.id = %self.started.session, told, "what is left out of a prompt is not \
+                session.id = %self.started.session, reported, "what is left out of a prompt is not \
                 summarised"
             );
             return Ok(None);
@@ -235,8 +235,8 @@ impl Model<'_> {
         self.attempts.summarised(&completion.attempts, beside);
         unseen.telling.answered(asked, &completion);
         // From here on the reservation is that of the call alone.
-        if let Err(told) = self.attempts.again(0).await {
-            return Err(Failure::lasting("limit-reached", told));
+        if let Err(reported) = self.attempts.again(0).await {
+            return Err(Failure::lasting("limit-reached", reported));
         }
         Ok(match completion.result {
             // The beginning of a summary is one.

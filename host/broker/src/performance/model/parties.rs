@@ -46,7 +46,8 @@ impl llm::Trail for Trail<'_> {
         } else {
             (BoundaryVerdict::Granted, Rule::Granted)
         };
-        self.audit.decided(PROGRAM_RUN, verdict, rule, &note.told);
+        self.audit
+            .decided(PROGRAM_RUN, verdict, rule, &note.reported);
     }
 }
 

@@ -87,15 +87,15 @@ impl Overlay {
         if to.keys > spent.keys && to.keys > KEYS_WRITTEN_MAX {
             return Err(Unfit::WrittenKeys);
         }
-        let held = |bytes: u64| BucketSize {
+        let leased = |bytes: u64| BucketSize {
             keys: 1,
             bytes: key.len() as u64 + bytes,
         };
         let was = match written {
-            Some(value) => value.as_ref().map(|value| held(value.len() as u64)),
-            None => stored.map(held),
+            Some(value) => value.as_ref().map(|value| leased(value.len() as u64)),
+            None => stored.map(leased),
         };
-        let is = value.as_ref().map(|value| held(value.len() as u64));
+        let is = value.as_ref().map(|value| leased(value.len() as u64));
         let was = was.unwrap_or_default();
         let is = is.unwrap_or_default();
         let size = BucketSize {

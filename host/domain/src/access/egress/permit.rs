@@ -158,7 +158,7 @@ impl Permit<'_> {
             Reach::Unspecified | Reach::Multicast | Reach::Broadcast => false,
             Reach::Metadata => named(),
             Reach::Mapped | Reach::Translated => {
-                named() || (listed() && self.admits_carried(address))
+                named() || (listed() && self.admits_contained(address))
             }
             Reach::Loopback
             | Reach::Private
@@ -176,7 +176,7 @@ impl Permit<'_> {
         }
     }
 
-    fn admits_carried(&self, address: IpAddr) -> bool {
+    fn admits_contained(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(_) => false,
             IpAddr::V6(v6) => embedded_v4(v6).is_some_and(|v4| self.admits(v4.into()).is_ok()),

@@ -91,8 +91,8 @@ pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
         found.extend(others.find_map(|(outer, other)| {
             let how = (inner != outer).then(|| placed.nesting(other))??;
             // Two that can each be the other's are told of once.
-            let is_told = inner < outer && other.nesting(placed) == Some(how);
-            (!is_told).then_some(Nested { inner, outer, how })
+            let is_reported = inner < outer && other.nesting(placed) == Some(how);
+            (!is_reported).then_some(Nested { inner, outer, how })
         }));
     }
     found

@@ -41,7 +41,7 @@ fn a_manifest_is_read_and_written_as_it_was() {
 
 #[test]
 fn what_is_no_manifest_is_told_by_what_is_wrong_with_it() {
-    for (bytes, told) in [
+    for (bytes, reported) in [
         (
             b"\xff".as_slice(),
             "not a manifest of layout 1: invalid utf-8",
@@ -60,7 +60,7 @@ fn what_is_no_manifest_is_told_by_what_is_wrong_with_it() {
         (b"{\"manifest\":1,\"manifest\":1}", "twice"),
     ] {
         let error = Manifest::parse(bytes).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
     let hidden = Manifest::parse("{\"manifest\":1,\"a\u{202e}b\":1}".as_bytes());
     assert!(!hidden.unwrap_err().to_string().contains('\u{202e}'));
@@ -99,7 +99,7 @@ fn texts_of_a_manifest_have_nothing_hidden_and_no_line_breaks() {
 
 #[test]
 fn what_nobody_can_grant_is_refused_with_its_place() {
-    for (pointer, value, told) in [
+    for (pointer, value, reported) in [
         (
             "/homepage",
             json!("javascript:x"),
@@ -155,6 +155,6 @@ fn what_nobody_can_grant_is_refused_with_its_place() {
         let mut document = whole();
         *document.pointer_mut(pointer).unwrap() = value;
         let error = parsed(&document).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
 }

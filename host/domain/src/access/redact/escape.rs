@@ -175,11 +175,11 @@ mod tests {
             ("&nothing;", Some((b'&', 1))),
             ("& ", Some((b'&', 1))),
         ] {
-            let told = match escape(text.as_bytes()) {
+            let reported = match escape(text.as_bytes()) {
                 Escape::Unfinished => None,
                 Escape::Character(character, bytes) => Some((character, bytes)),
             };
-            assert_eq!(told, expected, "{text}");
+            assert_eq!(reported, expected, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The search for one secret in bytes that come in pieces.
+//! The search for one secret in bytes that come in chunks.
 
 use super::escape::{Escape, escape};
 use super::needle::{FORMS, Needle};

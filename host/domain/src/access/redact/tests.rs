@@ -1,4 +1,4 @@
-//! Secrets in every form, whole and in pieces.
+//! Secrets in every form, whole and in chunks.
 
 use super::*;
 use proptest::prelude::*;
@@ -121,12 +121,12 @@ fn forms() -> Vec<String> {
     ]
 }
 
-/// Redacts a text that comes in pieces of some size.
-fn in_pieces(text: &[u8], size: usize) -> Vec<u8> {
+/// Redacts a text that comes in chunks of some size.
+fn in_chunks(text: &[u8], size: usize) -> Vec<u8> {
     let mut redaction = redactor().begin();
     let mut out: Vec<u8> = text
         .chunks(size)
-        .flat_map(|piece| redaction.push(piece))
+        .flat_map(|part| redaction.push(part))
         .collect();
     out.append(&mut redaction.finish());
     out
@@ -144,7 +144,7 @@ fn a_secret_is_taken_out_in_every_form_and_however_it_is_cut() {
             assert_eq!(redactor().text(&text), expected);
             for size in 1..8 {
                 assert_eq!(
-                    in_pieces(text.as_bytes(), size),
+                    in_chunks(text.as_bytes(), size),
                     expected.as_bytes(),
                     "{text} in {size}"
                 );
@@ -159,7 +159,7 @@ fn in_base64_all_is_taken_out_that_the_secret_alone_decides() {
         for before in ["", "a", "ab", "Bearer ", "user:", "some words: "] {
             let text = base64(format!("{before}{SECRET}, and more").as_bytes(), url);
             for size in [1, 3, 1_000] {
-                let left = String::from_utf8(in_pieces(text.as_bytes(), size)).unwrap();
+                let left = String::from_utf8(in_chunks(text.as_bytes(), size)).unwrap();
                 assert_eq!(left.len(), text.len());
                 assert!(
                     left.matches('*').count() >= SECRET.len() * 8 / 6 - 1,
@@ -238,11 +238,11 @@ proptest! {
         let text = format!("{before} {form} and more");
         let whole = redactor().text(&text).into_owned();
         prop_assert_eq!(&whole, &format!("{before} {} and more", "*".repeat(form.len())));
-        prop_assert_eq!(in_pieces(text.as_bytes(), size), whole.into_bytes());
+        prop_assert_eq!(in_chunks(text.as_bytes(), size), whole.into_bytes());
     }
 
     #[test]
-    fn pieces_make_no_difference(words in proptest::collection::vec(prop_oneof![
+    fn chunks_make_no_difference(words in proptest::collection::vec(prop_oneof![
         Just(SECRET.to_owned()), Just("SK-".to_owned()), Just("%5".to_owned()), Just("\\u00".to_owned()), Just("\\".to_owned()),
         Just("&".to_owned()), Just("&#3".to_owned()), Just("&amp;".to_owned()), Just("%25".to_owned()), Just(entities(&entities(SECRET))),
         Just(hex(SECRET)), Just(base64(SECRET.as_bytes(), false)), "[ -~]{0,4}", Just("ä".to_owned()),
@@ -251,6 +251,6 @@ proptest! {
         let whole = redactor().text(&text).into_owned();
         prop_assert_eq!(whole.len(), text.len());
         prop_assert!(!whole.contains(SECRET));
-        prop_assert_eq!(in_pieces(text.as_bytes(), size), whole.into_bytes());
+        prop_assert_eq!(in_chunks(text.as_bytes(), size), whole.into_bytes());
     }
 }

@@ -1,7 +1,7 @@
 //! Explanation of a decision: every list and grant that has a say in a call. They are in the order
 //! in which they are checked.
 
-use super::{Asked, Caller, Needed, granted, is_system, only_delegates};
+use super::{Caller, Needed, ToolRequirements, granted, is_system, only_delegates};
 use crate::access::grant::{Grant, PatternList};
 use crate::access::ruling::Rule;
 use crate::agents::skill::BASH;
@@ -27,9 +27,9 @@ pub enum Says {
     },
 }
 
-/// One look at one list.
+/// One inspection of one list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
+pub struct ListCheck {
     /// The list.
     pub rule: Rule,
     /// The tool or the capability that was looked for.
@@ -42,7 +42,7 @@ pub struct Look {
     pub with: Option<String>,
 }
 
-impl Look {
+impl ListCheck {
     /// Returns whether it decides against the call.
     #[must_use]
     pub fn stops(&self) -> bool {
@@ -56,11 +56,15 @@ impl Caller<'_> {
     /// A capability that is not granted does not stop the tool from being called: the call goes
     /// without.
     #[must_use]
-    pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
+    pub fn explain<'a>(
+        &self,
+        asked: impl Into<ToolRequirements<'a>>,
+        grant: &Grant,
+    ) -> Vec<ListCheck> {
         let asked = asked.into();
         let tool = asked.tool;
         let system = is_system(tool) && !only_delegates(self.agent);
-        let mut looks = vec![
+        let mut checks = vec![
             deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
             deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),
             if system {
@@ -73,7 +77,7 @@ impl Caller<'_> {
                 )
             },
         ];
-        looks.extend(
+        checks.extend(
             self.permissions
                 .each()
                 .map(|one| allow(Rule::Permissions, one.tools.as_ref(), tool)),
@@ -110,19 +114,19 @@ impl Caller<'_> {
                 about
                     .into_iter()
                     .chain(permitted)
-                    .chain([look(Rule::NotGranted, &name, says)]);
-            looks.extend(about.map(|look| Look {
+                    .chain([inspect(Rule::NotGranted, &name, says)]);
+            checks.extend(about.map(|check| ListCheck {
                 with: with.clone(),
-                ..look
+                ..check
             }));
         }
-        looks
+        checks
     }
 
     /// Returns every list that has a say in the use of skills by command lines. Each call that a
     /// line makes is decided by the lists for its own tool.
     #[must_use]
-    pub fn explain_skills(&self) -> Vec<Look> {
+    pub fn explain_skills(&self) -> Vec<ListCheck> {
         vec![
             deny(Rule::CallersDenylist, Some(&self.denies.tools), BASH),
             deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), BASH),
@@ -130,12 +134,12 @@ impl Caller<'_> {
     }
 }
 
-fn passed(rule: Rule, name: &str) -> Look {
-    look(rule, name, Says::Passes { pattern: None })
+fn passed(rule: Rule, name: &str) -> ListCheck {
+    inspect(rule, name, Says::Passes { pattern: None })
 }
 
-fn look(rule: Rule, name: &str, says: Says) -> Look {
-    Look {
+fn inspect(rule: Rule, name: &str, says: Says) -> ListCheck {
+    ListCheck {
         rule,
         name: name.to_owned(),
         says,
@@ -143,7 +147,7 @@ fn look(rule: Rule, name: &str, says: Says) -> Look {
     }
 }
 
-fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> ListCheck {
     let says = match list.filter(|list| !list.is_empty()) {
         None => Says::Nothing,
         Some(list) => match list.matching(name) {
@@ -153,10 +157,10 @@ fn deny(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
             None => Says::Passes { pattern: None },
         },
     };
-    look(rule, name, says)
+    inspect(rule, name, says)
 }
 
-fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
+fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> ListCheck {
     let says = match list {
         None => Says::Nothing,
         Some(list) => match list.matching(name) {
@@ -166,5 +170,5 @@ fn allow(rule: Rule, list: Option<&PatternList>, name: &str) -> Look {
             None => Says::Stops { pattern: None },
         },
     };
-    look(rule, name, says)
+    inspect(rule, name, says)
 }

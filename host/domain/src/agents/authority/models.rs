@@ -11,7 +11,7 @@ use crate::agents::definition::Definition;
 
 /// The reason for which an agent may have a model, as far as the configuration has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ModelStatus {
     /// Its definition has it as its `model`.
     Own,
     /// It is a fallback of the model of its definition.
@@ -31,8 +31,8 @@ pub struct NamedModel<'a> {
     pub alias: &'a str,
     /// True if it is a program of the operating system.
     pub is_program: bool,
-    /// Its standing with the agent.
-    pub standing: Standing,
+    /// Its status with the agent.
+    pub status: ModelStatus,
 }
 
 impl Caller<'_> {
@@ -47,10 +47,10 @@ impl Caller<'_> {
     /// The rule that decided.
     pub fn may_be_answered_by(&self, model: NamedModel<'_>) -> Result<(), Denied> {
         let agent = self.agent;
-        let is_chosen = match model.standing {
-            Standing::Own | Standing::OwnFallback | Standing::OfRole => true,
-            Standing::Default => agent.model_allowlist.is_none() || agent.model.is_none(),
-            Standing::Other => false,
+        let is_chosen = match model.status {
+            ModelStatus::Own | ModelStatus::OwnFallback | ModelStatus::OfRole => true,
+            ModelStatus::Default => agent.model_allowlist.is_none() || agent.model.is_none(),
+            ModelStatus::Other => false,
         };
         let list = agent.model_allowlist.as_ref();
         let is_listed = list.is_some_and(|list| list.matches(model.alias));
@@ -67,7 +67,7 @@ impl Caller<'_> {
     }
 
     fn permitted(&self, model: NamedModel<'_>, is_allowed: bool) -> Result<(), Denied> {
-        let is_named = model.standing == Standing::Own || self.agent.lists_model(model.alias);
+        let is_named = model.status == ModelStatus::Own || self.agent.lists_model(model.alias);
         let rule = if !self.permissions.permit_model(model.alias) {
             Rule::Permissions
         } else if !is_allowed || (model.is_program && !is_named) {
@@ -103,7 +103,7 @@ mod tests {
     const FAST: NamedModel<'_> = NamedModel {
         alias: "fast-1",
         is_program: false,
-        standing: Standing::Other,
+        status: ModelStatus::Other,
     };
     const CODER: NamedModel<'_> = NamedModel {
         alias: "coder-a",
@@ -135,39 +135,39 @@ mod tests {
 
     #[test]
     fn an_agent_is_answered_by_the_models_that_its_definition_allows() {
-        let with = |model, standing| NamedModel { standing, ..model };
+        let with = |model, status| NamedModel { status, ..model };
         let refused = Err(Rule::ModelAllowlist);
         for (list, model, expected) in [
             // Without a list: its own, its role's and the default, and no other.
-            (json!(null), with(FAST, Standing::Own), Ok(())),
-            (json!(null), with(FAST, Standing::OwnFallback), Ok(())),
-            (json!(null), with(FAST, Standing::OfRole), Ok(())),
-            (json!(null), with(FAST, Standing::Default), Ok(())),
+            (json!(null), with(FAST, ModelStatus::Own), Ok(())),
+            (json!(null), with(FAST, ModelStatus::OwnFallback), Ok(())),
+            (json!(null), with(FAST, ModelStatus::OfRole), Ok(())),
+            (json!(null), with(FAST, ModelStatus::Default), Ok(())),
             (json!(null), FAST, refused),
             // With one: what it lists, and its own all the same.
             (json!(["fast-*"]), FAST, Ok(())),
             (json!(["*"]), FAST, Ok(())),
             (json!(["slow"]), FAST, refused),
-            (json!([]), with(FAST, Standing::Own), Ok(())),
-            (json!([]), with(FAST, Standing::Default), refused),
+            (json!([]), with(FAST, ModelStatus::Own), Ok(())),
+            (json!([]), with(FAST, ModelStatus::Default), refused),
             // A program is named, and no pattern, fallback, role or default is a name.
             (json!(["coder-a"]), CODER, Ok(())),
             (
                 json!(["coder-a"]),
-                with(CODER, Standing::OwnFallback),
+                with(CODER, ModelStatus::OwnFallback),
                 Ok(()),
             ),
-            (json!(null), with(CODER, Standing::OwnFallback), refused),
+            (json!(null), with(CODER, ModelStatus::OwnFallback), refused),
             (
                 json!(["coder-*"]),
-                with(CODER, Standing::OwnFallback),
+                with(CODER, ModelStatus::OwnFallback),
                 refused,
             ),
-            (json!(null), with(CODER, Standing::Own), Ok(())),
+            (json!(null), with(CODER, ModelStatus::Own), Ok(())),
             (json!(["*"]), CODER, refused),
             (json!(["coder-*"]), CODER, refused),
-            (json!(["*"]), with(CODER, Standing::Default), refused),
-            (json!(null), with(CODER, Standing::OfRole), refused),
+            (json!(["*"]), with(CODER, ModelStatus::Default), refused),
+            (json!(null), with(CODER, ModelStatus::OfRole), refused),
             (json!(null), CODER, refused),
         ] {
             let agent = definition(&json!({ "modelAllowlist": list }));
@@ -177,7 +177,7 @@ mod tests {
         // Where it has no model of its own, the default is.
         let bare = definition(&json!({ "model": null, "modelAllowlist": [] }));
         assert_eq!(
-            may(&bare, &json!(null), with(FAST, Standing::Default)),
+            may(&bare, &json!(null), with(FAST, ModelStatus::Default)),
             Ok(())
         );
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn personas_and_paths_permit_models_and_name_none() {
         let own = NamedModel {
-            standing: Standing::Own,
+            status: ModelStatus::Own,
             ..FAST
         };
         let agent = definition(&json!({ "modelAllowlist": [] }));
@@ -213,7 +213,7 @@ mod tests {
             ..FAST
         };
         let own_fallback = NamedModel {
-            standing: Standing::OwnFallback,
+            status: ModelStatus::OwnFallback,
             ..CODER
         };
         for (permissions, model, expected) in [

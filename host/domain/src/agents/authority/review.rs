@@ -1,6 +1,6 @@
 //! Asked against granted: what a component will be refused, and what it was granted for nothing.
 
-use super::{Asked, granted};
+use super::{ToolRequirements, granted};
 use crate::access::grant::Grant;
 use crate::access::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Reviewed {
     /// The capability.
     pub capability: String,
     /// Its status.
-    pub standing: CapabilityStatus,
+    pub status: CapabilityStatus,
     /// The tools that ask for it.
     pub tools: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub struct Reviewed {
 #[must_use]
 pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
     let given: Vec<String> = granted(grant).collect();
-    let needs = |tool: &ToolDefinition| Asked::from(tool).capabilities_needed();
+    let needs = |tool: &ToolDefinition| ToolRequirements::from(tool).capabilities_needed();
     let mut names: Vec<String> = tools
         .iter()
         .flat_map(needs)
@@ -45,14 +45,14 @@ pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
             .iter()
             .filter(|tool| needs(tool).contains(&capability));
         let asking: Vec<String> = asking.map(|tool| tool.name.clone()).collect();
-        let standing = match (asking.is_empty(), given.contains(&capability)) {
+        let status = match (asking.is_empty(), given.contains(&capability)) {
             (false, true) => CapabilityStatus::Granted,
             (false, false) => CapabilityStatus::Refused,
             (true, _) => CapabilityStatus::Unused,
         };
         Reviewed {
             capability,
-            standing,
+            status,
             tools: asking,
         }
     });

@@ -1,6 +1,6 @@
 //! Lists and grants as truth tables, and what holds of every combination of them.
 
-use super::{Caller, Denies, Look, Permissions, Rule};
+use super::{Caller, Denies, ListCheck, Permissions, Rule};
 use crate::access::egress::{EgressGrant, HostPattern};
 use crate::access::grant::{Access, BucketGrant, DirectoryGrant, Grant, PatternList};
 use crate::access::tool::{EffectClass, ToolDefinition};
@@ -315,7 +315,7 @@ fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
     let stopping: Vec<_> = caller
         .explain(&write, &everything())
         .into_iter()
-        .filter(Look::stops)
+        .filter(ListCheck::stops)
         .collect();
     assert_eq!(stopping.len(), 1);
     assert_eq!(
@@ -359,8 +359,8 @@ fn only_a_deny_is_explained_as_against_the_use_of_skills() {
             denies: &denies,
             permissions: &Permissions::default(),
         };
-        let stopping = caller.explain_skills().into_iter().find(Look::stops);
-        assert_eq!(stopping.map(|look| look.rule), expected);
+        let stopping = caller.explain_skills().into_iter().find(ListCheck::stops);
+        assert_eq!(stopping.map(|check| check.rule), expected);
         let refused = caller.may_use_skills().err().map(|denied| denied.rule);
         assert_eq!(refused, expected);
     }
@@ -623,9 +623,9 @@ proptest! {
                 && !has(&deny, name)
                 && !has(&callers, name)
         };
-        let stopped = caller.explain(&tool("t", &asked), &grant).into_iter().find(|look| look.stops() && look.rule != Rule::NotGranted);
+        let stopped = caller.explain(&tool("t", &asked), &grant).into_iter().find(|check| check.stops() && check.rule != Rule::NotGranted);
         let refused = caller.may_call(&tool("t", &asked)).err();
-        prop_assert_eq!(stopped.map(|look| (look.rule, look.name)), refused.map(|denied| (denied.rule, denied.what)));
+        prop_assert_eq!(stopped.map(|check| (check.rule, check.name)), refused.map(|denied| (denied.rule, denied.what)));
         // Writing to a folder or a bucket needs reading: a tool that asks for the one asks for the
         // other.
         let needed = |name: &str| asked.contains(&name) || asked.contains(&name.replace(".read", ".write").as_str());
@@ -652,19 +652,19 @@ fn what_is_asked_and_not_granted_is_told_apart_from_what_is_granted_and_not_aske
         tool("read", &["files.read"]),
         tool("send", &["files.read", "secrets.use"]),
     ];
-    let told: Vec<String> = super::review(&tools, &everything())
+    let reported: Vec<String> = super::review(&tools, &everything())
         .into_iter()
         .map(|reviewed| {
             format!(
                 "{} {:?} {}",
                 reviewed.capability,
-                reviewed.standing,
+                reviewed.status,
                 reviewed.tools.join(",")
             )
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "env.read Unused ",
             "files.read Granted read,send",

@@ -130,7 +130,7 @@ impl OwnDefinition {
                 return Err(invalid(field, message));
             }
         }
-        check_look(self.icon.as_deref(), self.color.as_deref())
+        check_appearance(self.icon.as_deref(), self.color.as_deref())
             .map_err(|(key, message)| invalid(&format!("/{key}"), message))
     }
 
@@ -236,11 +236,14 @@ impl DefinitionId {
     }
 }
 
-/// Checks the look of a definition: its icon and its colour.
+/// Checks the appearance of a definition: its icon and its colour.
 ///
 /// # Errors
 /// The key at fault, with a message.
-pub fn check_look(icon: Option<&str>, color: Option<&str>) -> Result<(), (&'static str, String)> {
+pub fn check_appearance(
+    icon: Option<&str>,
+    color: Option<&str>,
+) -> Result<(), (&'static str, String)> {
     if let Some(icon) = icon {
         let fits = (1..=ICON_BYTES_MAX).contains(&icon.len()) && !icon.contains(char::is_control);
         if !fits {

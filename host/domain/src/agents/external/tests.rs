@@ -10,7 +10,7 @@ fn settings(url: &str) -> ExternalSettings {
 }
 
 #[test]
-fn a_delivery_has_five_seconds_and_is_tried_once_unless_more_is_asked_for() {
+fn an_outbound_message_has_five_seconds_and_is_tried_once_unless_more_is_asked_for() {
     let plain = settings("https://peer.example/in");
     assert_eq!((plain.timeout_ms, plain.retries), (5_000, 0));
     assert_eq!(plain.pause_ms(1, None), None);
@@ -46,7 +46,7 @@ fn pauses_between_tries_double_or_are_as_asked_up_to_an_hour_and_end() {
 }
 
 #[test]
-fn the_grant_of_deliveries_has_one_url_and_nothing_beside_it() {
+fn the_grant_of_outbound_messages_has_one_url_and_nothing_beside_it() {
     let grants = [settings("https://peer.example:8443/in/box")
         .grant()
         .unwrap()];
@@ -127,18 +127,18 @@ fn a_name_always_means_the_same_session_and_a_uuid_means_itself() {
 
 #[test]
 fn what_is_signed_differs_with_way_time_session_message_and_body() {
-    let text = |way, time, session, message, body: &str| {
-        signed_text(way, time, session, message, body.as_bytes())
+    let text = |direction, time, session, message, body: &str| {
+        signed_text(direction, time, session, message, body.as_bytes())
     };
-    let one = text(Way::ToHost, 1, "s", "m", "b");
+    let one = text(SignedDirection::ToHost, 1, "s", "m", "b");
     assert_eq!(one, b"host.1.s.m.b");
     for other in [
-        text(Way::ToAgent, 1, "s", "m", "b"),
-        text(Way::ToHost, 2, "s", "m", "b"),
-        text(Way::ToHost, 1, "t", "m", "b"),
-        text(Way::ToHost, 1, "s", "n", "b"),
-        text(Way::ToHost, 1, "s", "", "m.b"),
-        text(Way::ToHost, 1, "s", "m", "c"),
+        text(SignedDirection::ToAgent, 1, "s", "m", "b"),
+        text(SignedDirection::ToHost, 2, "s", "m", "b"),
+        text(SignedDirection::ToHost, 1, "t", "m", "b"),
+        text(SignedDirection::ToHost, 1, "s", "n", "b"),
+        text(SignedDirection::ToHost, 1, "s", "", "m.b"),
+        text(SignedDirection::ToHost, 1, "s", "m", "c"),
     ] {
         assert_ne!(one, other);
     }

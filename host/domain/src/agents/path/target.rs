@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// The agent to which something is posted. In JSON `{"agent_id": "…"}` or `{"path": "/…"}`,
 /// as text the id or the path alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Given")]
+#[serde(try_from = "TargetInput")]
 pub enum PostTarget {
     /// The agent with this id, wherever it lives and whether or not it is active.
     #[serde(rename = "agent_id")]
@@ -41,15 +41,15 @@ pub enum PostTargetError {
 /// A target as it may be sent. A key with `null` is one that is left out.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct TargetInput {
     agent_id: Option<AgentId>,
     path: Option<AgentPath>,
 }
 
-impl TryFrom<Given> for PostTarget {
+impl TryFrom<TargetInput> for PostTarget {
     type Error = PostTargetError;
 
-    fn try_from(given: Given) -> Result<Self, PostTargetError> {
+    fn try_from(given: TargetInput) -> Result<Self, PostTargetError> {
         match (given.agent_id, given.path) {
             (Some(id), None) => Ok(Self::Agent(id)),
             (None, Some(path)) => Ok(Self::Path(path)),

@@ -68,14 +68,14 @@ fn the_choice_is_explained() {
     else {
         panic!("one")
     };
-    let told = explain(&best, next.as_ref());
+    let reported = explain(&best, next.as_ref());
     assert!(
-        told.starts_with("2 messages speak of it, the last at 2023-11-14T"),
-        "{told}"
+        reported.starts_with("2 messages speak of it, the last at 2023-11-14T"),
+        "{reported}"
     );
     assert!(
-        told.ends_with("; the next best thread has 45 % of its score"),
-        "{told}"
+        reported.ends_with("; the next best thread has 45 % of its score"),
+        "{reported}"
     );
     assert!(explain(&best, None).ends_with("; no other thread does"));
 }

@@ -33,12 +33,14 @@ pub fn flags_of(tool: &ToolDefinition) -> String {
         let required = tool.arguments.get("required").and_then(Value::as_array);
         let is_needed = required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
         let need = if is_needed { ", required" } else { "" };
-        let told = schema.get("description").and_then(Value::as_str);
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        let reported = schema.get("description").and_then(Value::as_str);
+        let reported = reported
+            .map(|reported| format!(": {reported}"))
+            .unwrap_or_default();
         // Writing to a text cannot fail.
         let _ = writeln!(
             text,
-            "- `--{name}` ({}{need}{}){told}",
+            "- `--{name}` ({}{need}{}){reported}",
             kind_shown(schema),
             more_shown(schema)
         );

@@ -185,7 +185,7 @@ impl Agent {
             .iter()
             .fold(self.clone(), |agent, event| agent.after(event));
         // Before the other goes, with whom it would be forgotten.
-        events.extend(after.carry_memory(&by, to, now));
+        events.extend(after.transfer_memory(&by, to, now));
         match keep {
             Some(role) => events.extend(after.change_role(by.clone(), role, by, now)?),
             None => events.push(after.unassign_user(by.clone(), by, now)?),

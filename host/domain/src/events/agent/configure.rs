@@ -166,9 +166,9 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
     match name.chars().find(|char| controls_what_is_shown(*char)) {
         None => Ok(()),
         Some(char) => {
-            let told = "a name has no character that controls what is shown";
+            let reported = "a name has no character that controls what is shown";
             Err(invalid(
-                format!("{told}; this one has `{}`", char.escape_default()),
+                format!("{reported}; this one has `{}`", char.escape_default()),
                 "/name",
             ))
         }

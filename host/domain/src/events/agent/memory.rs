@@ -5,7 +5,7 @@ use super::Agent;
 use super::configure::SETTINGS_BYTES_MAX;
 use crate::access::user::UserId;
 use crate::agents::role::{AgentRole, Right};
-use crate::events::event::{Event, PreferencesCarried};
+use crate::events::event::{Event, PreferencesTransferred};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
@@ -39,7 +39,7 @@ pub fn of_whom(role: Option<AgentRole>, for_all: bool) -> Option<OfWhom> {
 pub fn right_for(of: OfWhom) -> Right {
     match of {
         OfWhom::Everybody => Right::Teach,
-        OfWhom::User => Right::Look,
+        OfWhom::User => Right::Inspect,
     }
 }
 
@@ -51,7 +51,7 @@ impl Agent {
     /// which there is still room within [`SETTINGS_BYTES_MAX`]; the event names those for which
     /// there was none.
     #[must_use]
-    pub fn carry_memory(&self, from: &UserId, to: UserId, now: Timestamp) -> Option<Event> {
+    pub fn transfer_memory(&self, from: &UserId, to: UserId, now: Timestamp) -> Option<Event> {
         let own = self.user_preferences.get(&to).cloned().unwrap_or_default();
         let mut theirs: Vec<(&String, &Value)> = self
             .user_preferences
@@ -77,15 +77,15 @@ impl Agent {
         if preferences.is_empty() && left_behind.is_empty() {
             return None;
         }
-        let carried = PreferencesCarried {
+        let transferred = PreferencesTransferred {
             agent: self.id,
             from: from.clone(),
             to,
             preferences,
             left_behind,
-            carried_at: now,
+            transferred_at: now,
         };
-        Some(Event::PreferencesCarried(carried))
+        Some(Event::PreferencesTransferred(transferred))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::access::user::UserId;
 use crate::agents::role::AgentRole;
-use crate::events::event::{Event, PreferencesCarried, PreferencesUpdated, Recorded};
+use crate::events::event::{Event, PreferencesTransferred, PreferencesUpdated, Recorded};
 use crate::values::id::SessionId;
 
 /// Visibility of an event to a user.
@@ -32,7 +32,9 @@ pub fn sight(role: AgentRole, user: &UserId, recorded: &Recorded) -> Sight {
             Sight::Hidden
         };
     }
-    if let Some(Event::PreferencesCarried(PreferencesCarried { from, to, .. })) = &recorded.event {
+    if let Some(Event::PreferencesTransferred(PreferencesTransferred { from, to, .. })) =
+        &recorded.event
+    {
         return if role == AgentRole::Primary || [from, to].contains(&user) {
             Sight::Shown
         } else {

@@ -63,9 +63,9 @@ pub struct PreferencesUpdated {
     pub updated_at: Timestamp,
 }
 
-/// See [`super::Event::PreferencesCarried`].
+/// See [`super::Event::PreferencesTransferred`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PreferencesCarried {
+pub struct PreferencesTransferred {
     /// The agent.
     pub agent: AgentId,
     /// The user about whom the agent remembered them until now.
@@ -78,7 +78,7 @@ pub struct PreferencesCarried {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
     /// Time of the transfer.
-    pub carried_at: Timestamp,
+    pub transferred_at: Timestamp,
 }
 
 /// See [`super::Event::AgentArchived`].

@@ -50,7 +50,7 @@ pub struct BoundaryDecision {
 /// See [`super::Event::BoundaryDecided`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundaryDecided {
-    /// The run. None for a call that none asked for: a firing of a trigger, a poll of a connector,
+    /// The run. None for a call that none asked for: a run of a trigger, a poll of a connector,
     /// a message that comes of no turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,

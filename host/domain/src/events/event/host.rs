@@ -62,7 +62,7 @@ pub struct OperatorRead {
     pub time: Timestamp,
 }
 
-/// The occasion on which a configuration was read again.
+/// The trigger event on which a configuration was read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReloadCause {
@@ -82,7 +82,7 @@ pub struct ConfigReloaded {
     pub configuration: Digest,
     /// The one that was in force before.
     pub replaces: Digest,
-    /// The occasion.
+    /// The trigger event.
     pub because: ReloadCause,
     /// The user who asked for it, if somebody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub const REFUSAL_BYTES_MAX: usize = 4 << 10;
 pub struct ConfigRefused {
     /// The configuration that is in force, as before.
     pub configuration: Digest,
-    /// The occasion on which the other one was read.
+    /// The trigger event on which the other one was read.
     pub because: ReloadCause,
     /// The user who asked for it, if somebody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::thread::message::Draft;
 use crate::thread::message_labels::MessageLabels;
-use crate::values::id::{InputId, OccasionId, RunId, SessionId};
+use crate::values::id::{InputId, RunId, SessionId, TriggerEventId};
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
 use crate::work::budget::Budget;
@@ -26,8 +26,8 @@ pub enum Source {
     Trigger {
         /// The trigger.
         trigger: TriggerName,
-        /// The occasion.
-        occasion: OccasionId,
+        /// The trigger event.
+        trigger_event: TriggerEventId,
         /// The measure by which replies go nowhere that say that there is nothing to do.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quiet: Option<Quiet>,
@@ -298,8 +298,8 @@ pub struct InputAccepted {
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
-    /// The kind of wait that the queue's rules chose on arrival; none for that of the source
-    /// ([`Source::waits_for`]).
+    /// The kind of wait that the queue's rules chose on inbound message; none for that of the
+    /// source ([`Source::waits_for`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<queue::WaitKind>,
     /// Priority that the sender asks for; none to use that of the source.

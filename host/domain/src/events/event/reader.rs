@@ -9,7 +9,7 @@
 /// narrows what an agent or a user may do: a deny, a limit, a mark, an end. A field that only adds
 /// information needs no new number. Neither does a new kind of event, which an older program
 /// refuses to read. A test pins the fields of what carries authority, so that none is added without
-/// a look at this.
+/// an inspection of this.
 ///
 /// | reader | what an older one would not have seen |
 /// |---|---|

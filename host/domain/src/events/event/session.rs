@@ -8,7 +8,7 @@ use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
-use crate::work::memory::Occasion;
+use crate::work::memory::TriggerEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -119,8 +119,8 @@ pub struct MemoryRead {
     pub through_message: u64,
     /// The input that carries the words.
     pub input: InputId,
-    /// The occasion.
-    pub because: Occasion,
+    /// The trigger event.
+    pub because: TriggerEvent,
     /// Time of the reading.
     pub time: Timestamp,
 }

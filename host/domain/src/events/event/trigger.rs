@@ -1,15 +1,17 @@
-//! Payloads of a trigger's stream: what it is, its occasions, and what became of each.
+//! Payloads of a trigger's stream: what it is, its trigger events, and what became of each.
 //!
-//! An occasion is accepted first. The messages that firing makes of it are stored with the
-//! trigger's new state and the acknowledgement of the occasion, and handed to their sessions
-//! afterwards, each under an idempotency key that follows from the occasion.
+//! A trigger event is accepted first. The messages that the component makes of it are stored with
+//! the trigger's new state and the acknowledgement of the trigger event, and handed to their
+//! sessions afterwards, each under an idempotency key that follows from the trigger event.
 
 use crate::access::user::UserId;
 use crate::values::digest::Digest;
-use crate::values::id::{AgentId, InputId, OccasionId, SessionId};
+use crate::values::id::{AgentId, InputId, SessionId, TriggerEventId};
 use crate::values::time::Timestamp;
 pub use crate::work::trigger::SkipReason;
-use crate::work::trigger::{Occasion, TriggerName, TriggerSpec, TriggerState, TriggerTargetName};
+use crate::work::trigger::{
+    TriggerEvent, TriggerName, TriggerSpec, TriggerState, TriggerTargetName,
+};
 use serde::{Deserialize, Serialize};
 
 /// The origin of a trigger.
@@ -44,7 +46,7 @@ pub struct TriggerDefined {
     pub spec: Box<TriggerSpec>,
     /// Its origin.
     pub origin: TriggerOrigin,
-    /// The first occasion of its schedule; none without a schedule or when that is over.
+    /// The first trigger event of its schedule; none without a schedule or when that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
     /// Time of the definition.
@@ -77,14 +79,14 @@ pub enum PauseReason {
         /// Number of failures in a row.
         failures: u32,
     },
-    /// Its next occasion could not be computed so many times in a row.
+    /// Its next trigger event could not be computed so many times in a row.
     Schedule {
         /// Number of errors in a row.
         errors: u32,
         /// The last of them.
         error: String,
     },
-    /// Its component said that it is done, or its schedule has no further occasion.
+    /// Its component said that it is done, or its schedule has no further trigger event.
     Done,
 }
 
@@ -106,38 +108,38 @@ pub struct TriggerResumed {
     pub name: TriggerName,
     /// The user who resumed it.
     pub by: UserId,
-    /// The next occasion of its schedule.
+    /// The next trigger event of its schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
     /// Time at which it was resumed.
     pub time: Timestamp,
 }
 
-/// See [`super::Event::OccasionAccepted`].
+/// See [`super::Event::TriggerEventAccepted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OccasionAccepted {
+pub struct TriggerEventAccepted {
     /// The trigger.
     pub name: TriggerName,
-    /// The occasion.
-    pub occasion: OccasionId,
-    /// The occasion itself.
-    pub what: Box<Occasion>,
+    /// The trigger event.
+    pub trigger_event: TriggerEventId,
+    /// The trigger event itself.
+    pub what: Box<TriggerEvent>,
     /// The user who asked for it, for one that was run by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_by: Option<UserId>,
-    /// The next occasion of its schedule; none for an occasion that comes of no schedule.
+    /// The next trigger event of its schedule; none for a trigger event that comes of no schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
-    /// True if the occasion is one of its schedule, which `next_due` replaces.
+    /// True if the trigger event is one of its schedule, which `next_due` replaces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
     /// Time of acceptance.
     pub time: Timestamp,
 }
 
-/// See [`super::Event::OccasionsSkipped`].
+/// See [`super::Event::TriggerEventsSkipped`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OccasionsSkipped {
+pub struct TriggerEventsSkipped {
     /// The trigger.
     pub name: TriggerName,
     /// Time at which the first of them was due.
@@ -146,14 +148,14 @@ pub struct OccasionsSkipped {
     pub count: u32,
     /// The reason.
     pub reason: SkipReason,
-    /// The next occasion of its schedule.
+    /// The next trigger event of its schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
     /// Time at which they were passed over.
     pub time: Timestamp,
 }
 
-/// A message that firing made.
+/// A message that the component made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerMessage {
     /// The granted target that it picked; none for the configured one.
@@ -170,31 +172,31 @@ pub struct TriggerMessage {
 pub struct TriggerFired {
     /// The trigger.
     pub name: TriggerName,
-    /// The occasion, which is acknowledged with this.
-    pub occasion: OccasionId,
+    /// The trigger event, which is acknowledged with this.
+    pub trigger_event: TriggerEventId,
     /// The component's code.
     pub component: Digest,
-    /// Messages to hand over. None when the occasion was of no interest.
+    /// Messages to hand over. None when the trigger event was of no interest.
     pub messages: Vec<TriggerMessage>,
     /// The state that the trigger keeps from now on; none to keep what there was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TriggerState>,
-    /// The reason why the component rejected the occasion.
+    /// The reason why the component rejected the trigger event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// Time that the call took, in microseconds.
     pub took_us: u64,
-    /// Time of the firing.
+    /// Time of the trigger run.
     pub time: Timestamp,
 }
 
-/// See [`super::Event::OccasionFailed`].
+/// See [`super::Event::TriggerEventFailed`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OccasionFailed {
+pub struct TriggerEventFailed {
     /// The trigger.
     pub name: TriggerName,
-    /// The occasion.
-    pub occasion: OccasionId,
+    /// The trigger event.
+    pub trigger_event: TriggerEventId,
     /// Number of this attempt, from 1.
     pub attempt: u32,
     /// The reason.
@@ -231,8 +233,8 @@ pub enum PostedMessage {
 pub struct TriggerPosted {
     /// The trigger.
     pub name: TriggerName,
-    /// The occasion.
-    pub occasion: OccasionId,
+    /// The trigger event.
+    pub trigger_event: TriggerEventId,
     /// The fate of its messages, in their order.
     pub results: Vec<PostedMessage>,
     /// Time at which the last was handed over.
@@ -257,8 +259,8 @@ pub enum TriggerTrouble {
     Recovered,
     /// A turn that it began does not come to an end.
     Stuck {
-        /// The occasion.
-        occasion: OccasionId,
+        /// The trigger event.
+        trigger_event: TriggerEventId,
     },
 }
 

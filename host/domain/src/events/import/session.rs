@@ -1,4 +1,4 @@
-//! One old session: its content, its standing at the time of its import, and what is handed to the
+//! One old session: its content, its status at the time of its import, and what is handed to the
 //! agent that goes on with it.
 
 use super::fields::Fields;
@@ -76,9 +76,9 @@ pub enum OldStatus {
     Terminated,
 }
 
-/// The standing of an old session at the time of its import.
+/// The status of an old session at the time of its import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImportStanding {
+pub enum ImportStatus {
     /// It goes on, until its own time is up if it has one.
     GoesOn {
         /// The time that is left, in milliseconds.
@@ -178,20 +178,20 @@ impl OldSession {
         })
     }
 
-    /// Returns its standing at this time.
+    /// Returns its status at this time.
     #[must_use]
-    pub fn standing(&self, now: Timestamp) -> ImportStanding {
+    pub fn import_status(&self, now: Timestamp) -> ImportStatus {
         match self.status {
             OldStatus::Completed | OldStatus::Expired | OldStatus::Terminated => {
-                ImportStanding::Ended
+                ImportStatus::Ended
             }
             OldStatus::Pending | OldStatus::Active | OldStatus::AwaitingClientAction => {
                 match self.deadline() {
-                    None => ImportStanding::GoesOn { left_ms: None },
-                    Some(deadline) if deadline > now => ImportStanding::GoesOn {
+                    None => ImportStatus::GoesOn { left_ms: None },
+                    Some(deadline) if deadline > now => ImportStatus::GoesOn {
                         left_ms: Some(deadline.since_ms(now)),
                     },
-                    Some(deadline) => ImportStanding::Overdue(deadline),
+                    Some(deadline) => ImportStatus::Overdue(deadline),
                 }
             }
         }
@@ -236,22 +236,22 @@ impl OldSession {
     /// ends now.
     #[must_use]
     pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
-        let (status, ended, reason) = match (self.standing(now), self.status) {
-            (ImportStanding::GoesOn { .. }, _) => {
+        let (status, ended, reason) = match (self.import_status(now), self.status) {
+            (ImportStatus::GoesOn { .. }, _) => {
                 (EndStatus::Terminated, now, Some(cannot_go_on.to_owned()))
             }
-            (ImportStanding::Overdue(since), _) => {
+            (ImportStatus::Overdue(since), _) => {
                 (EndStatus::Terminated, since, Some(EXPIRED.to_owned()))
             }
-            (ImportStanding::Ended, OldStatus::Completed) => {
+            (ImportStatus::Ended, OldStatus::Completed) => {
                 (EndStatus::Completed, self.ended(), None)
             }
-            (ImportStanding::Ended, OldStatus::Expired) => (
+            (ImportStatus::Ended, OldStatus::Expired) => (
                 EndStatus::Terminated,
                 self.ended(),
                 Some(EXPIRED.to_owned()),
             ),
-            (ImportStanding::Ended, _) => {
+            (ImportStatus::Ended, _) => {
                 let reason = self
                     .terminated_reason
                     .clone()

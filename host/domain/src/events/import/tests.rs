@@ -189,22 +189,22 @@ fn a_session_that_goes_on_has_what_is_left_of_its_own_time() {
     for status in ["pending", "active", "awaiting_client_action"] {
         // It began 26 hours ago.
         assert_eq!(
-            limited(status, json!(day + 60)).standing(NOW),
-            ImportStanding::GoesOn {
+            limited(status, json!(day + 60)).import_status(NOW),
+            ImportStatus::GoesOn {
                 left_ms: Some(60_000)
             }
         );
         assert_eq!(
-            limited(status, json!(0)).standing(NOW),
-            ImportStanding::GoesOn { left_ms: None }
+            limited(status, json!(0)).import_status(NOW),
+            ImportStatus::GoesOn { left_ms: None }
         );
         assert_eq!(
-            limited(status, Value::Null).standing(NOW),
-            ImportStanding::GoesOn { left_ms: None }
+            limited(status, Value::Null).import_status(NOW),
+            ImportStatus::GoesOn { left_ms: None }
         );
         let overdue = limited(status, json!(3_600));
         let since = overdue.started_at.plus_ms(3_600_000);
-        assert_eq!(overdue.standing(NOW), ImportStanding::Overdue(since));
+        assert_eq!(overdue.import_status(NOW), ImportStatus::Overdue(since));
         let past = overdue.past("", NOW);
         assert_eq!(
             (
@@ -216,12 +216,12 @@ fn a_session_that_goes_on_has_what_is_left_of_its_own_time() {
         );
     }
     assert_eq!(
-        limited("completed", json!(1)).standing(NOW),
-        ImportStanding::Ended
+        limited("completed", json!(1)).import_status(NOW),
+        ImportStatus::Ended
     );
     assert_eq!(
-        limited("active", json!(day)).standing(NOW),
-        ImportStanding::Overdue(NOW),
+        limited("active", json!(day)).import_status(NOW),
+        ImportStatus::Overdue(NOW),
         "to the second"
     );
 }
@@ -475,8 +475,8 @@ fn what_is_not_known_is_ignored_and_what_is_null_or_left_out_is_none() {
     });
     let old = one(least);
     assert_eq!(
-        (old.items.len(), old.answered(), old.standing(NOW)),
-        (1, 0, ImportStanding::GoesOn { left_ms: None })
+        (old.items.len(), old.answered(), old.import_status(NOW)),
+        (1, 0, ImportStatus::GoesOn { left_ms: None })
     );
     assert_eq!(
         (

@@ -9,9 +9,9 @@ use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
 use crate::work::account;
 use crate::work::delegate;
-use crate::work::delivery::DELIVER;
+use crate::work::direct_message::{CALLS_REPORTED_MAX, DISPATCH, MESSAGE, REPLY, ToolCall};
 use crate::work::operation::{Operation, Performer, Settlement};
-use crate::work::talk::{CALLS_TOLD_MAX, DISPATCH, MESSAGE, REPLY, ToolCall};
+use crate::work::outbound_message::DELIVER;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct CallMade {
 impl Run {
     /// Notes that an operation was started, if it is one of the first calls.
     pub(super) fn note_call(&mut self, operation: &Operation, time: Timestamp) {
-        if self.calls.len() < CALLS_TOLD_MAX && account::is_call(&operation.performer) {
+        if self.calls.len() < CALLS_REPORTED_MAX && account::is_call(&operation.performer) {
             self.calls.push(CallMade {
                 operation: operation.id,
                 name: name(operation).to_owned(),
@@ -59,7 +59,7 @@ impl Run {
     pub(super) fn note_outcome(&mut self, settlement: &Settlement) {
         for name in &settlement.own_calls {
             self.own_calls = self.own_calls.saturating_add(1);
-            if self.calls.len() < CALLS_TOLD_MAX {
+            if self.calls.len() < CALLS_REPORTED_MAX {
                 self.calls.push(CallMade {
                     operation: settlement.operation,
                     name: name.clone(),

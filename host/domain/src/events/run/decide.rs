@@ -197,8 +197,8 @@ fn unmade(run: &Run, taken: &Taken) -> Unmade {
         return Unmade::PassedOver(PASSED_OVER);
     }
     let settled = &taken.intake.settled;
-    let told = format!("no tool calls are left of this turn's limit ({CALLS_LIMIT})");
-    let failure = Failure::lasting("limit-reached", told).with("limit", CALLS_LIMIT);
+    let reported = format!("no tool calls are left of this turn's limit ({CALLS_LIMIT})");
+    let failure = Failure::lasting("limit-reached", reported).with("limit", CALLS_LIMIT);
     // Work that was handed over may give back some of its share.
     let retryable =
         run.available_after(settled).calls > 0 || run.lent_after(settled).has_any_of(CALLS_LIMIT);

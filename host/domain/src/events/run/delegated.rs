@@ -71,8 +71,8 @@ pub(super) fn undelegated(
             DelegateResult::timed_out(&delegation, &task)
         }
         Cause::Failed { code, reason } => match given_up_over(heard) {
-            Some(told) if code == AGENT_FAILED => {
-                DelegateResult::given_up(&delegation, &task, told, reason)
+            Some(reported) if code == AGENT_FAILED => {
+                DelegateResult::given_up(&delegation, &task, reported, reason)
             }
             _ => DelegateResult::failed(&delegation, &task, reason, code != NOT_BEGUN),
         },

@@ -16,9 +16,9 @@ use crate::values::id::{OperationId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::budget::Amount;
 use crate::work::delegate::{DelegateResult, TaskState};
+use crate::work::direct_message::{AGENT_MESSAGE_FAILED, Answered};
 use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::step::{Decision, Failure, News};
-use crate::work::talk::{AGENT_MESSAGE_FAILED, Answered};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -112,8 +112,13 @@ pub fn cut_off(
         }
     }
     let mut stops: Vec<Settlement> = run.open.values().map(|open| stopped(open, time)).collect();
-    let told = said.messages.clone();
-    let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
+    let reported = said.messages.clone();
+    let history: Vec<&Message> = run
+        .messages
+        .iter()
+        .map(Arc::as_ref)
+        .chain(&reported)
+        .collect();
     said.place_results(&history, &mut stops);
     said.pair_what_is_left(&history, run, &[], &Unmade::PassedOver(PASSED_OVER));
     said.place(Draft::text(Role::Notice, "host", notice));
@@ -250,7 +255,7 @@ pub fn settlement_for_parent(
     };
     let spent = run.spent_with(closing.stopped);
     if let Some(parts) = parts {
-        let reply = Given {
+        let reply = CallerReply {
             run,
             said: closing.said,
             parts,
@@ -334,7 +339,7 @@ fn failed_without_reply(
 
 /// The reply of a run to the caller that waits for it.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct CallerReply<'a> {
     /// The run.
     pub run: &'a Run,
     /// The messages that come with it and are not the run's yet.
@@ -351,10 +356,10 @@ pub struct Given<'a> {
 #[must_use]
 pub fn given(
     operation: &Operation,
-    reply: Given<'_>,
+    reply: CallerReply<'_>,
     time: Timestamp,
 ) -> (Settlement, Vec<Vec<u8>>) {
-    let Given {
+    let CallerReply {
         run,
         said,
         parts,

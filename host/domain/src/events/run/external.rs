@@ -10,12 +10,12 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::operation::Performer;
 
-/// Takes an answer to a delivery: the one that is named, or the one that waits longest. The answer
-/// may come before the delivery is known to have been taken. Returns the event, and the blobs to be
-/// stored with it.
+/// Takes an answer to an outbound message: the one that is named, or the one that waits longest.
+/// The answer may come before the outbound message is known to have been taken. Returns the event,
+/// and the blobs to be stored with it.
 ///
 /// # Errors
-/// No such delivery waits for an answer.
+/// No such outbound message waits for an answer.
 pub fn answer(
     run: &Run,
     named: Option<OperationId>,
@@ -36,7 +36,7 @@ pub fn answer(
     Ok((Event::RunSettled(settled), operation, blobs))
 }
 
-/// Returns the delivery that an answer is for.
+/// Returns the outbound message that an answer is for.
 fn waiting(run: &Run, named: Option<OperationId>) -> Option<&Open> {
     run.open
         .values()

@@ -41,12 +41,12 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
         return true;
     }
     // A command line alone hears of the calls that it makes.
-    let is_told = |settlement: &Settlement| {
+    let is_reported = |settlement: &Settlement| {
         let open = run.open.get(&settlement.operation);
         open.is_none_or(|open| open.within.is_none())
     };
     let settled =
-        arrived.iter().any(is_told) || !run.untold.is_empty() || !run.untold_stopped.is_empty();
+        arrived.iter().any(is_reported) || !run.untold.is_empty() || !run.untold_stopped.is_empty();
     match until {
         Until::Any => settled,
         Until::All => settled && run.open.len() <= arrived.len(),
@@ -65,11 +65,11 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         heard: Vec::new(),
         news: run.untold_stopped.clone(),
     };
-    let told = run
+    let reported = run
         .untold
         .iter()
         .map(|(operation, settlement)| (operation, settlement.clone()));
-    for (operation, settlement) in told {
+    for (operation, settlement) in reported {
         taking.settle(run, operation, settlement);
     }
     for settlement in &arrived {
@@ -133,7 +133,7 @@ impl Run {
             .filter(|settlement| matches!(settlement.outcome, OperationOutcome::Unknown { .. }))
             .find_map(|settlement| settlement.attempts.last()?.error.as_deref());
         match unknown {
-            Some(told) => format!("{reason}: {told}"),
+            Some(reported) => format!("{reason}: {reported}"),
             None => reason.to_owned(),
         }
     }
@@ -157,7 +157,7 @@ impl Run {
         });
         self.untold
             .iter()
-            .map(|told| (&told.0, &told.1))
+            .map(|reported| (&reported.0, &reported.1))
             .chain(arrived)
     }
 }

@@ -4,13 +4,13 @@ use super::Run;
 use super::end::{AGENT_FAILED, MESSAGE_TIMED_OUT};
 use crate::agents::session::PendingAction;
 use crate::events::event::{
-    DeliveryCause, DeliveryQueued, Event, RunEnded, RunStarted, RunStepped, Source,
+    Event, OutboundMessageCause, OutboundMessageQueued, RunEnded, RunStarted, RunStepped, Source,
 };
 use crate::thread::cut_off;
 use crate::thread::message::{Message, MessageId, Part, Role, text_of};
 use crate::thread::turn::TurnEnd;
 use crate::values::error_code::{LIMIT_REACHED, TIMED_OUT};
-use crate::values::id::{ConnectorId, DeliveryId, InputId, OperationId, SessionId};
+use crate::values::id::{ConnectorId, InputId, OperationId, OutboundMessageId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Destination, Outbound, Recipient, ask};
 use crate::work::operation::{Continuation, Operation};
@@ -153,8 +153,8 @@ impl Outward {
         recipient: &Recipient,
         of: &RunStarted,
         time: Timestamp,
-    ) -> Option<DeliveryQueued> {
-        let turn = DeliveryCause::Turn {
+    ) -> Option<OutboundMessageQueued> {
+        let turn = OutboundMessageCause::Turn {
             session: of.session,
             run: of.run,
         };
@@ -168,7 +168,7 @@ impl Outward {
                 (Outbound::text(&heard)?, key, turn)
             }
             (Self::Question { question, asked }, _) => {
-                let cause = DeliveryCause::Question {
+                let cause = OutboundMessageCause::Question {
                     session: of.session,
                     run: of.run,
                     operation: *question,
@@ -181,7 +181,7 @@ impl Outward {
                 (Outbound::text(text)?, format!("failure:{}", of.run), turn)
             }
         };
-        Some(DeliveryQueued::new(
+        Some(OutboundMessageQueued::new(
             recipient,
             outbound,
             Cause { key, cause },
@@ -190,20 +190,20 @@ impl Outward {
     }
 }
 
-/// The cause of a delivery.
+/// The cause of an outbound message.
 struct Cause {
     /// The text from which its id follows.
     key: String,
-    cause: DeliveryCause,
+    cause: OutboundMessageCause,
 }
 
-impl DeliveryQueued {
+impl OutboundMessageQueued {
     fn new(recipient: &Recipient, outbound: Outbound, of: Cause, time: Timestamp) -> Self {
         let route = &recipient.route;
         let connector = ConnectorId::of_name(route.connector.as_str());
         Self {
             connector: route.connector.clone(),
-            delivery: DeliveryId::mint(connector, &route.chat, &of.key, 0),
+            outbound_message: OutboundMessageId::mint(connector, &route.chat, &of.key, 0),
             chat: route.chat.clone(),
             text: outbound.text,
             choices: outbound.choices,
@@ -228,7 +228,7 @@ impl DeliveryQueued {
         let text = "Sorry, I could not deal with your message. Whoever runs this can see it.";
         // An input may be put aside again, after somebody had it dealt with once more.
         let key = format!("dead:{input}:{}", time.0);
-        let cause = DeliveryCause::Input { session, input };
+        let cause = OutboundMessageCause::Input { session, input };
         let outbound = Outbound::text(text)?;
         Some(Self::new(recipient, outbound, Cause { key, cause }, time))
     }

@@ -12,8 +12,8 @@ use crate::values::limits::PARALLEL_CALLS_MAX;
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
 use crate::work::delegate::TaskState;
-use crate::work::delivery::is_delivered;
 use crate::work::operation::{Pause, Performer, Settlement};
+use crate::work::outbound_message::is_delivered;
 use crate::work::step::Failure;
 
 /// The code of the end of a run that the host gave up.
@@ -57,10 +57,12 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     }
     match (&operation.performer, &open.pause) {
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
-        (Performer::Detached { told, .. } | Performer::Memory { told }, _) => settle(Ended::Gave {
-            parts: vec![Part::text(told.as_str())],
-            untrusted: false,
-        }),
+        (Performer::Detached { reported, .. } | Performer::Memory { reported }, _) => {
+            settle(Ended::Gave {
+                parts: vec![Part::text(reported.as_str())],
+                untrusted: false,
+            })
+        }
         (Performer::Timer { due }, _) if *due <= now => settle(Ended::Elapsed),
         (Performer::Timer { due }, _) => Next::Wait { until: Some(*due) },
         (_, Pause::Declined) => settle(Ended::Failed(declined())),
@@ -165,14 +167,14 @@ impl Run {
             .settled
             .iter()
             .filter_map(|settlement| self.open.get(&settlement.operation));
-        let mut told = self
+        let mut reported = self
             .untold
             .iter()
-            .map(|told| &told.0)
+            .map(|reported| &reported.0)
             .chain(arrived.map(|open| &open.operation))
             .peekable();
-        let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
-        !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
+        let hears_only_others = reported.peek().is_some() && stepped.claimed.is_empty();
+        !(hears_only_others && reported.all(|operation| operation.performer.only_waits()))
     }
 }
 
@@ -248,8 +250,8 @@ fn overdue(open: &Open, now: Timestamp) -> Ended {
             untrusted: false,
         };
     }
-    if let Some(told) = undelegated_in_time(&open.operation, now) {
-        return told;
+    if let Some(reported) = undelegated_in_time(&open.operation, now) {
+        return reported;
     }
     match open.operation.performer {
         _ if open.may_have_taken_effect() => Ended::Unknown(Failure::lasting(
@@ -262,13 +264,13 @@ fn overdue(open: &Open, now: Timestamp) -> Ended {
 }
 
 fn replied(settled: bool) -> Ended {
-    let told = if settled {
+    let reported = if settled {
         "Your caller has it and goes on."
     } else {
         "Your caller waits no more; it gets this as a message."
     };
     Ended::Gave {
-        parts: vec![Part::text(told)],
+        parts: vec![Part::text(reported)],
         untrusted: false,
     }
 }
@@ -277,8 +279,8 @@ fn replied(settled: bool) -> Ended {
 #[must_use]
 pub fn at_once(performer: &Performer) -> Option<Ended> {
     match performer {
-        Performer::Memory { told } => Some(Ended::Gave {
-            parts: vec![Part::text(told.as_str())],
+        Performer::Memory { reported } => Some(Ended::Gave {
+            parts: vec![Part::text(reported.as_str())],
             untrusted: false,
         }),
         performer => refused(performer),

@@ -2,11 +2,11 @@
 
 mod attempts;
 mod cuts;
-mod deliveries;
 mod given_up;
 mod handed_over;
 mod lines;
 mod marks;
+mod outbound_messages;
 mod returning;
 mod segments;
 mod speaking;
@@ -517,9 +517,9 @@ fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() 
     let run = with_two_calls(EffectClass::NonIdempotent);
     let first = run.by_key("call-2-0").unwrap().operation.id;
     let nobody = |_| false;
-    let looked: Vec<_> = ready(&run, &nobody, NOW);
+    let inspected: Vec<_> = ready(&run, &nobody, NOW);
     assert_eq!(
-        looked,
+        inspected,
         vec![(first, Next::Perform { record_first: true })],
         "one after the other, in order"
     );
@@ -555,12 +555,12 @@ fn lost_work_has_failed_unless_it_may_have_taken_effect() {
     ] {
         let mut open = with_two_calls(effect).open.into_values().next().unwrap();
         open.sent = sent.then_some(open.segment);
-        let came_to = match lost(&open, Failure::lasting("x", "y"), NOW).outcome {
+        let work_outcome = match lost(&open, Failure::lasting("x", "y"), NOW).outcome {
             OperationOutcome::Failed { failure } if failure.code == "x" => "failed",
             OperationOutcome::Unknown { cause } if cause.code == "x" => "unknown",
             other => panic!("{other:?}"),
         };
-        assert_eq!(came_to, outcome, "{effect:?}, sent: {sent}");
+        assert_eq!(work_outcome, outcome, "{effect:?}, sent: {sent}");
     }
 }
 
@@ -1100,8 +1100,8 @@ fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
 
     let mut run = begun();
     run.started.overflow = Some(notice.clone());
-    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
-    let heard: Vec<(Role, String)> = told
+    let reported = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let heard: Vec<(Role, String)> = reported
         .heard
         .iter()
         .map(|message| (message.role, message.text()))
@@ -1115,21 +1115,21 @@ fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
         ]
     );
     assert_eq!(
-        told.news,
+        reported.news,
         [News::Said {
             messages: vec![2, 3]
         }]
     );
 
     run.started.collected = true;
-    let told = intake(&run, vec![], &[words("one"), words("two")], SALT);
-    let texts: Vec<String> = told.heard.iter().map(Message::text).collect();
+    let reported = intake(&run, vec![], &[words("one"), words("two")], SALT);
+    let texts: Vec<String> = reported.heard.iter().map(Message::text).collect();
     assert_eq!(
         texts,
         [crate::work::queue::collected(Some(&notice), ["one", "two"])]
     );
     assert_eq!(
-        (told.news, told.claimed.len()),
+        (reported.news, reported.claimed.len()),
         (vec![News::Said { messages: vec![1] }], 2)
     );
 }

@@ -184,8 +184,8 @@ fn a_pattern_selects_the_kinds_that_it_matches() {
         assert_eq!(kinds_matching(pattern).unwrap().len(), found, "{pattern}");
     }
     for pattern in ["", "llm", "LLM.*", "nothing.*"] {
-        let told = kinds_matching(pattern).unwrap_err();
-        assert!(told.contains("llm.stream_chunk"), "{told}");
+        let reported = kinds_matching(pattern).unwrap_err();
+        assert!(reported.contains("llm.stream_chunk"), "{reported}");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::values::id::TurnId;
 
 /// A turn of a thread, as far as cutting goes by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct CutTurn {
     /// The turn.
     pub turn: TurnId,
     /// Its first message.
@@ -22,9 +22,9 @@ pub struct Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The last turn that is summarised.
-    pub through: Piece,
+    pub through: CutTurn,
     /// The first turn that is kept; none when none is.
-    pub first_kept: Option<Piece>,
+    pub first_kept: Option<CutTurn>,
     /// Tokens of what is kept.
     pub kept_tokens: u64,
 }
@@ -32,15 +32,15 @@ pub struct Cut {
 /// Returns the turns that a model sees of a thread, from their places and messages, the oldest
 /// first. Turns that are summaries themselves, or have no messages, are left out.
 #[must_use]
-pub fn pieces(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<Piece> {
+pub fn cut_turns(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<CutTurn> {
     let place = |id: MessageId| messages.partition_point(|message| message.id < id);
-    let mut pieces = Vec::new();
+    let mut cut_turns = Vec::new();
     for &(turn, first, last) in turns {
         let said = messages
             .get(place(first)..place(last + 1))
             .unwrap_or_default();
         if said.iter().any(|message| Mark::of(message).is_none()) {
-            pieces.push(Piece {
+            cut_turns.push(CutTurn {
                 turn,
                 first,
                 last,
@@ -48,27 +48,27 @@ pub fn pieces(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) ->
             });
         }
     }
-    pieces
+    cut_turns
 }
 
 /// Cuts a thread so that the newest turns are kept which are no more than so many tokens together;
 /// none when that is all of them. The newest turn is summarised too where it is larger than that
 /// alone.
 #[must_use]
-pub fn cut(pieces: &[Piece], kept_tokens_max: u64) -> Option<Cut> {
+pub fn cut(cut_turns: &[CutTurn], kept_tokens_max: u64) -> Option<Cut> {
     let mut kept_tokens = 0_u64;
-    let mut first_kept = pieces.len();
-    for (place, piece) in pieces.iter().enumerate().rev() {
-        let with_it = kept_tokens.saturating_add(piece.tokens);
+    let mut first_kept = cut_turns.len();
+    for (place, cut_turn) in cut_turns.iter().enumerate().rev() {
+        let with_it = kept_tokens.saturating_add(cut_turn.tokens);
         if with_it > kept_tokens_max {
             break;
         }
         (kept_tokens, first_kept) = (with_it, place);
     }
-    let through = *pieces.get(first_kept.checked_sub(1)?)?;
+    let through = *cut_turns.get(first_kept.checked_sub(1)?)?;
     Some(Cut {
         through,
-        first_kept: pieces.get(first_kept).copied(),
+        first_kept: cut_turns.get(first_kept).copied(),
         kept_tokens,
     })
 }

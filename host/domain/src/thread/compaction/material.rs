@@ -8,8 +8,8 @@ use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::speaker::do_several_speak;
 
-/// Bytes of one piece of a conversation. A longer piece loses its middle.
-const PIECE_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
+/// Bytes of one part of a conversation. A longer chunk loses its middle.
+const CHUNK_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
 /// Part of the room that a former summary may take: a half.
 const FORMER_PART: usize = 2;
 /// Bytes of room at least, however small the window is.
@@ -30,7 +30,7 @@ pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
 }
 
 /// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
-/// there is more, long pieces lose their middle first. If that is not enough, the oldest part is
+/// there is more, long chunks lose their middle first. If that is not enough, the oldest part is
 /// left out, and the text says so.
 #[must_use]
 pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) -> String {
@@ -43,10 +43,10 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     let room = bytes_max.saturating_sub(text.len() + SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
     let names_users = do_several_speak(messages);
     let mut said = Vec::new();
-    for piece_bytes_max in PIECE_BYTES_MAX {
+    for chunk_bytes_max in CHUNK_BYTES_MAX {
         said = messages
             .iter()
-            .flat_map(|message| lines(message, names_users, piece_bytes_max))
+            .flat_map(|message| lines(message, names_users, chunk_bytes_max))
             .collect();
         if bytes(&said) <= room {
             break;
@@ -77,12 +77,12 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
 /// bytes with none left out and none cut more than it always is. At least one, if there are any.
 #[must_use]
 pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
-    let [piece_bytes_max, ..] = PIECE_BYTES_MAX;
+    let [chunk_bytes_max, ..] = CHUNK_BYTES_MAX;
     let room = bytes_max.saturating_sub(SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
     let names_users = do_several_speak(messages);
     let mut used = 0;
     let fitting = messages.iter().take_while(|message| {
-        let said: Vec<String> = lines(message, names_users, piece_bytes_max).collect();
+        let said: Vec<String> = lines(message, names_users, chunk_bytes_max).collect();
         used += bytes(&said);
         used <= room
     });
@@ -105,7 +105,7 @@ fn bytes(lines: &[String]) -> usize {
 fn lines(
     message: &Message,
     names_users: bool,
-    piece_bytes_max: usize,
+    chunk_bytes_max: usize,
 ) -> impl Iterator<Item = String> {
     let who = match (message.role, &message.answers) {
         (Role::User, _) => match message.said_by() {
@@ -122,16 +122,20 @@ fn lines(
         (Role::User | Role::Tool | Role::Notice, true) => format!("{who} (untrusted)"),
         _ => who,
     };
-    let piece = move |text: &str| {
+    let cut_turn = move |text: &str| {
         let indented = without_ends(text.trim_end()).replace('\n', "\n  ");
-        clipped(&indented, piece_bytes_max)
+        clipped(&indented, chunk_bytes_max)
     };
     message.parts.iter().filter_map(move |part| match part {
         Part::Text { text } if text.trim().is_empty() => None,
-        Part::Text { text } => Some(format!("{who}: {}", piece(text))),
+        Part::Text { text } => Some(format!("{who}: {}", cut_turn(text))),
         Part::Call {
             name, arguments, ..
-        } => Some(format!("{who} calls {}: {}", piece(name), piece(arguments))),
+        } => Some(format!(
+            "{who} calls {}: {}",
+            cut_turn(name),
+            cut_turn(arguments)
+        )),
         Part::Blob {
             media_type, size, ..
         } => Some(format!("{who}: [{media_type}, {size} bytes]")),

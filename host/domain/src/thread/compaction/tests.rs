@@ -111,15 +111,23 @@ fn turns_are_kept_from_the_newest_back_and_never_cut_in_two() {
         said(8, Role::User, "and?"),
     ]);
     messages.push(said(9, Role::Assistant, "well"));
-    let pieces = pieces(&places, &messages);
+    let cut_turns = cut_turns(&places, &messages);
     assert_eq!(
-        pieces.iter().map(|piece| piece.turn).collect::<Vec<_>>(),
+        cut_turns
+            .iter()
+            .map(|cut_turn| cut_turn.turn)
+            .collect::<Vec<_>>(),
         [turn(1), turn(2), turn(4)],
         "a summary is no piece"
     );
-    let newest = pieces[2].tokens;
+    let newest = cut_turns[2].tokens;
     let cut_at = |max: u64| {
-        cut(&pieces, max).map(|cut| (cut.through.last, cut.first_kept.map(|piece| piece.first)))
+        cut(&cut_turns, max).map(|cut| {
+            (
+                cut.through.last,
+                cut.first_kept.map(|cut_turn| cut_turn.first),
+            )
+        })
     };
     assert_eq!(cut_at(newest), Some((6, Some(8))));
     assert_eq!(
@@ -127,7 +135,7 @@ fn turns_are_kept_from_the_newest_back_and_never_cut_in_two() {
         Some((9, None)),
         "a turn that is too large alone is summarised"
     );
-    assert_eq!(cut_at(newest + pieces[1].tokens), Some((2, Some(3))));
+    assert_eq!(cut_at(newest + cut_turns[1].tokens), Some((2, Some(3))));
     assert_eq!(cut_at(u64::MAX), None, "nothing is left to summarise");
     assert_eq!(cut(&[], 0), None);
 }
@@ -142,7 +150,7 @@ fn a_model_sees_the_newest_summary_first_and_then_what_was_kept_word_for_word() 
         said(11, Role::User, "and?"),
     ];
     let shown = shown(summary(10, "so far"), kept);
-    let told: Vec<(MessageId, String)> = shown
+    let reported: Vec<(MessageId, String)> = shown
         .iter()
         .map(|message| (message.id, message.text()))
         .collect();
@@ -153,7 +161,7 @@ fn a_model_sees_the_newest_summary_first_and_then_what_was_kept_word_for_word() 
         (7, "it is there".into()),
         (11, "and?".into()),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
@@ -230,15 +238,15 @@ proptest! {
 
     #[test]
     fn a_cut_keeps_as_many_of_the_newest_turns_as_there_is_room_for(tokens in proptest::collection::vec(0_u64..50, 0..20), room in 0_u64..300) {
-        let pieces: Vec<Piece> =
-            tokens.iter().zip(0_u8..).map(|(tokens, n)| Piece { turn: turn(n), first: u64::from(n), last: u64::from(n), tokens: *tokens }).collect();
-        match cut(&pieces, room) {
+        let cut_turns: Vec<CutTurn> =
+            tokens.iter().zip(0_u8..).map(|(tokens, n)| CutTurn { turn: turn(n), first: u64::from(n), last: u64::from(n), tokens: *tokens }).collect();
+        match cut(&cut_turns, room) {
             None => prop_assert!(tokens.iter().sum::<u64>() <= room),
             Some(cut) => {
                 let through = usize::try_from(cut.through.last).unwrap();
                 let kept: u64 = tokens[through + 1..].iter().sum();
                 prop_assert!(kept == cut.kept_tokens && kept <= room && kept + tokens[through] > room);
-                prop_assert_eq!(cut.first_kept.map(|piece| piece.turn), pieces.get(through + 1).map(|piece| piece.turn));
+                prop_assert_eq!(cut.first_kept.map(|cut_turn| cut_turn.turn), cut_turns.get(through + 1).map(|cut_turn| cut_turn.turn));
             }
         }
     }

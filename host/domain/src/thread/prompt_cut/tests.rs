@@ -164,8 +164,8 @@ fn nothing_is_left_out_for_a_notice_that_is_longer() {
         summary: Some("s".repeat(400)),
         ..none
     };
-    let told = tokens(&many.notice(u64::MAX));
-    assert!(told <= NOTICE_TOKENS + 100, "{told}");
+    let reported = tokens(&many.notice(u64::MAX));
+    assert!(reported <= NOTICE_TOKENS + 100, "{reported}");
 }
 
 /// Four exchanges of 60 tokens each, of which two may go: hardly more than a notice and a summary.
@@ -182,8 +182,8 @@ fn a_small_prompt_that_was_refused_is_cut_and_shorter_with_the_longest_summary()
         assert!(cut.tokens_after < before, "{cut:?}");
         let longest = cut.summary_room(messages.clone(), room);
         assert!(longest <= summary, "{longest}");
-        let told = cut.clone().summarised(&"s".repeat(8_000), longest);
-        let shown = estimated_tokens(&told.apply(messages.clone()));
+        let reported = cut.clone().summarised(&"s".repeat(8_000), longest);
+        let shown = estimated_tokens(&reported.apply(messages.clone()));
         assert!(shown <= cut.tokens_after, "{shown}: {cut:?}");
         let again = room.after_refusal(cut.tokens_after);
         let harder = extended(&cut, &messages, again);
@@ -273,34 +273,40 @@ fn without_a_summary_a_notice_says_what_is_missing() {
     );
 }
 
-/// A piece of a conversation.
+/// A part of a conversation.
 #[derive(Debug, Clone)]
-enum Piece {
+enum ConversationPart {
     Words(usize),
     Reply(usize),
     Calls(Vec<usize>),
     Notice(usize),
 }
 
-fn piece() -> impl Strategy<Value = Piece> {
+fn conversation_part() -> impl Strategy<Value = ConversationPart> {
     prop_oneof![
-        (0_usize..2_000).prop_map(Piece::Words),
-        (0_usize..2_000).prop_map(Piece::Reply),
-        proptest::collection::vec(0_usize..9_000, 1..6).prop_map(Piece::Calls),
-        (0_usize..2_000).prop_map(Piece::Notice),
+        (0_usize..2_000).prop_map(ConversationPart::Words),
+        (0_usize..2_000).prop_map(ConversationPart::Reply),
+        proptest::collection::vec(0_usize..9_000, 1..6).prop_map(ConversationPart::Calls),
+        (0_usize..2_000).prop_map(ConversationPart::Notice),
     ]
 }
 
-/// The conversation of some pieces; the results of a reply's calls come behind it.
-fn conversation(pieces: &[Piece]) -> Vec<Message> {
+/// The conversation of some chunks; the results of a reply's calls come behind it.
+fn conversation(conversation_parts: &[ConversationPart]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    for piece in pieces {
+    for conversation_part in conversation_parts {
         let id = messages.len() as u64 + 1;
-        match piece {
-            Piece::Words(bytes) => messages.push(said(id, Role::User, &"w".repeat(*bytes))),
-            Piece::Reply(bytes) => messages.push(said(id, Role::Assistant, &"r".repeat(*bytes))),
-            Piece::Notice(bytes) => messages.push(said(id, Role::Notice, &"n".repeat(*bytes))),
-            Piece::Calls(results) => {
+        match conversation_part {
+            ConversationPart::Words(bytes) => {
+                messages.push(said(id, Role::User, &"w".repeat(*bytes)))
+            }
+            ConversationPart::Reply(bytes) => {
+                messages.push(said(id, Role::Assistant, &"r".repeat(*bytes)))
+            }
+            ConversationPart::Notice(bytes) => {
+                messages.push(said(id, Role::Notice, &"n".repeat(*bytes)))
+            }
+            ConversationPart::Calls(results) => {
                 messages.push(calls(id, u32::try_from(results.len()).unwrap()));
                 for (index, bytes) in (0..).zip(results) {
                     messages.push(result(id + 1 + u64::from(index), id, index, *bytes));
@@ -338,11 +344,11 @@ fn is_shorter(cut: &PromptCut, former: &PromptCut) -> bool {
 proptest! {
     #[test]
     fn a_cut_never_parts_a_call_from_its_result_and_keeps_what_must_stay(
-        pieces in proptest::collection::vec(piece(), 0..30),
+        conversation_parts in proptest::collection::vec(conversation_part(), 0..30),
         target in 0_u64..20_000,
         more in 0_u64..5_000,
     ) {
-        let messages = conversation(&pieces);
+        let messages = conversation(&conversation_parts);
         let room = room(target, target + more);
         let cut = extended(&PromptCut::default(), &messages, room);
         let shown = arrange(cut.apply(messages.clone()));
@@ -375,14 +381,14 @@ proptest! {
 
     #[test]
     fn a_further_cut_contains_the_former_one_also_when_more_was_said(
-        pieces in proptest::collection::vec(piece(), 1..20),
-        more in proptest::collection::vec(piece(), 0..10),
+        conversation_parts in proptest::collection::vec(conversation_part(), 1..20),
+        more in proptest::collection::vec(conversation_part(), 0..10),
         target in 0_u64..10_000,
         harder in 0_u64..10_000,
         summary in 0_usize..200,
     ) {
-        let before = conversation(&pieces);
-        let all: Vec<Piece> = pieces.iter().chain(&more).cloned().collect();
+        let before = conversation(&conversation_parts);
+        let all: Vec<ConversationPart> = conversation_parts.iter().chain(&more).cloned().collect();
         let after = conversation(&all);
         let former = extended(&PromptCut::default(), &before, room(target, target))
             .summarised(&"s".repeat(summary), 50);

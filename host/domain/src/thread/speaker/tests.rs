@@ -193,7 +193,7 @@ fn a_digest_holds_the_speaker_and_the_mark_where_it_was_written() {
 }
 
 #[test]
-fn what_an_operator_asks_for_stands_apart_from_what_an_occasion_brings() {
+fn what_an_operator_asks_for_stands_apart_from_what_a_trigger_event_brings() {
     let of_trigger = |asks: &str| {
         marked(Message {
             speaker: Some(Speaker::Trigger {

@@ -12,14 +12,14 @@ pub struct Diff {
     /// The last turn of both; none when they have nothing in common.
     pub common_ancestor: Option<TurnId>,
     /// Turns that only the first thread has, in order.
-    pub only_in_a: Vec<Told>,
+    pub only_in_a: Vec<TurnText>,
     /// Turns that only the second thread has, in order.
-    pub only_in_b: Vec<Told>,
+    pub only_in_b: Vec<TurnText>,
 }
 
 /// A turn as it reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct TurnText {
     /// The turn.
     pub turn: TurnId,
     /// Its messages with their authors' roles, in order. A message without text has an empty one;
@@ -38,7 +38,7 @@ pub(super) fn diff<'m>(
         .map(|turn| tree.node(turn))
         .transpose()?
         .map_or(0, |node| node.depth);
-    let alone = |thread: Vec<&TurnNode>| -> Vec<Told> {
+    let alone = |thread: Vec<&TurnNode>| -> Vec<TurnText> {
         let alone = thread.into_iter().filter(|node| node.depth > shared);
         alone
             .map(|node| messages_of(node.id, messages(node.id)))
@@ -51,8 +51,8 @@ pub(super) fn diff<'m>(
     })
 }
 
-fn messages_of(turn: TurnId, messages: &[Option<Message>]) -> Told {
-    Told {
+fn messages_of(turn: TurnId, messages: &[Option<Message>]) -> TurnText {
+    TurnText {
         turn,
         messages: messages
             .iter()

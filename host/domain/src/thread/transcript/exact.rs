@@ -2,7 +2,7 @@
 //! carry them where their own programs do not look.
 //!
 //! A record is an object under one of the names below. They come in this order: one `session`; the
-//! `blob`s, in pieces; then for each turn its `message`s and after them the `turn`; one `end`. What
+//! `blob`s, in chunks; then for each turn its `message`s and after them the `turn`; one `end`. What
 //! the file shows beside its records is written anew from them when it is read, and has to be the
 //! same to the byte. A file whose shown content was changed, and not its records, is refused.
 
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 pub(super) const FORMAT: &str = "agent-host.transcript/1";
 /// The record of the session, the first.
 pub(super) const SESSION: &str = "agent-host.session";
-/// The record of a piece of a blob.
+/// The record of a chunk of a blob.
 pub(super) const BLOB: &str = "agent-host.blob";
 /// The record of a message, or of the place of one that was erased.
 pub(super) const MESSAGE: &str = "agent-host.message";
@@ -33,7 +33,7 @@ pub(super) const TURN: &str = "agent-host.turn";
 pub(super) const END: &str = "agent-host.end";
 /// Bytes of a blob in one record. In base64 and with what is around it, it is shorter than a line
 /// may be.
-const PIECE_BYTES: usize = 4 << 20;
+const CHUNK_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,8 +46,8 @@ struct SessionRecord {
 #[serde(deny_unknown_fields)]
 struct BlobRecord {
     digest: Digest,
-    piece: usize,
-    pieces: usize,
+    part: usize,
+    parts: usize,
     base64: String,
 }
 
@@ -82,15 +82,15 @@ pub(super) fn session(header: &Header) -> Value {
 /// The records of all blobs.
 pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = Value> {
     blobs.iter().flat_map(|(&digest, bytes)| {
-        // A blob without bytes is one empty piece.
-        let pieces = bytes.len().div_ceil(PIECE_BYTES).max(1);
-        let of = |piece: usize| bytes.chunks(PIECE_BYTES).nth(piece).unwrap_or_default();
-        (0..pieces).map(move |piece| {
+        // A blob without bytes is one empty chunk.
+        let parts = bytes.len().div_ceil(CHUNK_BYTES).max(1);
+        let of = |part: usize| bytes.chunks(CHUNK_BYTES).nth(part).unwrap_or_default();
+        (0..parts).map(move |part| {
             json!(BlobRecord {
                 digest,
-                piece,
-                pieces,
-                base64: STANDARD.encode(of(piece))
+                part,
+                parts,
+                base64: STANDARD.encode(of(part))
             })
         })
     })
@@ -170,7 +170,7 @@ impl Collected {
                 ));
             }
             SESSION => self.begin(line, meant(record).map_err(no)?).map_err(no)?,
-            BLOB => self.piece(meant(record).map_err(no)?).map_err(no)?,
+            BLOB => self.part(meant(record).map_err(no)?).map_err(no)?,
             MESSAGE => match meant(record).map_err(no)? {
                 MessageRecord::Message(message) => self.messages.push(Some(message)),
                 MessageRecord::Erased(_) => self.messages.push(None),
@@ -210,12 +210,12 @@ impl Collected {
         Ok(())
     }
 
-    fn piece(
+    fn part(
         &mut self,
         BlobRecord {
             digest,
-            piece,
-            pieces,
+            part,
+            parts,
             base64,
         }: BlobRecord,
     ) -> Result<(), String> {
@@ -225,15 +225,15 @@ impl Collected {
         let (of, next, all, mut whole) =
             self.unfinished
                 .take()
-                .unwrap_or((digest, 0, pieces, Vec::new()));
-        if (digest, piece, pieces) != (of, next, all) || piece >= pieces || pieces > LINES_MAX {
+                .unwrap_or((digest, 0, parts, Vec::new()));
+        if (digest, part, parts) != (of, next, all) || part >= parts || parts > LINES_MAX {
             return Err(format!(
                 "piece {next} of {all} of blob {of} belongs here: put the pieces in order"
             ));
         }
         whole.extend_from_slice(&bytes);
-        if piece + 1 < pieces {
-            self.unfinished = Some((digest, piece + 1, pieces, whole));
+        if part + 1 < parts {
+            self.unfinished = Some((digest, part + 1, parts, whole));
         } else if self.blobs.insert(digest, whole).is_some() {
             return Err(format!("blob {digest} is there twice: take one out"));
         }

@@ -85,7 +85,7 @@ pub fn verify<'a>(
     let mut verdicts = Vec::new();
     for (node, messages) in turns {
         let broken = joined(node, &before)
-            .and_then(|()| held(node, messages))
+            .and_then(|()| verified(node, messages))
             .err();
         let verdict = match broken {
             Some(broken) => Verification::Broken(broken),
@@ -125,7 +125,7 @@ fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Br
 }
 
 /// Checks that a turn commits to these messages and to nothing else.
-fn held(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
+fn verified(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
     if node.messages.len() != messages.len() {
         return Err(Break::Count {
             committed: node.messages.len(),

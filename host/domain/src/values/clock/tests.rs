@@ -303,7 +303,7 @@ fn what_an_operator_confirmed_holds_after_a_restart_and_a_boot() {
     let Confirmed { now, base_ms } = host.confirmed().unwrap();
     assert_eq!((now, base_ms), (Timestamp(NOON + 60_000), NOON - 500));
     let restarted = Past {
-        carried: Some(host.now()),
+        transferred: Some(host.now()),
         credentials: Some(now),
         ..stored(host.now().0)
     };
@@ -381,14 +381,14 @@ fn a_start_before_what_is_stored_begins_with_the_last_of_it() {
 
 #[test]
 fn a_start_on_a_machine_that_was_not_booted_tells_downtime_from_a_jump() {
-    let carried = |wall: u64| {
+    let transferred = |wall: u64| {
         let past = Past {
-            carried: Some(Timestamp(NOON)),
+            transferred: Some(Timestamp(NOON)),
             ..stored(NOON - DAY)
         };
         HostTime::begin(reading(wall, 500), past)
     };
-    let down_for_a_day = carried(NOON + 10);
+    let down_for_a_day = transferred(NOON + 10);
     assert_eq!(
         (
             down_for_a_day.now(),
@@ -397,7 +397,7 @@ fn a_start_on_a_machine_that_was_not_booted_tells_downtime_from_a_jump() {
         ),
         (Timestamp(NOON + 10), None, None)
     );
-    let jumped = carried(NOON + 8 * DAY);
+    let jumped = transferred(NOON + 8 * DAY);
     assert_eq!((jumped.now(), jumped.gap()), (Timestamp(NOON), None));
     assert_eq!(
         jumped.jump(),

@@ -1,6 +1,6 @@
 //! Counting the comparisons of a document with its schema, up to a limit.
 
-use super::graph::{References, looks, same};
+use super::graph::{References, inspections, same};
 use super::pattern::states;
 use super::sizes::{members, names, size};
 use super::{COMPARISONS_MAX, TooCostly};
@@ -68,13 +68,13 @@ impl<'a> Count<'a> {
             .targets
             .entry(std::ptr::from_ref(schema))
             .or_insert_with(|| references.target(schema).ok().flatten());
-        let looks = looks(schema);
+        let inspections = inspections(schema);
         for within in same(schema).map(|(_, value)| value).chain(target) {
-            for _ in 0..looks {
+            for _ in 0..inspections {
                 applied = applied.saturating_add(self.compare(within, document)?);
             }
         }
-        if looks > 1 && !document.is_string() {
+        if inspections > 1 && !document.is_string() {
             // For each of those schemas, every part is asked whether it was evaluated.
             self.take(applied.saturating_mul(members(document)))?;
         }

@@ -32,9 +32,9 @@ const PART: &[&str] = &[
 /// to.
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 /// Keywords that look at the same value again, with everything that applies to it.
-const LOOKS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
+const POLLS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
 /// Number of times that those look at it, at most.
-const LOOKS_MAX: u64 = 3;
+const POLLS_MAX: u64 = 3;
 
 /// Returns the schemas that apply to the same value as this one because they are part of it. Those
 /// that it refers to are not among them.
@@ -45,12 +45,12 @@ pub(super) fn same<'a>(
 }
 
 /// The same as often as it is looked at.
-pub(super) fn looks(schema: &Map<String, Value>) -> u64 {
-    if LOOKS_AGAIN
+pub(super) fn inspections(schema: &Map<String, Value>) -> u64 {
+    if POLLS_AGAIN
         .iter()
         .any(|keyword| schema.contains_key(*keyword))
     {
-        LOOKS_MAX
+        POLLS_MAX
     } else {
         1
     }
@@ -230,7 +230,7 @@ impl<'a> Graph<'a> {
                 let within = self.expand(within, depth + 1, known)?;
                 expanded.parts = expanded
                     .parts
-                    .saturating_add(within.parts.saturating_mul(looks(schema)));
+                    .saturating_add(within.parts.saturating_mul(inspections(schema)));
                 expanded.chain = expanded.chain.max(within.chain + 1);
             }
         }

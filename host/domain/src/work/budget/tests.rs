@@ -76,9 +76,9 @@ fn a_call_of_too_high_or_unknown_cost_is_not_afforded_and_the_budget_is_named() 
         }
         .afford(price, 0, 100);
         match (afforded, expected) {
-            (Err(told), Err(expected)) => assert!(
-                told.contains(expected) && told.contains("costMicrosMax"),
-                "{told}"
+            (Err(reported), Err(expected)) => assert!(
+                reported.contains(expected) && reported.contains("costMicrosMax"),
+                "{reported}"
             ),
             (afforded, expected) => assert_eq!(
                 afforded,

@@ -27,7 +27,7 @@ const LEFT_FOR_EACH: u64 = 4;
 /// Bytes that count for each thing that a visitor says, beside its text: about what its event has.
 pub const VISITOR_SAYING_BYTES: u64 = 1 << 10;
 /// Visitors of a full chat who are looked at for one whose place can be given to another.
-pub const VISITORS_LOOKED_AT_MAX: usize = 10_000;
+pub const VISITORS_INSPECTED_MAX: usize = 10_000;
 /// Milliseconds of silence after which a visitor's place goes to somebody from an address with
 /// fewer places, before one that is in use does.
 const SHARED_AFTER_MS: u64 = 10 * 60_000;
@@ -87,8 +87,8 @@ pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -
 #[must_use]
 pub const fn has_room(of_address: u64, of_all: u64, bytes: u64) -> bool {
     let left = VISITORS_BYTES_MAX.saturating_sub(of_all.saturating_add(bytes));
-    let held = of_address.saturating_add(bytes);
-    held.saturating_mul(LEFT_FOR_EACH) <= left
+    let total = of_address.saturating_add(bytes);
+    total.saturating_mul(LEFT_FOR_EACH) <= left
 }
 
 /// Returns the time since which what visitors said counts.
@@ -290,17 +290,17 @@ mod tests {
     #[test]
     fn addresses_that_hold_all_they_may_leave_room_to_one_that_holds_nothing() {
         for addresses in [1, 2, 3, 20] {
-            let mut held = vec![0; addresses];
+            let mut total = vec![0; addresses];
             // One after the other says as much as is taken.
             while let Some(index) =
-                (0..addresses).find(|it| has_room(held[*it], held.iter().sum(), 64 << 10))
+                (0..addresses).find(|it| has_room(total[*it], total.iter().sum(), 64 << 10))
             {
-                held[index] += 64 << 10;
+                total[index] += 64 << 10;
             }
-            let all: u64 = held.iter().sum();
+            let all: u64 = total.iter().sum();
             assert!(all < VISITORS_BYTES_MAX, "{addresses}: {all}");
             assert!(has_room(0, all, 64 << 10), "{addresses}: {all}");
-            let largest = held.into_iter().max().unwrap_or_default();
+            let largest = total.into_iter().max().unwrap_or_default();
             assert!(largest <= VISITORS_BYTES_MAX / 5, "{addresses}: {largest}");
         }
         assert!(has_room(0, 0, VISITORS_BYTES_MAX / 5));

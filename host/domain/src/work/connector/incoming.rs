@@ -110,7 +110,7 @@ pub struct Incoming {
     pub sent_at: Timestamp,
 }
 
-/// The wish of a service to be told that a message was taken. It is never stored: the service is
+/// The request of a service to be told that a message was taken. It is never stored: the service is
 /// told after the commit of the message, once or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement {
@@ -221,7 +221,7 @@ pub enum BadIncoming {
 }
 
 impl Acknowledgement {
-    /// Returns the wish; none if its handle is empty or too long.
+    /// Returns the request; none if its handle is empty or too long.
     #[must_use]
     pub fn new(message: &str, handle: &str) -> Option<Self> {
         (1..=ACKNOWLEDGE_BYTES_MAX)
@@ -352,12 +352,14 @@ impl Incoming {
         let mut quotations = self.quotations.iter_mut();
         match replied {
             // The service tells them too, as it shows them.
-            Replied::Own(words) if quotations.any(|told| told.becomes_own(&words)) => return,
+            Replied::Own(words) if quotations.any(|reported| reported.becomes_own(&words)) => {
+                return;
+            }
             Replied::Own(words) => self.quotations.push(Quotation {
                 kind: QuotationKind::Own,
                 ..Quotation::of_replied(Some(OWN.to_owned()), Some(&words))
             }),
-            _ if quotations.any(|told| told.kind == QuotationKind::Quoted) => return,
+            _ if quotations.any(|reported| reported.kind == QuotationKind::Quoted) => return,
             Replied::Marked(words) => self
                 .quotations
                 .push(Quotation::of_replied(Some(OWN.to_owned()), Some(&words))),

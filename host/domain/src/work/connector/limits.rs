@@ -29,11 +29,11 @@ pub const POLL_MS_MIN: u64 = 100;
 pub const POLL_MS_MAX: u64 = 3_600_000;
 /// Messages that arrived and are not yet with a session, of one connector. Where so many wait,
 /// nothing more is taken from the service. A batch that comes while fewer wait is taken whole.
-pub const ARRIVALS_WAITING_MAX: usize = 1_000;
+pub const INBOUND_MESSAGES_WAITING_MAX: usize = 1_000;
 /// Messages that wait to be sent through one connector.
-pub const DELIVERIES_MAX: usize = 10_000;
+pub const OUTBOUND_MESSAGES_MAX: usize = 10_000;
 /// Messages that wait to be sent into one chat.
-pub const CHAT_DELIVERIES_MAX: usize = 1_000;
+pub const CHAT_OUTBOUND_MESSAGES_MAX: usize = 1_000;
 /// Bytes of one text to be sent, before it is split: 256 KiB. What is beyond is cut off, and the
 /// text says so.
 pub const OUTGOING_BYTES_MAX: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! Messages to people outside: whole ones as they wait, and the pieces in which a service gets
+//! Messages to people outside: whole ones as they wait, and the chunks in which a service gets
 //! them.
 
 use super::limits::{OUTGOING_BYTES_MAX, TEXT_LIMIT_MIN};
@@ -75,10 +75,10 @@ impl Outbound {
         })
     }
 
-    /// Returns the pieces in which a service gets it. There is at least one, unless there is
+    /// Returns the chunks in which a service gets it. There is at least one, unless there is
     /// nothing to say.
     #[must_use]
-    pub fn pieces(&self, abilities: &Abilities) -> Vec<Body> {
+    pub fn chunks(&self, abilities: &Abilities) -> Vec<Body> {
         let limit = abilities.text_limit.max(TEXT_LIMIT_MIN);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let buttons = usize::try_from(abilities.buttons_max).unwrap_or(usize::MAX);
@@ -87,11 +87,11 @@ impl Outbound {
             Some(text) if !as_buttons => text,
             Some(_) | None => &self.text,
         };
-        let mut pieces: Vec<Body> = split(text, limit).into_iter().map(Body::Text).collect();
-        if as_buttons && let Some(Body::Text(last)) = pieces.pop() {
-            pieces.push(Body::Question(last, self.choices.clone()));
+        let mut chunks: Vec<Body> = split(text, limit).into_iter().map(Body::Text).collect();
+        if as_buttons && let Some(Body::Text(last)) = chunks.pop() {
+            chunks.push(Body::Question(last, self.choices.clone()));
         }
-        pieces
+        chunks
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Recipient {
     pub quiet: Option<Quiet>,
 }
 
-/// The hearers of what comes of a turn, besides those who look at its session.
+/// The subscribers of what comes of a turn, besides those who look at its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// Nobody: it was asked for over the API, or by another agent that does not wait.

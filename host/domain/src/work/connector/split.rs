@@ -1,14 +1,14 @@
 //! Splitting of texts that are longer than one message of a service.
 //!
 //! A text is cut at the last paragraph that fits, else at a line, a sentence, a word, and at last
-//! between two characters. A block of code that is cut is closed in the one piece and opened again
+//! between two characters. A block of code that is cut is closed in the one chunk and opened again
 //! in the next.
 
 use super::limits::TEXT_LIMIT_MIN;
 
 /// Backquotes or tildes of the fence around a block of code, at most. A longer one is text.
 const FENCE_CHARS_MAX: usize = 16;
-/// Bytes of what stands behind a fence, such as `rust`, that are said again in the next piece.
+/// Bytes of what stands behind a fence, such as `rust`, that are said again in the next chunk.
 const INFO_BYTES_MAX: usize = 32;
 /// The first part of what fits, in which no text is cut if it need not be: a third.
 const UNCUT_PART: usize = 3;
@@ -39,12 +39,12 @@ struct Places {
     line_of_code: Option<Cut>,
 }
 
-/// Returns the pieces of a text, each of at most so many UTF-16 code units; [`TEXT_LIMIT_MIN`] at
-/// least. Blanks between two pieces are left out, and so is a piece of nothing else.
+/// Returns the chunks of a text, each of at most so many UTF-16 code units; [`TEXT_LIMIT_MIN`] at
+/// least. Blanks between two chunks are left out, and so is a chunk of nothing else.
 #[must_use]
 pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
     let limit = limit_utf16.max(usize::try_from(TEXT_LIMIT_MIN).unwrap_or(usize::MAX));
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     let mut open: Option<Fence> = None;
     let mut rest = text.trim_end();
     while !rest.trim().is_empty() {
@@ -54,16 +54,16 @@ pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
         let before = open.as_ref().map_or_else(String::new, Fence::opening);
         let room = limit.saturating_sub(units(&before));
         if prefix(rest, room).len() == rest.len() {
-            pieces.push(format!("{before}{rest}"));
+            chunks.push(format!("{before}{rest}"));
             break;
         }
         // Room for closing a block is kept whether or not one is open at the end.
         let window = prefix(rest, room.saturating_sub(FENCE_CHARS_MAX + 1));
         let cut = cut_of(window, open.as_ref());
-        let piece = window.get(..cut.end).unwrap_or(window).trim_end();
+        let chunk = window.get(..cut.end).unwrap_or(window).trim_end();
         rest = rest.get(cut.next..).unwrap_or_default();
-        open = fence_after(open, piece);
-        let mut whole = format!("{before}{piece}");
+        open = fence_after(open, chunk);
+        let mut whole = format!("{before}{chunk}");
         if let Some(fence) = &open {
             whole.push('\n');
             whole.push_str(&fence.marker);
@@ -72,11 +72,11 @@ pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
                 open = None;
             }
         }
-        if !piece.is_empty() {
-            pieces.push(whole);
+        if !chunk.is_empty() {
+            chunks.push(whole);
         }
     }
-    pieces
+    chunks
 }
 
 /// Returns the number of UTF-16 code units of a text.

@@ -1,4 +1,4 @@
-//! Tries of a delivery: what becomes of one that failed, and when the next one is.
+//! Tries of an outbound message: what becomes of one that failed, and when the next one is.
 
 use super::incoming::Moved;
 use super::limits::{ATTEMPTS_MAX, REASON_BYTES_MAX, RETRIES, RETRY_AFTER_MS_MAX};

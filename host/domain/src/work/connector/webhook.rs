@@ -273,8 +273,8 @@ impl WebhookCheck {
 
 impl<'a> ServiceCall<'a> {
     /// The value of a header that is there once.
-    fn header(&self, name: &str, told: &'static str) -> Result<&'a str, NotVerified> {
-        once(self.headers, name).ok_or(NotVerified::Missing(told))
+    fn header(&self, name: &str, reported: &'static str) -> Result<&'a str, NotVerified> {
+        once(self.headers, name).ok_or(NotVerified::Missing(reported))
     }
 }
 

@@ -66,19 +66,19 @@ impl Offer {
 /// Returns the languages that some tools run programs in.
 fn languages(tools: &[ToolDefinition]) -> Vec<String> {
     let common = tools.iter().find(|tool| tool.name == EXECUTE_CODE);
-    let told = common.and_then(|tool| {
+    let reported = common.and_then(|tool| {
         let language = tool.arguments.pointer("/properties")?.get(LANGUAGE)?;
         language
             .get("enum")
             .or(language.get("examples"))?
             .as_array()
     });
-    let told = told.into_iter().flatten().filter_map(Value::as_str);
+    let reported = reported.into_iter().flatten().filter_map(Value::as_str);
     let own = tools
         .iter()
         .filter(|tool| tool.name != EXECUTE_CODE)
         .filter_map(|tool| tool.name.strip_prefix(TOOL_OF_LANGUAGE));
-    told.chain(own).map(str::to_owned).collect()
+    reported.chain(own).map(str::to_owned).collect()
 }
 
 /// All that can be delegated on a host.

@@ -141,9 +141,10 @@ impl Host {
     /// resumed computes, and whoever is resumed before the guilty one gets on.
     fn ends(&mut self) -> BTreeSet<SessionId> {
         let groups = groups(&self.suspicions);
-        let held: BTreeSet<SessionId> = groups.iter().flatten().copied().collect();
+        let blocked: BTreeSet<SessionId> = groups.iter().flatten().copied().collect();
         let all = self.all.iter().map(|found| found.session);
-        let at_once: BTreeSet<SessionId> = all.filter(|session| !held.contains(session)).collect();
+        let at_once: BTreeSet<SessionId> =
+            all.filter(|session| !blocked.contains(session)).collect();
         for group in std::iter::once(at_once.into_iter().collect()).chain(groups) {
             if group.contains(&self.guilty) {
                 return group.into_iter().chain(self.fine.iter().copied()).collect();

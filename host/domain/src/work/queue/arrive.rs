@@ -1,12 +1,12 @@
-//! The arrival of an input: what its mode means for it, and what it pushes out of a queue that is
-//! full.
+//! The inbound message of an input: what its mode means for it, and what it pushes out of a queue
+//! that is full.
 
 use super::OVERFLOW_LINES_MAX;
 use super::mode::Mode;
 use super::overflow::{Overflow, excerpt};
 use super::plan::Condition;
 use super::settings::{Debounce, DropPolicy, QueueSettings};
-use super::waiting::{Manner, Queue, Queued, WaitKind, are_of_one_route};
+use super::waiting::{Grouping, Queue, Queued, WaitKind, are_of_one_route};
 
 /// A message that arrives. Inputs that get a turn of their own do not ask: they are
 /// [`WaitKind::OwnTurn`].
@@ -89,10 +89,10 @@ impl<Id: Clone> Queue<Id> {
             }
         };
         let dropped = self.surplus(arriving.settings)?;
-        let manner = if collects {
+        let grouping = if collects {
             self.collecting(arriving, dropped)
         } else {
-            Manner::Followup
+            Grouping::Followup
         };
         let debounce_ms = if condition == Condition::Free {
             Debounce::NONE
@@ -100,7 +100,7 @@ impl<Id: Clone> Queue<Id> {
             arriving.settings.debounce_ms
         };
         let kind = WaitKind::Queued(Queued {
-            manner,
+            grouping,
             debounce_ms,
             excerpt: excerpt(arriving.line),
         });
@@ -122,20 +122,20 @@ impl<Id: Clone> Queue<Id> {
         }
     }
 
-    fn collecting(&self, arriving: &Arriving<'_>, dropped: usize) -> Manner {
+    fn collecting(&self, arriving: &Arriving<'_>, dropped: usize) -> Grouping {
         let route = arriving.route.map(str::to_owned);
-        let manner = Manner::Collect {
+        let grouping = Grouping::Collect {
             route: route.clone(),
             text_bytes: arriving.text.len() as u64,
         };
         let others = self
             .queued()
             .skip(dropped)
-            .map(|(_, queued)| &queued.manner);
-        if are_of_one_route(others.chain([&manner])) {
-            manner
+            .map(|(_, queued)| &queued.grouping);
+        if are_of_one_route(others.chain([&grouping])) {
+            grouping
         } else {
-            Manner::OneByOne { route }
+            Grouping::OneByOne { route }
         }
     }
 

@@ -2,7 +2,7 @@
 //! enter the thread.
 
 use super::overflow::OverflowNotice;
-use super::waiting::{Manner, Queue, WaitKind, WaitingInput, are_of_one_route};
+use super::waiting::{Grouping, Queue, WaitKind, WaitingInput, are_of_one_route};
 use super::{COLLECTED_BYTES_MAX, COLLECTED_TITLE, JOINED_INPUTS_MAX};
 use crate::access::user::UserId;
 use crate::values::time::Timestamp;
@@ -140,13 +140,13 @@ impl<Id: Clone> Queue<Id> {
         if let Some(first) = self.of_kind(&WaitKind::Interrupt).next() {
             return self.start(self.with(first));
         }
-        let held_until = self.held_until(now);
+        let deferred_until = self.deferred_until(now);
         let free = self
             .waiting
             .iter()
-            .filter(|waiting| held_until.is_none() || waiting.kind.queued().is_none());
+            .filter(|waiting| deferred_until.is_none() || waiting.kind.queued().is_none());
         let Some(head) = free.min_by_key(|waiting| Reverse(waiting.priority)) else {
-            return held_until.map_or(Plan::Nothing, Plan::WaitUntil);
+            return deferred_until.map_or(Plan::Nothing, Plan::WaitUntil);
         };
         let alone = || Claims {
             first: head.id.clone(),
@@ -155,9 +155,9 @@ impl<Id: Clone> Queue<Id> {
         match &head.kind {
             WaitKind::OwnTurn => Plan::Start(PlannedTurn::Own(head.id.clone())),
             WaitKind::Steer | WaitKind::Interrupt => self.start(self.with(head)),
-            WaitKind::Queued(queued) => match queued.manner {
-                Manner::Collect { .. }
-                    if are_of_one_route(self.queued().map(|(_, queued)| &queued.manner)) =>
+            WaitKind::Queued(queued) => match queued.grouping {
+                Grouping::Collect { .. }
+                    if are_of_one_route(self.queued().map(|(_, queued)| &queued.grouping)) =>
                 {
                     let claims = claims(self.next_to(head)).unwrap_or_else(alone);
                     Plan::Start(PlannedTurn::Collected {
@@ -165,7 +165,7 @@ impl<Id: Clone> Queue<Id> {
                         claims,
                     })
                 }
-                Manner::Followup | Manner::OneByOne { .. } | Manner::Collect { .. } => {
+                Grouping::Followup | Grouping::OneByOne { .. } | Grouping::Collect { .. } => {
                     self.start(alone())
                 }
             },
@@ -210,7 +210,7 @@ impl<Id: Clone> Queue<Id> {
 
     /// Returns the time until which the debounce of the last input of the queue holds all of them.
     /// None when it holds none.
-    fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+    fn deferred_until(&self, now: Timestamp) -> Option<Timestamp> {
         let (last, queued) = self.queued().next_back()?;
         let until = last.arrived.plus_ms(queued.debounce_ms.ms());
         (last.arrived <= now && now < until).then_some(until)
@@ -232,14 +232,14 @@ impl<Id: Clone> Queue<Id> {
             .enumerate()
             .map_while(move |(index, waiting)| match &waiting.kind {
                 WaitKind::Queued(_) if waiting.user != head.user => None,
-                WaitKind::Queued(queued) => match queued.manner {
-                    Manner::Collect {
+                WaitKind::Queued(queued) => match queued.grouping {
+                    Grouping::Collect {
                         text_bytes: bytes, ..
                     } => {
                         text_bytes = text_bytes.saturating_add(bytes);
                         (index == 0 || text_bytes <= COLLECTED_BYTES_MAX).then_some(waiting)
                     }
-                    Manner::Followup | Manner::OneByOne { .. } => None,
+                    Grouping::Followup | Grouping::OneByOne { .. } => None,
                 },
                 WaitKind::OwnTurn | WaitKind::Steer | WaitKind::Interrupt => None,
             })

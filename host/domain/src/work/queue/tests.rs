@@ -24,7 +24,7 @@ fn settings(words: &str) -> QueueSettings {
 /// A session with its queue: inputs are called by the place in which they came, from 1.
 struct Session {
     queue: Queue<u32>,
-    came: u32,
+    received: u32,
     now: Timestamp,
 }
 
@@ -32,7 +32,7 @@ impl Session {
     fn new() -> Self {
         Self {
             queue: Queue::default(),
-            came: 0,
+            received: 0,
             now: NOON,
         }
     }
@@ -54,7 +54,7 @@ impl Session {
         condition: Condition,
         priority: Priority,
     ) -> Result<u32, QueueFull> {
-        let text = format!("text\n{}", self.came + 1);
+        let text = format!("text\n{}", self.received + 1);
         let accepted = self.queue.arrive(
             &Arriving {
                 settings: settings(mode),
@@ -78,16 +78,16 @@ impl Session {
     }
 
     fn has_of(&mut self, kind: WaitKind, priority: Priority, user: UserId) -> u32 {
-        self.came += 1;
+        self.received += 1;
         self.now = self.now.plus_ms(1);
         self.queue.waiting.push(WaitingInput {
-            id: self.came,
+            id: self.received,
             arrived: self.now,
             priority,
             user,
             kind,
         });
-        self.came
+        self.received
     }
 
     fn waits(&self) -> Vec<u32> {

@@ -53,7 +53,7 @@ pub enum WaitKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
     /// The inputs with which it shares its turn.
-    pub manner: Manner,
+    pub grouping: Grouping,
     /// Time without a further input after it before its turn; none if it found the agent free.
     pub debounce_ms: Debounce,
     /// The line that stays of it when it is dropped ([`super::excerpt`]).
@@ -66,8 +66,8 @@ pub struct Queued {
 /// routes are not put into one message, because its answer has one route. Inputs without a route
 /// are of a route of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "manner", rename_all = "snake_case")]
-pub enum Manner {
+#[serde(tag = "grouping", rename_all = "snake_case")]
+pub enum Grouping {
     /// It shares its turn with none.
     Followup,
     /// It shares its turn with those that were collected next to it.
@@ -114,11 +114,11 @@ impl WaitKind {
 
 /// Returns whether inputs, if they are to be collected at all, can go into one message. They can if
 /// all are of one route and none is marked as one by one.
-pub(super) fn are_of_one_route<'a>(inputs: impl IntoIterator<Item = &'a Manner>) -> bool {
+pub(super) fn are_of_one_route<'a>(inputs: impl IntoIterator<Item = &'a Grouping>) -> bool {
     let mut first: Option<&Option<String>> = None;
-    inputs.into_iter().all(|manner| match manner {
-        Manner::Followup => true,
-        Manner::Collect { route, .. } => *first.get_or_insert(route) == route,
-        Manner::OneByOne { .. } => false,
+    inputs.into_iter().all(|grouping| match grouping {
+        Grouping::Followup => true,
+        Grouping::Collect { route, .. } => *first.get_or_insert(route) == route,
+        Grouping::OneByOne { .. } => false,
     })
 }

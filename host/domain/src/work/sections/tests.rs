@@ -56,7 +56,7 @@ fn inventory() -> PanelInventory {
 fn all_without(off: &[SectionName]) -> Vec<Section> {
     let listing = tool("lists_items", "Lists all items. With their ids.");
     let message = tool(
-        talk::MESSAGE,
+        direct_message::MESSAGE,
         "Says something to another agent, in a session. More.",
     );
     let system = tool("system_status", "Never listed.");

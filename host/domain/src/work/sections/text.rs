@@ -143,12 +143,12 @@ fn panel_line(panel: &Panel, is_selected: bool) -> String {
         ("name", &context.name),
         ("view", &context.view_name),
     ];
-    let told: Vec<String> = item
+    let reported: Vec<String> = item
         .into_iter()
         .filter_map(|(key, value)| Some(format!("{key} {}", seen(value.as_deref()?))))
         .collect();
-    if !told.is_empty() {
-        let _ = write!(text, ": {}", told.join(", "));
+    if !reported.is_empty() {
+        let _ = write!(text, ": {}", reported.join(", "));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! Failures of a trigger: when an operator is told, when it is left alone for a while, and when it
 //! is paused.
 //!
-//! A failure is an attempt at an occasion that came to nothing. A breaker that is open lets no
+//! A failure is an attempt at a trigger event that came to nothing. A breaker that is open lets no
 //! attempt through; after five minutes it lets one through, and opens again if that one fails.
 
 use super::{
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct Failures {
     /// Attempts in a row that failed.
     pub in_a_row: u32,
-    /// Times in a row that the next occasion could not be computed.
+    /// Times in a row that the next trigger event could not be computed.
     pub schedule_errors: u32,
     /// The time before which nothing is tried; none while the breaker is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ impl Failures {
         consequences
     }
 
-    /// Counts a next occasion that could not be computed, and returns what follows from it.
+    /// Counts a next trigger event that could not be computed, and returns what follows from it.
     pub fn after_schedule_error(&mut self) -> Vec<Consequence> {
         self.schedule_errors = self.schedule_errors.saturating_add(1);
         let mut consequences = Vec::new();
@@ -91,23 +91,23 @@ impl Failures {
         consequences
     }
 
-    /// Notes that a next occasion was computed.
+    /// Notes that a next trigger event was computed.
     pub fn after_schedule(&mut self) {
         self.schedule_errors = 0;
     }
 
     /// Notes an attempt that worked. Returns whether an operator was told of failures before it.
     pub fn after_success(&mut self) -> bool {
-        let was_told = self.in_a_row >= ALERT_FAILURES;
+        let was_reported = self.in_a_row >= ALERT_FAILURES;
         self.in_a_row = 0;
         self.open_until = None;
-        was_told
+        was_reported
     }
 }
 
-/// Returns the time of the next attempt at an occasion after this one failed; none when it is given
-/// up. Attempts are counted from 1. A component may put it off; else each attempt waits twice as
-/// long as the one before.
+/// Returns the time of the next attempt at a trigger event after this one failed; none when it is
+/// given up. Attempts are counted from 1. A component may put it off; else each attempt waits twice
+/// as long as the one before.
 #[must_use]
 pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<Timestamp> {
     if attempt >= RETRIES_MAX {
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn an_operator_is_told_after_two_failures_and_the_trigger_paused_after_ten() {
         let mut failures = Failures::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for attempt in 1..=10_u32 {
             let now = Timestamp(u64::from(attempt) * 1_000_000);
-            told.push((attempt, failures.after_failure(now)));
+            reported.push((attempt, failures.after_failure(now)));
         }
         let open = |attempt: u64| Consequence::Open {
             until: Timestamp(attempt * 1_000_000 + BREAKER_MS),
@@ -153,7 +153,7 @@ mod tests {
             (9, vec![open(9)]),
             (10, vec![Consequence::Disable]),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_is_tried_ten_times_ever_more_slowly() {
+    fn a_trigger_event_is_tried_ten_times_ever_more_slowly() {
         for (attempt, later_ms, expected) in [
             (1, None, Some(1_000)),
             (2, None, Some(2_000)),

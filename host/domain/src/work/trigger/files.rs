@@ -1,6 +1,6 @@
-//! Watched folders: what changed between two looks at one.
+//! Watched folders: what changed between two polls at one.
 //!
-//! A look is a bounded list of files with what tells one from another. What is looked at, and when,
+//! A scan is a bounded list of files with what tells one from another. What is looked at, and when,
 //! is not decided here.
 
 use super::{CHANGES_MAX, FILES_DEBOUNCE_MS_DEFAULT, FILES_WATCHED_MAX, Interval};
@@ -20,7 +20,7 @@ pub struct FilesSpec {
     /// files without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<Glob>,
-    /// Quiet time before changes are an occasion, from `100ms` to `1h`.
+    /// Quiet time before changes are a trigger event, from `100ms` to `1h`.
     #[serde(default = "debounce_default")]
     pub debounce: Interval,
     /// True if files in folders below it count too; true without.
@@ -99,9 +99,9 @@ pub struct FileChanges {
     pub more: u32,
 }
 
-/// A file as one look saw it.
+/// A file as one scan saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFile {
+pub struct ScannedFile {
     /// Its size in bytes.
     pub size: u64,
     /// The time of its last change, in milliseconds since the Unix epoch; less before that.
@@ -111,19 +111,19 @@ pub struct SeenFile {
     pub id: Option<(u64, u64)>,
 }
 
-/// A look at a watched folder: [`FILES_WATCHED_MAX`] files at most, those whose paths come first.
+/// A scan of a watched folder: [`FILES_WATCHED_MAX`] files at most, those whose paths come first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct FolderLook {
+pub struct FolderScan {
     /// The files, by their paths below the folder.
-    pub files: BTreeMap<String, SeenFile>,
+    pub files: BTreeMap<String, ScannedFile>,
     /// True if there were more. Of those that come later nothing is said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 
-impl FolderLook {
+impl FolderScan {
     /// Adds a file, in any order.
-    pub fn add(&mut self, path: String, file: SeenFile) {
+    pub fn add(&mut self, path: String, file: ScannedFile) {
         self.files.insert(path, file);
         if self.files.len() > FILES_WATCHED_MAX {
             self.files.pop_last();
@@ -131,7 +131,7 @@ impl FolderLook {
         }
     }
 
-    /// Returns the changes from this look to a later one; none where there are none. Nothing is
+    /// Returns the changes from this scan to a later one; none where there are none. Nothing is
     /// said of files that come later than what either look saw.
     #[must_use]
     pub fn changes(&self, later: &Self, folder: &str) -> Option<FileChanges> {
@@ -166,7 +166,7 @@ impl FolderLook {
         })
     }
 
-    /// The files of this look that a later one does not have.
+    /// The files of this scan that a later one does not have.
     fn gone(&self, later: &Self) -> Gone<'_> {
         let mut gone = Gone::default();
         for (path, file) in &self.files {
@@ -184,7 +184,7 @@ impl FolderLook {
     }
 }
 
-impl SeenFile {
+impl ScannedFile {
     /// Returns whether nothing tells it from another state of the same path. A file that another
     /// one with the same size and time was put in place of counts as the same.
     fn is_same(&self, other: &Self) -> bool {
@@ -215,7 +215,7 @@ struct Gone<'a> {
 }
 
 impl<'a> Gone<'a> {
-    fn add(&mut self, path: &'a str, file: &SeenFile) {
+    fn add(&mut self, path: &'a str, file: &ScannedFile) {
         match identity(file) {
             Some(identity) => self.by_identity.entry(identity).or_default().push(path),
             None => self.others.push(path),
@@ -223,7 +223,7 @@ impl<'a> Gone<'a> {
     }
 
     /// Takes out the path that a file had before; none if it is a new one.
-    fn take(&mut self, file: &SeenFile) -> Option<String> {
+    fn take(&mut self, file: &ScannedFile) -> Option<String> {
         let paths = self.by_identity.get_mut(&identity(file)?)?;
         paths.pop().map(str::to_owned)
     }
@@ -233,7 +233,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-fn identity(file: &SeenFile) -> Option<Identity> {
+fn identity(file: &ScannedFile) -> Option<Identity> {
     let (device, number) = file.id?;
     Some((device, number, file.size, file.modified_ms))
 }

@@ -1,4 +1,4 @@
-//! Events of the host as occasions: the few kinds that an operator may let a trigger hear.
+//! Events of the host as trigger events: the few kinds that an operator may let a trigger hear.
 
 use super::TriggerName;
 use crate::access::grant::PatternList;
@@ -24,11 +24,11 @@ pub enum HostEventKind {
     #[serde(rename = "budget.80")]
     Budget80,
     /// A message to people outside was given up.
-    #[serde(rename = "delivery.dead")]
-    DeliveryDead,
+    #[serde(rename = "outbound.dead")]
+    OutboundMessageDead,
     /// Nobody can tell whether a message reached people outside.
-    #[serde(rename = "delivery.unknown")]
-    DeliveryUnknown,
+    #[serde(rename = "outbound.unknown")]
+    OutboundMessageUnknown,
     /// A trigger failed several times in a row.
     #[serde(rename = "trigger.failing")]
     TriggerFailing,
@@ -50,8 +50,8 @@ words!(HostEventKind {
     SessionCompleted = "session.completed",
     InputDead = "input.dead",
     Budget80 = "budget.80",
-    DeliveryDead = "delivery.dead",
-    DeliveryUnknown = "delivery.unknown",
+    OutboundMessageDead = "outbound.dead",
+    OutboundMessageUnknown = "outbound.unknown",
     TriggerFailing = "trigger.failing",
     ProviderDown = "provider.down",
     ProviderUp = "provider.up",
@@ -80,8 +80,8 @@ pub struct HostEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventsSpec {
-    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `delivery.dead`,
-    /// `delivery.unknown`, `trigger.failing`, `provider.down`, `provider.up`, `connector.down` and
+    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `outbound.dead`,
+    /// `outbound.unknown`, `trigger.failing`, `provider.down`, `provider.up`, `connector.down` and
     /// `connector.up`. A trigger never hears of itself, nor of work that comes of it. Of
     /// events that lead to each other by way of several triggers, the fifth is heard by none.
     pub on: Vec<HostEventKind>,
@@ -98,7 +98,7 @@ pub struct Heard<'a> {
     pub kind: HostEventKind,
     /// The definition of the agent to which it happened; none of an event of no agent.
     pub agent: Option<&'a DefinitionId>,
-    /// The trigger of which it tells, or of whose firing it comes; none where there is none.
+    /// The trigger of which it tells, or of whose trigger run it comes; none where there is none.
     pub trigger: Option<&'a TriggerName>,
 }
 

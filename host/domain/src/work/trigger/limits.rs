@@ -4,19 +4,19 @@ use crate::values::backoff::Backoff;
 
 pub use shapes::limits::trigger::*;
 
-/// Shortest time between two occasions of a schedule: 30 seconds, in milliseconds.
+/// Shortest time between two trigger events of a schedule: 30 seconds, in milliseconds.
 pub const MIN_INTERVAL_MS: u64 = 30_000;
-/// Longest time between two occasions of an interval: 366 days, in milliseconds.
+/// Longest time between two trigger events of an interval: 366 days, in milliseconds.
 pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
-/// Milliseconds over which occasions at whole hours are spread: 5 minutes.
+/// Milliseconds over which trigger events at whole hours are spread: 5 minutes.
 pub const SPREAD_MS_MAX: u64 = 300_000;
-/// Milliseconds after its time from which an occasion counts as missed: 5 minutes.
+/// Milliseconds after its time from which a trigger event counts as missed: 5 minutes.
 pub const LATE_MS_MAX: u64 = 300_000;
-/// Missed occasions that are counted one by one; more are reported as so many.
+/// Missed trigger events that are counted one by one; more are reported as so many.
 pub const MISSED_COUNTED_MAX: u32 = 10_000;
-/// Missed occasions that a schedule makes up for if it says nothing else.
+/// Missed trigger events that a schedule makes up for if it says nothing else.
 pub const MISSED_DEFAULT: u32 = 10;
-/// Missed occasions that a schedule may make up for.
+/// Missed trigger events that a schedule may make up for.
 pub const MISSED_MAX: u32 = 100;
 /// Bytes of a schedule's `cron`.
 pub const CRON_BYTES_MAX: usize = 256;
@@ -58,8 +58,8 @@ pub const CALL_FIELDS_MAX: usize = 64;
 pub const CALL_FIELD_BYTES_MAX: usize = 4_096;
 /// Fields of a form that a webhook call brings.
 pub const FORM_FIELDS_MAX: usize = 1_024;
-/// Bytes of a delivery id; a longer one counts by its digest.
-pub const DELIVERY_ID_BYTES_MAX: usize = 256;
+/// Bytes of a call id; a longer one counts by its digest.
+pub const CALL_ID_BYTES_MAX: usize = 256;
 /// Bytes of the path of a webhook call behind its trigger's name.
 pub const CALL_PATH_BYTES_MAX: usize = 1_024;
 /// Bytes of a header's name.
@@ -69,18 +69,18 @@ pub const TOLERANCE_S_DEFAULT: u32 = 300;
 /// Most seconds by which the time of a signature may be off: one hour.
 pub const TOLERANCE_S_MAX: u32 = 3_600;
 
-/// Files that one look at a watched folder keeps; of more, those whose paths come first.
+/// Files that one scan of a watched folder keeps; of more, those whose paths come first.
 pub const FILES_WATCHED_MAX: usize = 20_000;
-/// Changes of files that one occasion lists.
+/// Changes of files that one trigger event lists.
 pub const CHANGES_MAX: usize = 100;
 /// Patterns of a watched folder.
 pub const PATTERNS_MAX: usize = 32;
-/// Quiet time before changes of files are an occasion, if the trigger says nothing else: 1 second,
-/// in milliseconds.
+/// Quiet time before changes of files are a trigger event, if the trigger says nothing else: 1
+/// second, in milliseconds.
 pub const FILES_DEBOUNCE_MS_DEFAULT: u64 = 1_000;
-/// Shortest quiet time before changes of files are an occasion, in milliseconds.
+/// Shortest quiet time before changes of files are a trigger event, in milliseconds.
 pub const FILES_DEBOUNCE_MS_MIN: u64 = 100;
-/// Longest quiet time before changes of files are an occasion: 1 hour, in milliseconds.
+/// Longest quiet time before changes of files are a trigger event: 1 hour, in milliseconds.
 pub const FILES_DEBOUNCE_MS_MAX: u64 = 3_600_000;
 
 /// Interval of heartbeats that says nothing else: 30 minutes, in milliseconds.
@@ -92,14 +92,14 @@ pub const CHECKLIST_BYTES_MAX: usize = 64 << 10;
 /// Milliseconds after which a heartbeat is tried again whose session was busy: 1 minute.
 pub const BUSY_RETRY_MS: u64 = 60_000;
 
-/// Attempts at one occasion.
+/// Attempts at one trigger event.
 pub const RETRIES_MAX: u32 = 10;
-/// Pauses between attempts at an occasion: up to 5 minutes.
+/// Pauses between attempts at a trigger event: up to 5 minutes.
 pub const RETRIES: Backoff = Backoff {
     first_ms: 1_000,
     most_ms: 300_000,
 };
-/// Most milliseconds that a component may put off an occasion at once: 1 day.
+/// Most milliseconds that a component may put off a trigger event at once: 1 day.
 pub const RETRY_LATER_MS_MAX: u64 = 24 * 3_600_000;
 /// Failures in a row with which an operator is told.
 pub const ALERT_FAILURES: u32 = 2;
@@ -109,12 +109,12 @@ pub const BREAKER_FAILURES: u32 = 5;
 pub const BREAKER_MS: u64 = 300_000;
 /// Failures in a row with which a trigger is paused.
 pub const DISABLE_FAILURES: u32 = 10;
-/// Times in a row that the next occasion could not be computed with which a trigger is paused.
+/// Times in a row that the next trigger event could not be computed with which a trigger is paused.
 pub const DISABLE_SCHEDULE_ERRORS: u32 = 3;
 /// Milliseconds after which a turn that a trigger began is reported as stuck: 60 minutes.
 pub const WATCHDOG_MS: u64 = 3_600_000;
 
-/// Occasions of one trigger that wait; more are refused as busy.
+/// Trigger events of one trigger that wait; more are refused as busy.
 pub const PENDING_MAX: u32 = 1_000;
 /// Entries of one page of a trigger's history.
 pub const HISTORY_PAGE: u32 = 100;

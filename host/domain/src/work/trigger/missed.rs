@@ -1,4 +1,4 @@
-//! Missed occasions: what is dealt with of what came due, by the policy of the schedule.
+//! Missed trigger events: what is dealt with of what came due, by the policy of the schedule.
 
 use super::{
     LATE_MS_MAX, MISSED_COUNTED_MAX, MissedPolicy, Owner, Schedule, ScheduleError, ScheduleSpec,
@@ -7,7 +7,7 @@ use super::{
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The reason why occasions of a schedule were passed over.
+/// The reason why trigger events of a schedule were passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
@@ -25,7 +25,7 @@ pub enum SkipReason {
     Chain,
 }
 
-/// The treatment of occasions that came due.
+/// The treatment of trigger events that came due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Catching {
     /// The policy for missed ones.
@@ -51,21 +51,21 @@ impl From<&ScheduleSpec> for Catching {
     }
 }
 
-/// The occasions that came due, by what becomes of them.
+/// The trigger events that came due, by what becomes of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComeDue {
-    /// Occasions that are passed over: when the first of them was due, and their number, which is
-    /// not counted beyond [`MISSED_COUNTED_MAX`].
+    /// Trigger events that are passed over: when the first of them was due, and their number, which
+    /// is not counted beyond [`MISSED_COUNTED_MAX`].
     pub skipped: Option<(Timestamp, u32)>,
-    /// Occasions to deal with, in their order: when each was due, and how many missed ones before
-    /// it are dealt with by it.
-    pub occasions: Vec<(Timestamp, u32)>,
-    /// The next occasion; none if the schedule is over.
+    /// Trigger events to deal with, in their order: when each was due, and how many missed ones
+    /// before it are dealt with by it.
+    pub trigger_events: Vec<(Timestamp, u32)>,
+    /// The next trigger event; none if the schedule is over.
     pub next_due: Option<Timestamp>,
 }
 
 impl Catching {
-    /// Returns what came due of a schedule whose next occasion was due at `next_due`.
+    /// Returns what came due of a schedule whose next trigger event was due at `next_due`.
     ///
     /// The next one follows from the last that was due, so that a clock that was put back finds
     /// none twice, and one that was put forward finds all of those between.
@@ -88,11 +88,11 @@ impl Catching {
         if scheduled.schedule.is_once() && !(self.policy == MissedPolicy::Skip && is_late(next_due))
         {
             return Ok(ComeDue {
-                occasions: vec![(next_due, 0)],
+                trigger_events: vec![(next_due, 0)],
                 ..ComeDue::default()
             });
         }
-        // Occasions have whole milliseconds: this span begins with the first of them.
+        // Trigger events have whole milliseconds: this span begins with the first of them.
         let span = Span {
             after: Timestamp(next_due.0.saturating_sub(1)),
             until: now,
@@ -111,7 +111,7 @@ impl Catching {
         };
         Ok(ComeDue {
             skipped: (skipped > 0).then_some((next_due, skipped)),
-            occasions: kept.into_iter().map(|due| (due, missed)).collect(),
+            trigger_events: kept.into_iter().map(|due| (due, missed)).collect(),
             next_due: scheduled.next(last)?,
         })
     }
@@ -127,7 +127,7 @@ pub struct Scheduled<'a> {
 }
 
 impl Scheduled<'_> {
-    /// Returns the first occasion after a time; none if there is none.
+    /// Returns the first trigger event after a time; none if there is none.
     ///
     /// # Errors
     /// As of [`Schedule::next`].
@@ -140,7 +140,7 @@ impl Scheduled<'_> {
         self.schedule.between(&self.owner, span, limit)
     }
 
-    /// The last so many occasions of a span, in their order; all of them if there are fewer.
+    /// The last so many trigger events of a span, in their order; all of them if there are fewer.
     fn last(&self, span: Span, number: u32) -> Result<Vec<Timestamp>, ScheduleError> {
         // The latest time after which there are still so many: the search halves the span, because
         // a span of a year may have a million of them.

@@ -1,8 +1,9 @@
 //! Schedules: when a trigger is due.
 //!
 //! All of it is computed from what the operator wrote, the trigger's name, the time of its
-//! definition and the occasion before. So every occasion is found once, whatever the clock of the
-//! machine does in between: the next one follows from the last one, and not from the present time.
+//! definition and the trigger event before. So every trigger event is found once, whatever the
+//! clock of the machine does in between: the next one follows from the last one, and not from the
+//! present time.
 //!
 //! A `cron` schedule goes by the clocks of its zone. Where it names hours, a time that a clock
 //! never shows, being put forward past it, is due right after the change, and one that it shows
@@ -28,7 +29,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const HOUR_MS: u64 = 3_600_000;
 const _: () = assert!(INTERVAL_MS_MAX / HOUR_MS == 366 * 24);
 
-/// The policy for occasions that came due while the host could not deal with them.
+/// The policy for trigger events that came due while the host could not deal with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MissedPolicy {
@@ -58,9 +59,9 @@ pub struct ScheduleSpec {
     /// An interval from `30s` to `366d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Interval>,
-    /// The time from which intervals are counted, with its offset; no occasion comes before it.
-    /// Without one they are counted from the definition of the trigger, and the first occasion is
-    /// one interval later.
+    /// The time from which intervals are counted, with its offset; no trigger event comes before
+    /// it. Without one they are counted from the definition of the trigger, and the first trigger
+    /// event is one interval later.
     #[serde(
         serialize_with = "write_time",
         deserialize_with = "read_time",
@@ -76,19 +77,19 @@ pub struct ScheduleSpec {
     /// The time zone of `cron`, such as `Europe/Berlin`; `UTC` without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The policy for missed occasions; `once` without.
+    /// The policy for missed trigger events; `once` without.
     #[serde(skip_serializing_if = "crate::values::json::is_default")]
     pub missed: MissedPolicy,
-    /// Number of missed occasions that `all` makes up for, from 1 to 100; 10 without.
+    /// Number of missed trigger events that `all` makes up for, from 1 to 100; 10 without.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub missed_max: Option<u32>,
-    /// True if occasions at whole hours come up to 5 minutes later, always by the same time, which
-    /// follows from the trigger's name. So not all triggers of a host are due at once. Without it
-    /// they come when the schedule says.
+    /// True if trigger events at whole hours come up to 5 minutes later, always by the same time,
+    /// which follows from the trigger's name. So not all triggers of a host are due at once.
+    /// Without it they come when the schedule says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<bool>,
-    /// True if it is over with its first occasion.
+    /// True if it is over with its first trigger event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
 }
@@ -99,11 +100,11 @@ pub enum ScheduleError {
     /// The definition is no schedule.
     #[error(transparent)]
     Spec(#[from] SpecFault),
-    /// The next occasion lies beyond what the calendar has.
+    /// The next trigger event lies beyond what the calendar has.
     #[error(transparent)]
     Calendar(#[from] BeyondCalendar),
-    /// The next occasion was not found within the search's limit.
-    #[error("the next occasion was not found within {0} steps of the search")]
+    /// The next trigger event was not found within the search's limit.
+    #[error("the next trigger event was not found within {0} steps of the search")]
     Search(u32),
 }
 
@@ -130,7 +131,7 @@ enum Rule {
 }
 
 impl ScheduleSpec {
-    /// Returns how many missed occasions are made up for.
+    /// Returns how many missed trigger events are made up for.
     #[must_use]
     pub fn missed_max(&self) -> u32 {
         match self.missed {
@@ -256,14 +257,14 @@ impl Schedule {
         }))
     }
 
-    /// Returns whether it is over with its first occasion.
+    /// Returns whether it is over with its first trigger event.
     #[must_use]
     pub fn is_once(&self) -> bool {
         self.once
     }
 
-    /// Returns the first occasion after a time; none if there is none. The same name, definition
-    /// and time always give the same.
+    /// Returns the first trigger event after a time; none if there is none. The same name,
+    /// definition and time always give the same.
     ///
     /// # Errors
     /// It lies beyond the calendar, or the search for it is too long.
@@ -301,7 +302,7 @@ impl Schedule {
         Ok(next.map(|next| next.plus_ms(spread_ms)))
     }
 
-    /// Returns the number of occasions after one time and up to another, `limit` at most.
+    /// Returns the number of trigger events after one time and up to another, `limit` at most.
     ///
     /// # Errors
     /// As of [`Self::next`].
@@ -332,7 +333,7 @@ impl Schedule {
         };
         let spread_ms = self.spread_ms(of.name);
         let first = anchor.unwrap_or(Timestamp(of.defined.0.saturating_add(*interval_ms)));
-        // The number of occasions up to a time.
+        // The number of trigger events up to a time.
         let up_to = |time: Timestamp| {
             let passed = time.0.checked_sub(spread_ms)?.checked_sub(first.0)?;
             Some(passed.checked_div(*interval_ms)?.saturating_add(1))
@@ -342,7 +343,7 @@ impl Schedule {
         Some(u32::try_from(until.saturating_sub(after)).unwrap_or(u32::MAX))
     }
 
-    /// Returns by how much its occasions come later than what was written.
+    /// Returns by how much its trigger events come later than what was written.
     fn spread_ms(&self, name: &TriggerName) -> u64 {
         if self.is_spread {
             phase(b"spread", name, SPREAD_MS_MAX + 1)

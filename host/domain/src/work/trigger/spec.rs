@@ -1,7 +1,7 @@
 //! The definition of a trigger, as an operator writes it: the same in the configuration and over
 //! the API.
 
-mod given;
+mod input;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ use crate::access::user::UserId;
 use crate::values::json::{DEPTH_MAX, is_deeper};
 use crate::work::delegate::Priority;
 use crate::work::queue::QueueOverride;
-use given::Given;
+use input::SpecInput;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
@@ -30,13 +30,13 @@ use utoipa::{PartialSchema, ToSchema};
 ///
 /// In JSON it has exactly one of the keys `schedule`, `heartbeat`, `webhook`, `files` and `events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Given", into = "Given")]
+#[serde(try_from = "SpecInput", into = "SpecInput")]
 pub struct TriggerSpec {
-    /// The component that makes messages of its occasions; none for the one of its kind.
+    /// The component that makes messages of its trigger events; none for the one of its kind.
     pub component: Option<String>,
     /// The user on whose behalf it speaks; none over the API, where it is the caller.
     pub user: Option<UserId>,
-    /// The kind of its occasions.
+    /// The kind of its trigger events.
     pub on: TriggerKind,
     /// The message, as a template.
     pub message: Option<String>,
@@ -46,7 +46,7 @@ pub struct TriggerSpec {
     pub targets: BTreeMap<TriggerTargetName, TriggerTarget>,
     /// Its configuration for the component: an object.
     pub configuration: Value,
-    /// True if each firing has a session of its own.
+    /// True if each trigger run has a session of its own.
     pub isolated: bool,
     /// Treatment of its messages while the agent is busy.
     pub queue: QueueOverride,
@@ -60,7 +60,7 @@ pub struct TriggerSpec {
     pub enabled: bool,
 }
 
-/// The kind of a trigger, by its occasions.
+/// The kind of a trigger, by its trigger events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TriggerKind {
     /// A clock.
@@ -88,9 +88,9 @@ impl TriggerKind {
         }
     }
 
-    /// Returns the name of its occasions, as components name them.
+    /// Returns the name of its trigger events, as components name them.
     #[must_use]
-    pub fn occasions(&self) -> &'static str {
+    pub fn trigger_events(&self) -> &'static str {
         match self {
             Self::Schedule(_) => "clock",
             Self::Heartbeat(_) => "heartbeat",
@@ -102,7 +102,7 @@ impl TriggerKind {
 }
 
 impl TriggerSpec {
-    /// Returns the name of the component that makes messages of its occasions.
+    /// Returns the name of the component that makes messages of its trigger events.
     #[must_use]
     pub fn component(&self) -> &str {
         let of_kind = match &self.on {
@@ -130,7 +130,7 @@ impl TriggerSpec {
         })
     }
 
-    /// Returns whether each firing has a session of its own.
+    /// Returns whether each trigger run has a session of its own.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
         self.isolated || matches!(&self.on, TriggerKind::Heartbeat(spec) if spec.light)
@@ -285,11 +285,11 @@ fn events_faults(spec: &EventsSpec) -> Vec<SpecFault> {
 
 impl JsonSchema for TriggerSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Given::schema_name()
+        SpecInput::schema_name()
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Given::json_schema(generator)
+        SpecInput::json_schema(generator)
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// "assistant"}`. One that is not there is refused when the trigger is made over the API, and again
 /// when it is fired; it is never taken for another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Given", into = "Given")]
+#[serde(try_from = "TargetInput", into = "TargetInput")]
 pub enum TriggerTarget {
     /// An agent: the user's latest chat with it, or a new one.
     Agent {
@@ -91,7 +91,7 @@ pub struct NotATarget {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "TriggerTarget")]
-struct Given {
+struct TargetInput {
     /// An agent: the id of a definition, an agent's id or its path. The user's latest chat with it,
     /// or a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +115,10 @@ struct Given {
     smart: Option<SmartTarget>,
 }
 
-impl TryFrom<Given> for TriggerTarget {
+impl TryFrom<TargetInput> for TriggerTarget {
     type Error = NotATarget;
 
-    fn try_from(given: Given) -> Result<Self, NotATarget> {
+    fn try_from(given: TargetInput) -> Result<Self, NotATarget> {
         let found = [
             given.agent.map(|agent| Self::Agent { agent }),
             given.session.map(|session| Self::Session { session }),
@@ -136,7 +136,7 @@ impl TryFrom<Given> for TriggerTarget {
     }
 }
 
-impl From<TriggerTarget> for Given {
+impl From<TriggerTarget> for TargetInput {
     fn from(target: TriggerTarget) -> Self {
         let mut given = Self::default();
         match target {
@@ -153,11 +153,11 @@ impl From<TriggerTarget> for Given {
 
 impl JsonSchema for TriggerTarget {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Given::schema_name()
+        TargetInput::schema_name()
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = Given::json_schema(generator);
+        let mut schema = TargetInput::json_schema(generator);
         schema.insert("minProperties".to_owned(), 1.into());
         schema.insert("maxProperties".to_owned(), 1.into());
         schema
@@ -190,7 +190,7 @@ impl TriggerTarget {
 
     /// Returns who hears what a trigger says there for a user, in words.
     #[must_use]
-    pub fn hearer(&self, user: &UserId) -> String {
+    pub fn subscriber(&self, user: &UserId) -> String {
         match self {
             Self::Agent { agent } if agent.starts_with('/') || agent.parse::<AgentId>().is_ok() => {
                 format!("the agent {agent}")
@@ -209,8 +209,8 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns whether each firing can have a session of its own there: only where the target is an
-    /// agent or a persona, and no session that is there already.
+    /// Returns whether each trigger run can have a session of its own there: only where the target
+    /// is an agent or a persona, and no session that is there already.
     #[must_use]
     pub fn may_be_isolated(&self) -> bool {
         match self {
@@ -315,7 +315,7 @@ mod tests {
             (json!({ "smart": {} }), "ada's thread on the topic"),
         ] {
             let target: TriggerTarget = serde_json::from_value(target).unwrap();
-            assert_eq!(target.hearer(&user), expected);
+            assert_eq!(target.subscriber(&user), expected);
         }
     }
 

@@ -23,7 +23,7 @@ const FUEL: u64 = 20_000;
 /// The values of the variables.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables<'a> {
-    /// `{{now}}`: the time of the firing, the same for every attempt.
+    /// `{{now}}`: the time of the trigger run, the same for every attempt.
     pub now: Timestamp,
     /// `{{path}}`: the rest of a webhook call's path, or a watched folder.
     pub path: &'a str,
@@ -35,7 +35,7 @@ pub struct Variables<'a> {
     pub headers: &'a [(String, String)],
     /// `{{query.x}}`: the query without credentials.
     pub query: &'a [(String, String)],
-    /// `{{payload.a.b[0]}}`: what the occasion says.
+    /// `{{payload.a.b[0]}}`: what the trigger event says.
     pub payload: &'a serde_json::Value,
 }
 

@@ -30,7 +30,7 @@ pub struct WebhookSpec {
     /// and those of CloudEvents; else it is a digest of the call. Not with the schemes `github` and
     /// `stripe`, whose calls are told by what is signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery_id: Option<String>,
+    pub call_id: Option<String>,
     /// The status of a call that was taken: 202 for `accepted`, which is the default, 200 for
     /// `now`, for senders that take nothing else.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -227,7 +227,7 @@ impl WebhookSpec {
     /// Returns the faults in it.
     pub(super) fn faults(&self) -> Vec<SpecFault> {
         let mut faults = self.auth.faults();
-        note(&mut faults, self.check_delivery_id());
+        note(&mut faults, self.check_call_id());
         let is_in_range = self.bytes_max.is_none_or(|bytes| {
             usize::try_from(bytes).is_ok_and(|bytes| (1..=PAYLOAD_BYTES_MAX).contains(&bytes))
         });
@@ -240,17 +240,17 @@ impl WebhookSpec {
 
     /// Checks the header with the sender's id: where headers are not signed and the body says which
     /// call it is, one would only help to repeat a call.
-    fn check_delivery_id(&self) -> Result<(), SpecFault> {
+    fn check_call_id(&self) -> Result<(), SpecFault> {
         let scheme = self.auth.scheme();
         if let Some(scheme @ (HmacScheme::Github | HmacScheme::Stripe)) = scheme
-            && self.delivery_id.is_some()
+            && self.call_id.is_some()
         {
             let message = format!(
                 "has no meaning with the scheme `{scheme}`, whose calls are told by what is signed"
             );
-            return Err(SpecFault::new("deliveryId", message, "leave it out"));
+            return Err(SpecFault::new("callId", message, "leave it out"));
         }
-        check_header("deliveryId", self.delivery_id.as_deref())
+        check_header("callId", self.call_id.as_deref())
     }
 }
 

@@ -17,10 +17,10 @@ fn revoked() -> ServiceTrouble {
 #[test]
 fn an_outage_is_told_at_the_third_failure_and_once_that_it_is_over() {
     let mut record = TroubleRecord::default();
-    let told: Vec<bool> = (1..=4)
+    let reported: Vec<bool> = (1..=4)
         .map(|failures| record.failed(failures, failing()).is_some())
         .collect();
-    assert_eq!(told, [false, false, true, false]);
+    assert_eq!(reported, [false, false, true, false]);
     assert_eq!(record.succeeded(), Some(ServiceTrouble::Recovered));
     assert_eq!(record.succeeded(), None);
 }

@@ -94,7 +94,7 @@ pub fn props(widget: &str) -> Value {
         }
         "rating_scale" => (rating_scale(), &["prompt", "min", "max"]),
         "confirmation" => {
-            let label = |told: &str| text(told, &(1..=LABEL_BYTES_MAX));
+            let label = |reported: &str| text(reported, &(1..=LABEL_BYTES_MAX));
             (
                 json!({ "prompt": prompt(), "confirm_label": label("Of yes."), "cancel_label": label("Of no.") }),
                 &["prompt"],
@@ -123,7 +123,7 @@ fn rating_scale() -> Value {
         "description": "For some of the ratings, such as `{\"1\": \"bad\"}`.", "type": ["object", "null"],
         "additionalProperties": label,
     });
-    let whole = |told: &str| json!({ "description": told, "type": "integer", "minimum": RATINGS.start(), "maximum": RATINGS.end() });
+    let whole = |reported: &str| json!({ "description": reported, "type": "integer", "minimum": RATINGS.start(), "maximum": RATINGS.end() });
     let min = whole("The lowest rating.");
     let max = whole("The highest: at least one and at most a hundred more.");
     json!({ "prompt": prompt(), "min": min, "max": max, "labels": labels })
@@ -143,7 +143,7 @@ fn form() -> Value {
 
 fn upload() -> Value {
     let media_type = json!({ "type": "string", "pattern": "^([A-Za-z0-9._+-]+/([A-Za-z0-9._+-]+|\\*)|\\*/\\*)$", "maxLength": 255 });
-    let told = "Media types that are taken, such as `text/plain` or `image/*`; any without.";
+    let reported = "Media types that are taken, such as `text/plain` or `image/*`; any without.";
     let max_bytes = format!(
         "Bytes of each file at most; {UPLOAD_BYTES_MAX} without. One that stands in the answer \
          itself has at most {INLINE_BYTES_MAX}, and \
@@ -152,7 +152,7 @@ fn upload() -> Value {
     json!({
         "prompt": prompt(),
         "accept": {
-            "description": told, "type": ["array", "null"], "items": media_type, "minItems": MEDIA_TYPES.start(),
+            "description": reported, "type": ["array", "null"], "items": media_type, "minItems": MEDIA_TYPES.start(),
             "maxItems": MEDIA_TYPES.end(),
         },
         "max_bytes": number(&max_bytes, &(1..=UPLOAD_BYTES_MAX)),
@@ -166,27 +166,27 @@ fn prompt() -> Value {
 
 fn options() -> Value {
     let option = json!({ "type": "string", "minLength": 1, "maxLength": LABEL_BYTES_MAX });
-    let told = "What is to be chosen from.";
-    json!({ "description": told, "type": "array", "items": option, "minItems": OPTIONS.start(), "maxItems": OPTIONS.end() })
+    let reported = "What is to be chosen from.";
+    json!({ "description": reported, "type": "array", "items": option, "minItems": OPTIONS.start(), "maxItems": OPTIONS.end() })
 }
 
-fn count(told: &str, least: i64) -> Value {
+fn count(reported: &str, least: i64) -> Value {
     number(
-        told,
+        reported,
         &(least..=i64::try_from(*OPTIONS.end()).unwrap_or(i64::MAX)),
     )
 }
 
 // Props that may be missing may be null too, which is the same.
 
-fn number(told: &str, range: &RangeInclusive<i64>) -> Value {
-    json!({ "description": told, "type": ["integer", "null"], "minimum": range.start(), "maximum": range.end() })
+fn number(reported: &str, range: &RangeInclusive<i64>) -> Value {
+    json!({ "description": reported, "type": ["integer", "null"], "minimum": range.start(), "maximum": range.end() })
 }
 
-fn text(told: &str, chars: &RangeInclusive<usize>) -> Value {
-    json!({ "description": told, "type": ["string", "null"], "minLength": chars.start(), "maxLength": chars.end() })
+fn text(reported: &str, chars: &RangeInclusive<usize>) -> Value {
+    json!({ "description": reported, "type": ["string", "null"], "minLength": chars.start(), "maxLength": chars.end() })
 }
 
-fn flag(told: &str) -> Value {
-    json!({ "description": told, "type": ["boolean", "null"] })
+fn flag(reported: &str) -> Value {
+    json!({ "description": reported, "type": ["boolean", "null"] })
 }

@@ -126,7 +126,7 @@ fn is_same(one: &File, other: &File) -> bool {
 }
 
 /// A file of an answer.
-struct Given {
+struct FileAnswer {
     file: File,
     /// Its bytes, when they stand in the answer.
     content: Option<Vec<u8>>,
@@ -135,7 +135,7 @@ struct Given {
 /// The field at fault and what is wrong with it; an empty field for the entry as a whole.
 type UploadFault = (&'static str, String);
 
-fn read(entry: &Value, known: &[File]) -> Result<Given, UploadFault> {
+fn read(entry: &Value, known: &[File]) -> Result<FileAnswer, UploadFault> {
     let Some(fields) = entry.as_object() else {
         return Err((
             "",
@@ -161,7 +161,7 @@ fn named(
     digest: &Value,
     fields: &Map<String, Value>,
     known: &[File],
-) -> Result<Given, UploadFault> {
+) -> Result<FileAnswer, UploadFault> {
     let no_digest = || {
         (
             "digest",
@@ -196,7 +196,7 @@ fn named(
         )
     };
     found
-        .map(|file| Given {
+        .map(|file| FileAnswer {
             file: file.clone(),
             content: None,
         })
@@ -207,7 +207,7 @@ fn inline(
     content: &Value,
     fields: &Map<String, Value>,
     known: &[File],
-) -> Result<Given, UploadFault> {
+) -> Result<FileAnswer, UploadFault> {
     let text = |field: &'static str| {
         fields
             .get(field)
@@ -246,7 +246,7 @@ fn inline(
         .find(|known| is_same(known, &file))
         .cloned()
         .unwrap_or(file);
-    Ok(Given {
+    Ok(FileAnswer {
         file,
         content: Some(content),
     })
@@ -279,7 +279,7 @@ impl<'a> Limits<'a> {
         }
     }
 
-    fn check(&self, given: &Given) -> Result<(), UploadFault> {
+    fn check(&self, given: &FileAnswer) -> Result<(), UploadFault> {
         let field = |inline: &'static str| {
             if given.content.is_some() {
                 inline

@@ -7,8 +7,8 @@
 use super::GROWING_MAX;
 use crate::connectors::Shared;
 use crate::connectors::served::Served;
-use domain::event::DeliveryCause;
-use domain::id::{DeliveryId, RunId};
+use domain::event::OutboundMessageCause;
+use domain::id::{OutboundMessageId, RunId};
 use domain::path::ConnectorName;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 /// The layout of the snapshot.
 const FORMAT: u32 = 1;
-/// Deliveries of one run that are looked through for the first message of its reply.
+/// Outbound messages of one run that are looked through for the first message of its reply.
 const OF_RUN_MAX: usize = 64;
 
 /// The messages of all connectors. It is locked while the store is written.
@@ -68,7 +68,7 @@ impl Shared {
         &self,
         served: &Served,
         run: RunId,
-        sent: Option<DeliveryId>,
+        sent: Option<OutboundMessageId>,
     ) -> Result<Option<String>, ReadError> {
         let mut all = self.stored_previews.0.lock().await;
         let kept = self.kept(&mut all, served).await?;
@@ -76,11 +76,11 @@ impl Shared {
             return Ok(None);
         };
         let store = self.core.store();
-        let of_run = store.deliveries_of_runs(&[run], OF_RUN_MAX).await?;
+        let of_run = store.outbound_messages_of_runs(&[run], OF_RUN_MAX).await?;
         let first = of_run
             .iter()
-            .find(|row| matches!(row.cause, DeliveryCause::Turn { .. }));
-        let is_free = first.is_none_or(|row| Some(row.delivery) == sent);
+            .find(|row| matches!(row.cause, OutboundMessageCause::Turn { .. }));
+        let is_free = first.is_none_or(|row| Some(row.outbound_message) == sent);
         Ok(is_free.then_some(id))
     }
 

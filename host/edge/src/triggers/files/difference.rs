@@ -1,23 +1,23 @@
-//! The changes in a watched folder since the last look at it, and the record of both.
+//! The changes in a watched folder since the last scan of it, and the record of both.
 
 use crate::journal::{self, Context};
 use crate::triggers::Shared;
-use crate::triggers::look::{Wanted, look};
+use crate::triggers::scan::{Wanted, inspect};
 use broker::Error;
-use domain::event::{Event, OccasionAccepted};
+use domain::event::{Event, TriggerEventAccepted};
 use domain::id::Stream;
 use domain::time::Timestamp;
-use domain::trigger::{FileChanges, FolderLook, Occasion, PENDING_MAX, TriggerName};
+use domain::trigger::{FileChanges, FolderScan, PENDING_MAX, TriggerEvent, TriggerName};
 use serde::{Deserialize, Serialize};
 use std::io;
 use store::{Commit, CommitError, Expected, Snapshot, TriggerGuard};
 
-/// The layout of what is kept of a look.
+/// The layout of what is kept of a scan.
 const FORMAT: u32 = 1;
 
-/// The result of a look at a folder.
+/// The result of a scan of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looked {
+pub(crate) enum ScanResult {
     /// The changes are recorded, or there were none.
     Recorded,
     /// The changes were not taken, because too much waits.
@@ -26,23 +26,23 @@ pub(crate) enum Looked {
     Unseen,
 }
 
-/// The last look at a folder, as it is kept.
+/// The last scan of a folder, as it is kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     /// Number of looks that were kept of the trigger; 0 without any.
     version: u64,
-    /// The look itself; none of other files than those that are watched now.
-    look: Option<FolderLook>,
+    /// The scan itself; none of other files than those that are watched now.
+    scan: Option<FolderScan>,
 }
 
-/// A look as it is stored: with what it was a look at.
+/// A scan as it is stored: with what it was a scan of.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     of: String,
-    look: FolderLook,
+    scan: FolderScan,
 }
 
-/// Returns a description of what a look is at. A look at anything else says nothing of it.
+/// Returns a description of what a scan is at. A scan of anything else says nothing of it.
 fn described(wanted: &Wanted) -> String {
     let spec = &wanted.spec;
     let patterns: Vec<String> = spec.patterns.iter().map(ToString::to_string).collect();
@@ -51,15 +51,15 @@ fn described(wanted: &Wanted) -> String {
     format!("{path} {patterns:?} {recursive}")
 }
 
-/// Looks at a folder, and records what changed since the last look.
-pub(crate) async fn look_again(
+/// Looks at a folder, and records what changed since the last scan.
+pub(crate) async fn scan_again(
     shared: &Shared,
     name: &TriggerName,
     wanted: &Wanted,
     kept: &mut Option<Kept>,
-) -> Result<Looked, Error> {
+) -> Result<ScanResult, Error> {
     let looking = wanted.clone();
-    let seen = tokio::task::spawn_blocking(move || look(&looking));
+    let seen = tokio::task::spawn_blocking(move || inspect(&looking));
     let seen = match seen
         .await
         .unwrap_or_else(|_| Err(io::Error::other("panic")))
@@ -71,7 +71,7 @@ pub(crate) async fn look_again(
                 error = &error as &dyn std::error::Error,
                 "a watched folder cannot be read"
             );
-            return Ok(Looked::Unseen);
+            return Ok(ScanResult::Unseen);
         }
     };
     let before = match kept.take() {
@@ -79,16 +79,16 @@ pub(crate) async fn look_again(
         None => read_kept(shared, name, wanted).await?,
     };
     let changes = before
-        .look
+        .scan
         .as_ref()
         .map(|before| before.changes(&seen, &wanted.spec.folder));
     if let Some(None) = changes {
         *kept = Some(before);
-        return Ok(Looked::Recorded);
+        return Ok(ScanResult::Recorded);
     }
     let now = Kept {
         version: before.version + 1,
-        look: Some(seen),
+        scan: Some(seen),
     };
     let found = Found {
         name,
@@ -99,17 +99,17 @@ pub(crate) async fn look_again(
     match found.record(shared).await {
         Ok(()) => {
             *kept = Some(now);
-            Ok(Looked::Recorded)
+            Ok(ScanResult::Recorded)
         }
         Err(CommitError::Conflict(_)) => {
             *kept = Some(before);
-            Ok(Looked::NotTaken)
+            Ok(ScanResult::NotTaken)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Returns the last look at a folder.
+/// Returns the last scan of a folder.
 async fn read_kept(shared: &Shared, name: &TriggerName, wanted: &Wanted) -> Result<Kept, Error> {
     let stream = Stream::Trigger(name.id());
     let Some(snapshot) = shared.core.store().snapshot(stream).await? else {
@@ -119,30 +119,30 @@ async fn read_kept(shared: &Shared, name: &TriggerName, wanted: &Wanted) -> Resu
     let stored = stored.filter(|it| snapshot.format == FORMAT && it.of == described(wanted));
     Ok(Kept {
         version: snapshot.version,
-        look: stored.map(|stored| stored.look),
+        scan: stored.map(|stored| stored.scan),
     })
 }
 
-/// The findings of a look.
+/// The findings of a scan.
 struct Found<'a> {
     name: &'a TriggerName,
     wanted: &'a Wanted,
-    /// The changes; none of a first look.
+    /// The changes; none of a first scan.
     changes: Option<FileChanges>,
     now: &'a Kept,
 }
 
 impl Found<'_> {
-    /// Records an occasion for what changed, and the look with it.
+    /// Records a trigger event for what changed, and the scan with it.
     async fn record(self, shared: &Shared) -> Result<(), CommitError> {
         let core = &shared.core;
-        let is_occasion = self.changes.is_some();
+        let is_trigger_event = self.changes.is_some();
         let commit = self.commit(core.now());
         store::point("edge.files.before");
         let committed = core.store().commit(commit).await;
         store::point("edge.files.after");
         committed?;
-        if is_occasion {
+        if is_trigger_event {
             shared.open.notify_one();
         }
         Ok(())
@@ -152,7 +152,7 @@ impl Found<'_> {
         let stream = Stream::Trigger(self.name.id());
         let stored = Stored {
             of: described(self.wanted),
-            look: self.now.look.clone().unwrap_or_default(),
+            scan: self.now.scan.clone().unwrap_or_default(),
         };
         let snapshot = Snapshot {
             version: self.now.version,
@@ -163,10 +163,10 @@ impl Found<'_> {
         let Some(changes) = self.changes else {
             return commit;
         };
-        let accepted = Event::OccasionAccepted(OccasionAccepted {
+        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
             name: self.name.clone(),
-            occasion: journal::occasion(),
-            what: Box::new(Occasion::Files(changes)),
+            trigger_event: journal::trigger_event(),
+            what: Box::new(TriggerEvent::Files(changes)),
             run_by: None,
             next_due: None,
             scheduled: false,

@@ -7,8 +7,8 @@ use broker::Error;
 use domain::budget::{Amount, Available};
 use domain::definition::DefinitionId;
 use domain::event::{
-    DeliveryOutcome, DeliverySettled, Event, InputDead, PauseReason, Recorded, RunStarted,
-    SlotCompleted, TriggerPaused, TriggerTrouble, TriggerTroubled,
+    Event, InputDead, OutboundMessageOutcome, OutboundMessageSettled, PauseReason, Recorded,
+    RunStarted, SlotCompleted, TriggerPaused, TriggerTrouble, TriggerTroubled,
 };
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::trigger::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 /// The share of a budget that is told of, in hundredths.
 const BUDGET_SHARE: u64 = 80;
-/// The beginning of who began a session that a trigger's firing has for itself.
+/// The beginning of who began a session that a trigger's run has for itself.
 pub(super) const TRIGGER: &str = "trigger:";
 
 /// An event of the host, with the facts by which it is decided who hears it.
@@ -28,7 +28,7 @@ pub(super) struct Happened {
     pub(super) event: HostEvent,
     /// The definition of the agent to which it happened.
     agent: Option<DefinitionId>,
-    /// The trigger of which it tells, or of whose firing it comes.
+    /// The trigger of which it tells, or of whose trigger run it comes.
     trigger: Option<TriggerName>,
 }
 
@@ -43,7 +43,7 @@ impl Happened {
 }
 
 /// The facts of an event that are known before it is looked who hears it.
-struct Told {
+struct EventFacts {
     kind: HostEventKind,
     /// Its id, where it is not that of the stored event.
     id: Option<String>,
@@ -67,12 +67,14 @@ pub(super) async fn happened(
     let Some(kind) = kind_of(event).filter(|kind| wants(*kind)) else {
         return Ok(None);
     };
-    let told = match event {
+    let reported = match event {
         Event::SlotCompleted(completed) => {
             Some(session_completed(core, completed, recorded.subject.run).await?)
         }
         Event::InputDead(dead) => Some(input_dead(core, dead).await?),
-        Event::DeliverySettled(settled) => delivery_lost(core, settled, kind).await?,
+        Event::OutboundMessageSettled(settled) => {
+            outbound_message_lost(core, settled, kind).await?
+        }
         Event::ProviderTroubled(it) => {
             let data = json!({ "provider": it.provider, "trouble": it.trouble });
             Some(of_no_agent(kind, data))
@@ -86,18 +88,18 @@ pub(super) async fn happened(
         Event::RunSettled(settled) => budget(core, settled.run).await?,
         _ => None,
     };
-    Ok(told.map(|told| {
-        debug_assert_eq!(kind, told.kind, "the kind is told by the event alone");
+    Ok(reported.map(|reported| {
+        debug_assert_eq!(kind, reported.kind, "the kind is told by the event alone");
         Happened {
             event: HostEvent {
-                name: told.kind,
-                id: told.id.unwrap_or_else(|| recorded.id.to_string()),
+                name: reported.kind,
+                id: reported.id.unwrap_or_else(|| recorded.id.to_string()),
                 time: recorded.time,
-                data: bounded(told.data),
-                chain: told.origin.as_ref().map_or(0, |origin| origin.chain),
+                data: bounded(reported.data),
+                chain: reported.origin.as_ref().map_or(0, |origin| origin.chain),
             },
-            agent: told.agent,
-            trigger: told.origin.map(|origin| origin.trigger),
+            agent: reported.agent,
+            trigger: reported.origin.map(|origin| origin.trigger),
         }
     }))
 }
@@ -107,14 +109,14 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
     match event {
         Event::SlotCompleted(_) => Some(HostEventKind::SessionCompleted),
         Event::InputDead(_) => Some(HostEventKind::InputDead),
-        Event::DeliverySettled(settled) => match settled.outcome {
-            DeliveryOutcome::Dead { .. } | DeliveryOutcome::Undelivered { .. } => {
-                Some(HostEventKind::DeliveryDead)
+        Event::OutboundMessageSettled(settled) => match settled.outcome {
+            OutboundMessageOutcome::Dead { .. } | OutboundMessageOutcome::Undelivered { .. } => {
+                Some(HostEventKind::OutboundMessageDead)
             }
-            DeliveryOutcome::Unknown { .. } => Some(HostEventKind::DeliveryUnknown),
-            DeliveryOutcome::Delivered { .. }
-            | DeliveryOutcome::Piece { .. }
-            | DeliveryOutcome::Failed { .. } => None,
+            OutboundMessageOutcome::Unknown { .. } => Some(HostEventKind::OutboundMessageUnknown),
+            OutboundMessageOutcome::Delivered { .. }
+            | OutboundMessageOutcome::Chunk { .. }
+            | OutboundMessageOutcome::Failed { .. } => None,
         },
         Event::ProviderTroubled(troubled) => Some(match troubled.trouble {
             ServiceTrouble::Recovered => HostEventKind::ProviderUp,
@@ -153,7 +155,7 @@ async fn session_completed(
     core: &Core,
     completed: &SlotCompleted,
     run: Option<RunId>,
-) -> Result<Told, Error> {
+) -> Result<EventFacts, Error> {
     let session = completed.session_id;
     let row = core.store().session(session).await?;
     let of_run = match run {
@@ -164,7 +166,7 @@ async fn session_completed(
         Some(origin) => Some(origin),
         None => origin::of_session(core, session).await?,
     };
-    Ok(Told {
+    Ok(EventFacts {
         kind: HostEventKind::SessionCompleted,
         id: None,
         data: json!({
@@ -179,9 +181,9 @@ async fn session_completed(
     })
 }
 
-async fn input_dead(core: &Core, dead: &InputDead) -> Result<Told, Error> {
+async fn input_dead(core: &Core, dead: &InputDead) -> Result<EventFacts, Error> {
     let agent = agent_of(core, dead.session).await?;
-    Ok(Told {
+    Ok(EventFacts {
         kind: HostEventKind::InputDead,
         id: None,
         data: json!({
@@ -198,9 +200,10 @@ async fn input_dead(core: &Core, dead: &InputDead) -> Result<Told, Error> {
     })
 }
 
-/// Returns what there is to tell of trouble with a service, or of its end. It comes of no firing.
-fn of_no_agent(kind: HostEventKind, data: Value) -> Told {
-    Told {
+/// Returns what there is to tell of trouble with a service, or of its end. It comes of no trigger
+/// run.
+fn of_no_agent(kind: HostEventKind, data: Value) -> EventFacts {
+    EventFacts {
         kind,
         id: None,
         data,
@@ -211,29 +214,34 @@ fn of_no_agent(kind: HostEventKind, data: Value) -> Told {
 
 /// Returns what there is to tell of a message that was given up, or of which nobody can tell
 /// whether it was sent.
-async fn delivery_lost(
+async fn outbound_message_lost(
     core: &Core,
-    settled: &DeliverySettled,
+    settled: &OutboundMessageSettled,
     kind: HostEventKind,
-) -> Result<Option<Told>, Error> {
-    let (DeliveryOutcome::Dead { reason }
-    | DeliveryOutcome::Undelivered { reason, .. }
-    | DeliveryOutcome::Unknown { reason }) = &settled.outcome
+) -> Result<Option<EventFacts>, Error> {
+    let (OutboundMessageOutcome::Dead { reason }
+    | OutboundMessageOutcome::Undelivered { reason, .. }
+    | OutboundMessageOutcome::Unknown { reason }) = &settled.outcome
     else {
         return Ok(None);
     };
-    let delivery = core.store().delivery(settled.delivery).await?;
-    let origin = match &delivery {
-        Some(delivery) => origin::of_delivery(core, &delivery.cause).await?,
+    let outbound_message = core
+        .store()
+        .outbound_message(settled.outbound_message)
+        .await?;
+    let origin = match &outbound_message {
+        Some(outbound_message) => {
+            origin::of_outbound_message(core, &outbound_message.cause).await?
+        }
         None => None,
     };
-    Ok(Some(Told {
+    Ok(Some(EventFacts {
         kind,
         id: None,
         data: json!({
             "connector": settled.connector,
-            "delivery_id": settled.delivery,
-            "chat": delivery.map(|delivery| delivery.chat),
+            "outbound_message_id": settled.outbound_message,
+            "chat": outbound_message.map(|outbound_message| outbound_message.chat),
             "reason": reason,
         }),
         agent: None,
@@ -241,8 +249,8 @@ async fn delivery_lost(
     }))
 }
 
-fn troubled_trigger(troubled: &TriggerTroubled) -> Told {
-    Told {
+fn troubled_trigger(troubled: &TriggerTroubled) -> EventFacts {
+    EventFacts {
         kind: HostEventKind::TriggerFailing,
         id: None,
         data: json!({ "trigger": troubled.name, "trouble": troubled.trouble }),
@@ -251,8 +259,8 @@ fn troubled_trigger(troubled: &TriggerTroubled) -> Told {
     }
 }
 
-fn paused_trigger(paused: &TriggerPaused) -> Told {
-    Told {
+fn paused_trigger(paused: &TriggerPaused) -> EventFacts {
+    EventFacts {
         kind: HostEventKind::TriggerFailing,
         id: None,
         data: json!({ "trigger": paused.name, "paused": paused.reason }),
@@ -272,7 +280,7 @@ fn itself(trigger: &TriggerName) -> Origin {
 
 /// Returns what there is to tell of a run's budget; none while less than the share of it is spent.
 /// The id is that of the budget, so that it is told once.
-async fn budget(core: &Core, run: RunId) -> Result<Option<Told>, Error> {
+async fn budget(core: &Core, run: RunId) -> Result<Option<EventFacts>, Error> {
     let first = core.store().first_of(Stream::Run(run)).await?;
     let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
         return Ok(None);
@@ -285,7 +293,7 @@ async fn budget(core: &Core, run: RunId) -> Result<Option<Told>, Error> {
     if !is_spent(&limit, &left) {
         return Ok(None);
     }
-    Ok(Some(Told {
+    Ok(Some(EventFacts {
         kind: HostEventKind::Budget80,
         id: Some(format!("budget:{}", accounts.address())),
         data: budget_data(&started, &limit, &left),

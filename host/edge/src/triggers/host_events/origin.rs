@@ -1,16 +1,16 @@
-//! The firing of a trigger of which an event of the host comes, if it comes of one.
+//! The run of a trigger of which an event of the host comes, if it comes of one.
 
 use super::facts::TRIGGER;
 use crate::core::Core;
 use broker::Error;
-use domain::event::{DeliveryCause, Event, InputAccepted, Source};
-use domain::id::{InputId, OccasionId, RunId, SessionId, Stream};
-use domain::trigger::{Occasion, TriggerName};
+use domain::event::{Event, InputAccepted, OutboundMessageCause, Source};
+use domain::id::{InputId, RunId, SessionId, Stream, TriggerEventId};
+use domain::trigger::{TriggerEvent, TriggerName};
 
 /// Events of a run that are read at a time: one of them may be megabytes.
 const PAGE: usize = 32;
 
-/// The firing of which something comes.
+/// The trigger run of which something comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The trigger.
@@ -20,7 +20,7 @@ pub(super) struct Origin {
     pub(super) chain: u32,
 }
 
-/// Returns the firing from which an input comes, also by way of agents that hand work over.
+/// Returns the trigger run from which an input comes, also by way of agents that hand work over.
 pub(super) async fn of_input(core: &Core, input: InputId) -> Result<Option<Origin>, Error> {
     let Some((accepted, _)) = core.store().input(input).await? else {
         return Ok(None);
@@ -31,8 +31,8 @@ pub(super) async fn of_input(core: &Core, input: InputId) -> Result<Option<Origi
     }
 }
 
-/// Returns the firing from which a run comes, also by way of agents that hand work over: of several
-/// the one to which most events led.
+/// Returns the trigger run from which a run comes, also by way of agents that hand work over: of
+/// several the one to which most events led.
 pub(super) async fn of_run(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
     let first = core.store().first_of(Stream::Run(run)).await?;
     let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
@@ -42,31 +42,31 @@ pub(super) async fn of_run(core: &Core, run: RunId) -> Result<Option<Origin>, Er
     of_claimed(core, root.map_or(run, |root| RunId(root.0))).await
 }
 
-/// Returns the firing that began a session.
+/// Returns the trigger run that began a session.
 pub(super) async fn of_session(core: &Core, session: SessionId) -> Result<Option<Origin>, Error> {
     let row = core.store().session(session).await?;
     let trigger = row.and_then(|row| row.started_by.strip_prefix(TRIGGER)?.parse().ok());
     let Some(trigger) = trigger else {
         return Ok(None);
     };
-    let chain = match core.store().occasion_of_session(session).await? {
-        Some(occasion) => chain_of(core, occasion).await?,
+    let chain = match core.store().trigger_event_of_session(session).await? {
+        Some(trigger_event) => chain_of(core, trigger_event).await?,
         None => 0,
     };
     Ok(Some(Origin { trigger, chain }))
 }
 
-/// Returns the firing of which a message to people outside comes.
-pub(super) async fn of_delivery(
+/// Returns the trigger run of which a message to people outside comes.
+pub(super) async fn of_outbound_message(
     core: &Core,
-    cause: &DeliveryCause,
+    cause: &OutboundMessageCause,
 ) -> Result<Option<Origin>, Error> {
     match cause {
-        DeliveryCause::Turn { run, .. } | DeliveryCause::Question { run, .. } => {
+        OutboundMessageCause::Turn { run, .. } | OutboundMessageCause::Question { run, .. } => {
             of_run(core, *run).await
         }
-        DeliveryCause::Input { input, .. } => of_input(core, *input).await,
-        DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Ok(None),
+        OutboundMessageCause::Input { input, .. } => of_input(core, *input).await,
+        OutboundMessageCause::Host { .. } | OutboundMessageCause::Test { .. } => Ok(None),
     }
 }
 
@@ -75,8 +75,8 @@ fn root_of(source: &Source) -> Option<RunId> {
     source.accounts()?.first().map(|account| RunId(account.0))
 }
 
-/// Returns the firing of the messages that a run began with or took in later: of several the one to
-/// which most events led.
+/// Returns the trigger run of the messages that a run began with or took in later: of several the
+/// one to which most events led.
 async fn of_claimed(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
     let mut deepest: Option<Origin> = None;
     let mut version = 0;
@@ -119,10 +119,12 @@ fn deeper(one: Option<Origin>, other: Option<Origin>) -> Option<Origin> {
 async fn of_message(core: &Core, accepted: &InputAccepted) -> Result<Option<Origin>, Error> {
     match &accepted.source {
         Source::Trigger {
-            trigger, occasion, ..
+            trigger,
+            trigger_event,
+            ..
         } => Ok(Some(Origin {
             trigger: trigger.clone(),
-            chain: chain_of(core, *occasion).await?,
+            chain: chain_of(core, *trigger_event).await?,
         })),
         Source::Opening => of_session(core, accepted.session).await,
         Source::Api
@@ -133,14 +135,14 @@ async fn of_message(core: &Core, accepted: &InputAccepted) -> Result<Option<Orig
     }
 }
 
-/// Returns the number of events that led to what comes of an occasion, one after the other.
-async fn chain_of(core: &Core, occasion: OccasionId) -> Result<u32, Error> {
-    let row = core.store().occasion(occasion).await?;
+/// Returns the number of events that led to what comes of a trigger event, one after the other.
+async fn chain_of(core: &Core, trigger_event: TriggerEventId) -> Result<u32, Error> {
+    let row = core.store().trigger_event(trigger_event).await?;
     Ok(row.map_or(0, |row| match *row.what {
-        Occasion::Event(event) => event.chain.saturating_add(1),
-        Occasion::Due { .. }
-        | Occasion::Heartbeat { .. }
-        | Occasion::Webhook(_)
-        | Occasion::Files(_) => 0,
+        TriggerEvent::Event(event) => event.chain.saturating_add(1),
+        TriggerEvent::Due { .. }
+        | TriggerEvent::Heartbeat { .. }
+        | TriggerEvent::Webhook(_)
+        | TriggerEvent::Files(_) => 0,
     }))
 }

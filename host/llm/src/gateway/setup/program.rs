@@ -50,7 +50,7 @@ pub(super) fn program(
         config,
         key: api_key.map(|api_key| (variable, api_key)),
         redactor,
-        keeper: surroundings.keeper.clone(),
+        supervisor: surroundings.supervisor.clone(),
     })
 }
 

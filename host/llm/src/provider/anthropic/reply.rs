@@ -2,8 +2,8 @@
 
 use crate::delta::Feed;
 use crate::incoming::{
-    Piece, count_of, index_of, is_object, piece_of, problem_of, settled_arguments, settled_stop,
-    stop_of,
+    StreamChunk, chunk_of, count_of, index_of, is_object, problem_of, settled_arguments,
+    settled_stop, stop_of,
 };
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 /// A content block in the making.
 struct Block {
     content: Content,
-    /// JSON that comes in pieces.
+    /// JSON that comes in chunks.
     json: String,
     closed: bool,
-    /// Pieces of it were not understood, so it cannot be sent back as it was.
+    /// Chunks of it were not understood, so it cannot be sent back as it was.
     lossy: bool,
 }
 
@@ -113,7 +113,7 @@ impl Block {
                     delta.to_string(),
                 ));
             }
-            // Kinds of pieces that this host does not know, such as citations.
+            // Kinds of chunks that this host does not know, such as citations.
             (Content::Other(_), _) => self.lossy = true,
             (Content::Text(_) | Content::Call { .. }, _) => {}
         }
@@ -360,7 +360,7 @@ impl Streamed {
             .next_back()
     }
 
-    /// Begins the block of a piece that no beginning came before, if the piece tells its kind.
+    /// Begins the block of a chunk that no beginning came before, if the chunk tells its kind.
     fn begin_at(&mut self, index: u64, delta: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
         let kind = match delta.get("type").and_then(Value::as_str) {
             Some("text_delta") => "text",
@@ -444,13 +444,13 @@ impl Streamed {
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
         // Servers that translate between dialects send the mark of the other.
-        let value = match piece_of(event)? {
-            Piece::Value(value) => value,
-            Piece::End => {
+        let value = match chunk_of(event)? {
+            StreamChunk::Value(value) => value,
+            StreamChunk::End => {
                 self.done = true;
                 return Ok(());
             }
-            Piece::Words => return Ok(()),
+            StreamChunk::Words => return Ok(()),
         };
         let name = value.get("type").and_then(Value::as_str);
         match (name.unwrap_or(&event.name), problem_of(&value)) {

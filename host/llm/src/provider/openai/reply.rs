@@ -1,9 +1,9 @@
-//! A chat completion being put together, from the pieces of a stream or from the whole.
+//! A chat completion being put together, from the chunks of a stream or from the whole.
 
 use crate::delta::Feed;
 use crate::incoming::{
-    Counts, Piece, index_of, is_object, piece_of, problem_of, settled_arguments, settled_stop,
-    stop_of,
+    Counts, StreamChunk, chunk_of, index_of, is_object, problem_of, settled_arguments,
+    settled_stop, stop_of,
 };
 use crate::provider::{Answer, Assembly, Broken, CALLS_MAX, OwnWork, grow_arguments};
 use crate::sse::Event;
@@ -44,12 +44,12 @@ pub(super) struct Draft {
     calls: BTreeMap<(u64, u32), Call>,
     fields: Map<String, Value>,
     finish: Option<String>,
-    /// The finish came with a piece of the reply, so it may come with every piece.
+    /// The finish came with a chunk of the reply, so it may come with every chunk.
     finishes_often: bool,
     counts: Counts,
     /// A choice was seen.
     begun: bool,
-    /// The first piece of a stream that was not understood.
+    /// The first chunk of a stream that was not understood.
     strange: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Takes the next piece of a stream.
+    /// Takes the next chunk of a stream.
     fn take(&mut self, chunk: &Value, feed: &Feed<'_>) -> Result<(), Broken> {
         if let Some(problem) = problem_of(chunk) {
             return Err(Broken::Reported(problem));
@@ -110,12 +110,12 @@ impl Draft {
         self.begun = true;
         let was_said = self.is_something();
         let said = |name: &str| choice.get(name).and_then(Value::as_object);
-        let piece = match (said("delta"), said("message")) {
+        let fragment = match (said("delta"), said("message")) {
             (delta, Some(whole)) if !was_said => delta.filter(|it| !it.is_empty()).or(Some(whole)),
             (delta, _) => delta,
         };
-        let mut is_something = match piece {
-            Some(piece) => self.take_message(piece, feed)?,
+        let mut is_something = match fragment {
+            Some(fragment) => self.take_message(fragment, feed)?,
             None => false,
         };
         if let Some(whole) = said("message").filter(|_| self.calls.is_empty()) {
@@ -132,14 +132,14 @@ impl Draft {
             self.finish = None;
         }
         if finish.is_some() {
-            let is_thought = piece.is_some_and(|piece| thought_of(piece).is_some());
+            let is_thought = fragment.is_some_and(|fragment| thought_of(fragment).is_some());
             self.finishes_often = is_something || is_thought;
             self.finish = finish;
         }
         Ok(())
     }
 
-    /// Adds a message, or a piece of one. Tells whether there was anything in it.
+    /// Adds a message, or a chunk of one. Tells whether there was anything in it.
     fn take_message(
         &mut self,
         message: &Map<String, Value>,
@@ -192,7 +192,7 @@ impl Draft {
         !refusal.is_empty()
     }
 
-    /// Adds the calls of a message, or pieces of them. Tells whether there were any.
+    /// Adds the calls of a message, or chunks of them. Tells whether there were any.
     fn take_calls(
         &mut self,
         message: &Map<String, Value>,
@@ -219,12 +219,17 @@ impl Draft {
         Ok(more)
     }
 
-    /// Takes a call, or a piece of one. `follows` says that it stands behind another in one list.
-    fn take_call(&mut self, piece: &Value, follows: bool, feed: &Feed<'_>) -> Result<(), Broken> {
-        let Some(fields) = piece.as_object() else {
+    /// Takes a call, or a chunk of one. `follows` says that it stands behind another in one list.
+    fn take_call(
+        &mut self,
+        fragment: &Value,
+        follows: bool,
+        feed: &Feed<'_>,
+    ) -> Result<(), Broken> {
+        let Some(fields) = fragment.as_object() else {
             return Err(Broken::garbage(
                 "a call in it is not an object",
-                piece.to_string(),
+                fragment.to_string(),
             ));
         };
         let id = match fields.get("id") {
@@ -232,7 +237,7 @@ impl Draft {
             Some(Value::Number(id)) => Cow::Owned(id.to_string()),
             Some(_) | None => Cow::Borrowed(""),
         };
-        let function = fields.get("function").unwrap_or(piece);
+        let function = fields.get("function").unwrap_or(fragment);
         let name = function
             .get("name")
             .and_then(Value::as_str)
@@ -245,7 +250,7 @@ impl Draft {
             // Some servers write an object instead of its text.
             Some(value) => Cow::Owned(value.to_string()),
         };
-        let place = self.place(&CallPiece {
+        let place = self.place(&CallChunk {
             index: fields.get("index").and_then(index_of),
             id: &id,
             name,
@@ -265,7 +270,7 @@ impl Draft {
             name.clone_into(&mut call.name);
             feed.call(u32::try_from(place.0).unwrap_or(u32::MAX), name);
         } else if call.arguments.is_empty() && call.name != name {
-            // A name that comes in pieces, or grows.
+            // A name that comes in chunks, or grows.
             match name.strip_prefix(call.name.as_str()) {
                 Some(rest) => call.name.push_str(rest),
                 None => call.name.push_str(name),
@@ -278,15 +283,17 @@ impl Draft {
         }
     }
 
-    /// Returns the call to which a piece belongs.
-    fn place(&self, piece: &CallPiece<'_>) -> (u64, u32) {
-        let id = piece.id;
+    /// Returns the call to which a chunk belongs.
+    fn place(&self, fragment: &CallChunk<'_>) -> (u64, u32) {
+        let id = fragment.id;
         let is_same = |(_, call): &(_, &Call)| !id.is_empty() && call.id == id;
-        let Some(index) = piece.index else {
+        let Some(index) = fragment.index else {
             let same = self.calls.iter().rev().find(is_same);
             return match (same, self.calls.last_key_value()) {
-                (Some((place, call)), _) if !piece.begins_again(call) => *place,
-                (None, Some((place, call))) if id.is_empty() && !piece.begins_after(call) => *place,
+                (Some((place, call)), _) if !fragment.begins_again(call) => *place,
+                (None, Some((place, call))) if id.is_empty() && !fragment.begins_after(call) => {
+                    *place
+                }
                 (_, Some(((index, _), _))) => (index.saturating_add(1), 0),
                 (_, None) => (0, 0),
             };
@@ -294,15 +301,15 @@ impl Draft {
         let at_index = || self.calls.range((index, 0)..=(index, u32::MAX)).rev();
         let is_other = |call: &Call| match (id, call.id.as_str()) {
             ("", _) => {
-                piece.begins_after(call)
-                    && (piece.follows
-                        || call.name != piece.name
-                        || !repeats(&call.arguments, piece.arguments))
+                fragment.begins_after(call)
+                    && (fragment.follows
+                        || call.name != fragment.name
+                        || !repeats(&call.arguments, fragment.arguments))
             }
             (_, "") => false,
-            (id, of_call) if id == of_call => piece.begins_again(call),
-            // Some servers give every piece an id of its own.
-            _ => !piece.name.is_empty(),
+            (id, of_call) if id == of_call => fragment.begins_again(call),
+            // Some servers give every chunk an id of its own.
+            _ => !fragment.name.is_empty(),
         };
         let last = at_index().next();
         match (at_index().find(is_same).or(last), last) {
@@ -341,7 +348,7 @@ impl Draft {
     ) -> Result<Answer, Broken> {
         let Some(finish) = self.finish else {
             return Err(match self.strange.filter(|_| !self.begun) {
-                Some(piece) => Broken::garbage("it has a piece without choices", piece),
+                Some(fragment) => Broken::garbage("it has a piece without choices", fragment),
                 None => Broken::CutShort,
             });
         };
@@ -403,8 +410,8 @@ impl Draft {
     }
 }
 
-/// A piece of a call.
-struct CallPiece<'a> {
+/// A chunk of a call.
+struct CallChunk<'a> {
     index: Option<u64>,
     /// The server's id; empty for none.
     id: &'a str,
@@ -414,8 +421,8 @@ struct CallPiece<'a> {
     follows: bool,
 }
 
-impl CallPiece<'_> {
-    /// Returns whether a piece without an id is the beginning of another call than this one: it
+impl CallChunk<'_> {
+    /// Returns whether a chunk without an id is the beginning of another call than this one: it
     /// names a tool, and this one has a name and all of its arguments.
     fn begins_after(&self, call: &Call) -> bool {
         if self.name.is_empty() || call.name.is_empty() {
@@ -425,7 +432,7 @@ impl CallPiece<'_> {
         self.follows || has_none || is_object(&call.arguments)
     }
 
-    /// Returns whether a piece with the id of this call is the beginning of another one: servers
+    /// Returns whether a chunk with the id of this call is the beginning of another one: servers
     /// that repeat ids do so with whole calls.
     fn begins_again(&self, call: &Call) -> bool {
         if self.name.is_empty() || call.name.is_empty() {
@@ -452,7 +459,7 @@ fn is_first(choice: &Value) -> bool {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
 }
 
-/// The end of a choice; servers that send it with every piece send it empty.
+/// The end of a choice; servers that send it with every chunk send it empty.
 ///
 /// # Errors
 /// It says that the server could not end the reply.
@@ -487,13 +494,13 @@ fn texts<'v>(content: Option<&'v Value>, fields: &[&str]) -> Vec<&'v str> {
     }
 }
 
-/// Returns whether a piece is a call's whole arguments once more. Nothing can follow a complete
+/// Returns whether a chunk is a call's whole arguments once more. Nothing can follow a complete
 /// object, so it is a duplicate.
-fn repeats(arguments: &str, piece: &str) -> bool {
-    arguments == piece && is_object(arguments)
+fn repeats(arguments: &str, fragment: &str) -> bool {
+    arguments == fragment && is_object(arguments)
 }
 
-/// Collects the fields that are not known. Text and lists come in pieces, everything else whole.
+/// Collects the fields that are not known. Text and lists come in chunks, everything else whole.
 fn gather(into: &mut Map<String, Value>, from: &Map<String, Value>, known: &[&str]) {
     for (name, value) in from {
         let empty = match value {
@@ -537,10 +544,10 @@ impl Streamed {
 
 impl Assembly for Streamed {
     fn take(&mut self, event: &Event, feed: &Feed<'_>) -> Result<(), Broken> {
-        match piece_of(event)? {
-            Piece::Value(chunk) => self.draft.take(&chunk, feed)?,
-            Piece::End => self.done = true,
-            Piece::Words => {
+        match chunk_of(event)? {
+            StreamChunk::Value(chunk) => self.draft.take(&chunk, feed)?,
+            StreamChunk::End => self.done = true,
+            StreamChunk::Words => {
                 let words = || event.data.clone();
                 self.draft.strange.get_or_insert_with(words);
             }

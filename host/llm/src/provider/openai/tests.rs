@@ -50,17 +50,17 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
     }
 }
 
-/// Reads a stream made of these pieces.
-fn streamed(pieces: &[Value]) -> Result<Answer, Broken> {
+/// Reads a stream made of these chunks.
+fn streamed(chunks: &[Value]) -> Result<Answer, Broken> {
     let prompt = prompt(Vec::new());
     let parameters = Map::new();
     let mut assembly = OpenAi::Native.assembly(&ask(&prompt, "m", &parameters));
     let feed = Feed::new(&NoDeltas, 0, &Redactor::default());
-    for piece in pieces {
+    for chunk in chunks {
         assembly.take(
             &Event {
                 name: String::new(),
-                data: piece.to_string(),
+                data: chunk.to_string(),
             },
             &feed,
         )?;
@@ -169,14 +169,14 @@ fn calls_under_one_index_are_told_apart_by_id_and_a_repeated_one_counts_once() {
 
 #[test]
 fn calls_without_index_or_id_are_taken_too() {
-    let piece = |id: &str, name: &str| {
+    let chunk = |id: &str, name: &str| {
         delta(
             &json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": {"x": 1}}}]}),
         )
     };
     let answer = streamed(&[
-        piece("a", "first"),
-        piece("b", "second"),
+        chunk("a", "first"),
+        chunk("b", "second"),
         finish("tool_calls"),
     ])
     .unwrap();
@@ -205,14 +205,14 @@ fn truncated_arguments_are_kept_as_they_are() {
 
 #[test]
 fn unknown_fields_of_a_message_come_back_in_the_same_places() {
-    let piece = json!({"tool_calls": [{
+    let chunk = json!({"tool_calls": [{
         "index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"},
         "extra_content": {"google": {"thought_signature": "s1"}},
     }]});
     let answer = streamed(&[
         delta(&json!({"role": "assistant", "content": "", "reasoning_content": "hm", "reasoning_details": [{"n": 1}]})),
         delta(&json!({"reasoning_content": " hm", "reasoning_details": [{"n": 2}]})),
-        delta(&piece),
+        delta(&chunk),
         finish("tool_calls"),
     ])
     .unwrap();
@@ -273,7 +273,7 @@ fn usage_and_reasons_to_stop_are_read() {
 
 #[test]
 fn a_stream_that_makes_no_sense_is_refused() {
-    let garbage = |pieces: &[Value]| matches!(streamed(pieces), Err(Broken::Garbage { .. }));
+    let garbage = |chunks: &[Value]| matches!(streamed(chunks), Err(Broken::Garbage { .. }));
     assert!(garbage(&[json!({"hello": 1})]));
     assert!(garbage(&[
         delta(&json!({"content": "some"})),
@@ -288,10 +288,10 @@ fn a_stream_that_makes_no_sense_is_refused() {
         .map(|index| call(index, &format!("c{index}"), "look", "{}"))
         .collect();
     assert!(garbage(&many));
-    let piece = "x".repeat(600 << 10);
+    let chunk = "x".repeat(600 << 10);
     assert!(garbage(&[
-        call(0, "a", "look", &piece),
-        call(0, "a", "look", &piece)
+        call(0, "a", "look", &chunk),
+        call(0, "a", "look", &chunk)
     ]));
     for half in [delta(&json!({})), call(0, "a", "look", "{\"x\": ")] {
         assert_eq!(streamed(&[half]), Err(Broken::CutShort));

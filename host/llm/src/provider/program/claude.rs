@@ -1,7 +1,7 @@
 //! The lines of `claude -p --output-format stream-json`.
 
 use super::handing::command;
-use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
+use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use domain::model::Usage;
 use serde_json::{Value, json};
 
@@ -62,14 +62,16 @@ impl Claude {
         arguments.into_iter().map(str::to_owned).collect()
     }
 
-    fn streamed(&mut self, event: &Value) -> Vec<Said> {
+    fn streamed(&mut self, event: &Value) -> Vec<ConversationItem> {
         let delta = at(event, "delta");
         match (text(at(event, "type")), text(at(delta, "type"))) {
             ("content_block_delta", "text_delta") => {
-                vec![Said::Text(text(at(delta, "text")).to_owned())]
+                vec![ConversationItem::Text(text(at(delta, "text")).to_owned())]
             }
             ("content_block_delta", "thinking_delta") => {
-                vec![Said::Thinking(text(at(delta, "thinking")).to_owned())]
+                vec![ConversationItem::Thinking(
+                    text(at(delta, "thinking")).to_owned(),
+                )]
             }
             ("content_block_start", _) => {
                 let block = at(event, "content_block");
@@ -91,14 +93,14 @@ impl Claude {
     }
 
     fn ended(&mut self, result: &Value) -> Step {
-        let told = text(at(result, "result"));
+        let reported = text(at(result, "result"));
         self.gathered.usage = used(result);
         // `subtype` says success also for errors of the service.
         if at(result, "is_error").as_bool() != Some(false) {
             return Step::Failed(reason(result));
         }
         if self.gathered.texts.is_empty() {
-            self.gathered.text(told);
+            self.gathered.text(reported);
         }
         Step::Done
     }
@@ -106,12 +108,15 @@ impl Claude {
 
 /// Returns why a turn failed. Where no answer of the service says it, `errors` does.
 fn reason(result: &Value) -> String {
-    let told = text(at(result, "result"));
-    if !told.is_empty() {
-        return told.to_owned();
+    let reported = text(at(result, "result"));
+    if !reported.is_empty() {
+        return reported.to_owned();
     }
     let errors = at(result, "errors").as_array().into_iter().flatten();
-    let errors: Vec<&str> = errors.map(text).filter(|told| !told.is_empty()).collect();
+    let errors: Vec<&str> = errors
+        .map(text)
+        .filter(|reported| !reported.is_empty())
+        .collect();
     if errors.is_empty() {
         text(at(result, "subtype")).to_owned()
     } else {
@@ -132,13 +137,13 @@ fn used(result: &Value) -> Option<Usage> {
 }
 
 /// Reads the usage of one model.
-fn usage_of_model(told: &Value) -> Usage {
-    let cached_tokens = number(at(told, "cacheReadInputTokens"));
+fn usage_of_model(reported: &Value) -> Usage {
+    let cached_tokens = number(at(reported, "cacheReadInputTokens"));
     Usage {
-        input_tokens: number(at(told, "inputTokens"))
+        input_tokens: number(at(reported, "inputTokens"))
             .saturating_add(cached_tokens)
-            .saturating_add(number(at(told, "cacheCreationInputTokens"))),
-        output_tokens: number(at(told, "outputTokens")),
+            .saturating_add(number(at(reported, "cacheCreationInputTokens"))),
+        output_tokens: number(at(reported, "outputTokens")),
         cached_tokens,
     }
 }
@@ -157,8 +162,11 @@ fn usage(usage: &Value) -> Option<Usage> {
 }
 
 impl Protocol for Claude {
-    fn opening(&mut self) -> Vec<Said> {
-        vec![Said::Write(std::mem::take(&mut self.prompt)), Said::Close]
+    fn opening(&mut self) -> Vec<ConversationItem> {
+        vec![
+            ConversationItem::Write(std::mem::take(&mut self.prompt)),
+            ConversationItem::Close,
+        ]
     }
 
     fn take(&mut self, line: &Value) -> Step {

@@ -2,7 +2,7 @@
 
 use super::claude::Claude;
 use super::codex::Codex;
-use super::handing::KeyWay;
+use super::handing::KeyTransfer;
 use super::pi::Pi;
 use super::protocol::{Protocol, Turn};
 use crate::config::ProviderKind;
@@ -44,11 +44,11 @@ impl Cli {
     }
 
     /// Returns the way on which it gets the key that would be in a variable.
-    pub(super) fn key_way(self, variable: &str) -> KeyWay {
+    pub(super) fn key_transfer(self, variable: &str) -> KeyTransfer {
         match (self, variable) {
-            (Self::Claude, "ANTHROPIC_API_KEY" | "ANTHROPIC_AUTH_TOKEN") => KeyWay::Pipe,
-            (Self::Codex, "OPENAI_API_KEY") => KeyWay::Stdin,
-            (Self::Claude | Self::Codex | Self::Pi, _) => KeyWay::Environment,
+            (Self::Claude, "ANTHROPIC_API_KEY" | "ANTHROPIC_AUTH_TOKEN") => KeyTransfer::Pipe,
+            (Self::Codex, "OPENAI_API_KEY") => KeyTransfer::Stdin,
+            (Self::Claude | Self::Codex | Self::Pi, _) => KeyTransfer::Environment,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The lines of `codex app-server`: JSON-RPC without its version, one message a line.
 
-use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
+use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use crate::key::ApiKey;
 use domain::model::Usage;
 use serde_json::{Value, json};
@@ -146,11 +146,13 @@ impl Codex {
             }
             // What a helper of its own says is not the reply, and its end is not the turn's.
             _ if !self.is_own(params) => Step::More(Vec::new()),
-            "item/agentMessage/delta" => {
-                Step::More(vec![Said::Text(text(at(params, "delta")).to_owned())])
-            }
+            "item/agentMessage/delta" => Step::More(vec![ConversationItem::Text(
+                text(at(params, "delta")).to_owned(),
+            )]),
             "item/reasoning/textDelta" | "item/reasoning/summaryTextDelta" => {
-                Step::More(vec![Said::Thinking(text(at(params, "delta")).to_owned())])
+                Step::More(vec![ConversationItem::Thinking(
+                    text(at(params, "delta")).to_owned(),
+                )])
             }
             "item/started" => {
                 let call = call(at(params, "item")).map(|name| self.gathered.call(&name));
@@ -180,9 +182,9 @@ impl Codex {
     /// Adds the usage of one answer of the model, of a helper's too. That of former turns is told
     /// again when a thread is resumed.
     fn used(&mut self, params: &Value) {
-        let told = at(params, "tokenUsage");
+        let reported = at(params, "tokenUsage");
         let thread = text(at(params, "threadId")).to_owned();
-        let total = usage(at(told, "total"));
+        let total = usage(at(reported, "total"));
         let before = self.totals.insert(thread, total);
         let of = at(params, "turnId").as_str();
         let is_former = self.is_own(params) && of != self.turn.as_deref();
@@ -192,18 +194,18 @@ impl Codex {
         // The total counts an answer that was cut off as well, and `last` does not.
         let more = match before {
             Some(before) => growth(before, total),
-            None => usage(at(told, "last")),
+            None => usage(at(reported, "last")),
         };
         self.gathered.usage = Some(self.gathered.usage.unwrap_or_default().plus(more));
     }
 }
 
 /// Reads a count of tokens.
-fn usage(told: &Value) -> Usage {
+fn usage(reported: &Value) -> Usage {
     Usage {
-        input_tokens: number(at(told, "inputTokens")),
-        output_tokens: number(at(told, "outputTokens")),
-        cached_tokens: number(at(told, "cachedInputTokens")),
+        input_tokens: number(at(reported, "inputTokens")),
+        output_tokens: number(at(reported, "outputTokens")),
+        cached_tokens: number(at(reported, "cachedInputTokens")),
     }
 }
 
@@ -221,8 +223,12 @@ fn ended(turn: &Value) -> Step {
     match text(at(turn, "status")) {
         "completed" => Step::Done,
         status => {
-            let told = text(at(at(turn, "error"), "message"));
-            let words = if told.is_empty() { status } else { told };
+            let reported = text(at(at(turn, "error"), "message"));
+            let words = if reported.is_empty() {
+                status
+            } else {
+                reported
+            };
             Step::Failed(words.to_owned())
         }
     }
@@ -247,12 +253,12 @@ fn call(item: &Value) -> Option<String> {
     }
 }
 
-fn write(message: &Value) -> Said {
-    Said::Write(format!("{message}\n"))
+fn write(message: &Value) -> ConversationItem {
+    ConversationItem::Write(format!("{message}\n"))
 }
 
 impl Protocol for Codex {
-    fn opening(&mut self) -> Vec<Said> {
+    fn opening(&mut self) -> Vec<ConversationItem> {
         let client = json!({ "name": "agent-host", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "clientInfo": client });
         let initialize = json!({ "id": INITIALIZE, "method": "initialize", "params": params });

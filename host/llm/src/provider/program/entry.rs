@@ -23,14 +23,14 @@ impl<'a> Entry<'a> {
     }
 
     /// Puts the end of the turn on record, in words.
-    pub(super) fn end(mut self, told: &str, is_limit: bool) {
-        self.note(told, is_limit);
+    pub(super) fn end(mut self, reported: &str, is_limit: bool) {
+        self.note(reported, is_limit);
         self.has_ended = true;
     }
 
-    fn note(&self, told: &str, is_limit: bool) {
-        let told = format!("{}: {told}", self.turn);
-        self.trail.program(&ProgramNote { told, is_limit });
+    fn note(&self, reported: &str, is_limit: bool) {
+        let reported = format!("{}: {reported}", self.turn);
+        self.trail.program(&ProgramNote { reported, is_limit });
     }
 }
 
@@ -65,9 +65,9 @@ mod tests {
     }
 
     impl Kept {
-        fn told(&self) -> Vec<String> {
+        fn reported(&self) -> Vec<String> {
             let notes = self.0.lock().unwrap();
-            notes.iter().map(|note| note.told.clone()).collect()
+            notes.iter().map(|note| note.reported.clone()).collect()
         }
     }
 
@@ -75,11 +75,11 @@ mod tests {
     fn a_turn_has_one_start_and_one_end_on_record_whatever_becomes_of_it() {
         let kept = Kept::default();
         Entry::begin(&kept, "p".to_owned()).end("stopped", true);
-        assert_eq!(kept.told(), ["p: started", "p: stopped"]);
+        assert_eq!(kept.reported(), ["p: started", "p: stopped"]);
         let limits: Vec<bool> = kept.0.lock().unwrap().iter().map(|n| n.is_limit).collect();
         assert_eq!(limits, [false, true]);
         let kept = Kept::default();
         drop(Entry::begin(&kept, "p".to_owned()));
-        assert_eq!(kept.told(), ["p: started", "p: ended with its call"]);
+        assert_eq!(kept.reported(), ["p: started", "p: ended with its call"]);
     }
 }

@@ -17,12 +17,12 @@ use tokio::net::unix::pipe::OpenOptions;
 
 /// The name of the pipe, in the folder of a turn.
 const PIPE: &str = "key";
-/// Milliseconds between two looks at a pipe that nobody has opened.
-const LOOK_MS: u64 = 20;
+/// Milliseconds between two polls at a pipe that nobody has opened.
+const POLL_MS: u64 = 20;
 
 /// The way on which a program gets its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyWay {
+pub(super) enum KeyTransfer {
     /// A pipe, which a command reads that the program is told of.
     Pipe,
     /// A message on its stdin.
@@ -31,7 +31,7 @@ pub(super) enum KeyWay {
     Environment,
 }
 
-impl KeyWay {
+impl KeyTransfer {
     /// Returns its word in the ledger.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ pub(super) async fn give(path: &Path, key: &ApiKey) {
                 let _ = sender.write_all(key.exposed().as_bytes()).await;
                 return;
             }
-            Err(_) => sleep(Duration::from_millis(LOOK_MS)).await,
+            Err(_) => sleep(Duration::from_millis(POLL_MS)).await,
         }
     }
 }

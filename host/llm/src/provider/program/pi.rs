@@ -1,6 +1,6 @@
 //! The lines of `pi --mode rpc`.
 
-use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
+use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use domain::model::{Stop, Usage};
 use serde_json::{Value, json};
 
@@ -45,11 +45,11 @@ impl Pi {
         arguments.into_iter().map(str::to_owned).collect()
     }
 
-    fn updated(event: &Value) -> Vec<Said> {
+    fn updated(event: &Value) -> Vec<ConversationItem> {
         let delta = text(at(event, "delta")).to_owned();
         match text(at(event, "type")) {
-            "text_delta" => vec![Said::Text(delta)],
-            "thinking_delta" => vec![Said::Thinking(delta)],
+            "text_delta" => vec![ConversationItem::Text(delta)],
+            "thinking_delta" => vec![ConversationItem::Thinking(delta)],
             _ => Vec::new(),
         }
     }
@@ -68,13 +68,17 @@ impl Pi {
         if let Some(more) = usage(at(message, "usage")) {
             self.gathered.usage = Some(self.gathered.usage.unwrap_or_default().plus(more));
         }
-        let told = text(at(message, "errorMessage"));
+        let reported = text(at(message, "errorMessage"));
         self.error = None;
         match reason {
             "length" => self.gathered.stop = Some(Stop::Length),
             _ if is_broken => {
-                let told = if told.is_empty() { reason } else { told };
-                self.error = Some(told.to_owned());
+                let reported = if reported.is_empty() {
+                    reason
+                } else {
+                    reported
+                };
+                self.error = Some(reported.to_owned());
             }
             _ => self.gathered.stop = None,
         }
@@ -92,7 +96,7 @@ impl Pi {
         self.gathered.session = session.map(str::to_owned);
         let prompt = std::mem::take(&mut self.prompt);
         let prompt = json!({ "type": "prompt", "message": prompt });
-        Step::More(vec![Said::Write(format!("{prompt}\n"))])
+        Step::More(vec![ConversationItem::Write(format!("{prompt}\n"))])
     }
 }
 
@@ -109,9 +113,9 @@ fn usage(usage: &Value) -> Option<Usage> {
 }
 
 impl Protocol for Pi {
-    fn opening(&mut self) -> Vec<Said> {
+    fn opening(&mut self) -> Vec<ConversationItem> {
         let state = json!({ "type": "get_state" });
-        vec![Said::Write(format!("{state}\n"))]
+        vec![ConversationItem::Write(format!("{state}\n"))]
     }
 
     fn take(&mut self, line: &Value) -> Step {
@@ -127,7 +131,7 @@ impl Protocol for Pi {
             }
             // Its exit code is 0 for an error of the service too.
             "agent_settled" => match self.error.take() {
-                Some(told) => Step::Failed(told),
+                Some(reported) => Step::Failed(reported),
                 None => Step::Done,
             },
             _ => Step::More(Vec::new()),

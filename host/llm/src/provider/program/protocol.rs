@@ -41,9 +41,9 @@ pub(super) struct Turn<'a> {
     pub(super) login: bool,
 }
 
-/// A piece of the conversation.
+/// A chunk of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ConversationItem {
     /// More of the reply.
     Text(String),
     /// More of what it thinks.
@@ -61,7 +61,7 @@ pub(super) enum Said {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// The turn goes on.
-    More(Vec<Said>),
+    More(Vec<ConversationItem>),
     /// The turn has ended.
     Done,
     /// The program says that it failed: its words.
@@ -94,7 +94,7 @@ impl Gathered {
     }
 
     /// Adds a call, and returns what is shown of it.
-    pub(super) fn call(&mut self, name: &str) -> Said {
+    pub(super) fn call(&mut self, name: &str) -> ConversationItem {
         let name: String = name
             .chars()
             .filter(|c| !c.is_control())
@@ -105,14 +105,14 @@ impl Gathered {
         }
         let index = self.count;
         self.count = self.count.saturating_add(1);
-        Said::Call(index, name)
+        ConversationItem::Call(index, name)
     }
 }
 
 /// The lines of a program, for one turn.
 pub(super) trait Protocol: Send {
     /// Returns what is written before it says anything.
-    fn opening(&mut self) -> Vec<Said>;
+    fn opening(&mut self) -> Vec<ConversationItem>;
     /// Takes a line that is JSON.
     fn take(&mut self, line: &Value) -> Step;
     /// Returns all that the turn came to.

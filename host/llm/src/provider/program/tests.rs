@@ -1,7 +1,7 @@
 //! The lines of the three programs, as they write them, and what is told to them.
 
 use super::Cli;
-use super::protocol::{Gathered, Protocol, Said, Step, Turn};
+use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn};
 use super::thread::{Known, fitting, is_session, known, opaque, render};
 use crate::config::ProviderKind;
 use domain::digest::Salt;
@@ -35,7 +35,7 @@ fn turn<'a>(resumed: Option<&'a str>, tools: &'a [String]) -> Turn<'a> {
 
 /// Everything that a turn came to.
 struct Played {
-    said: Vec<Said>,
+    said: Vec<ConversationItem>,
     last: Step,
     gathered: Gathered,
 }
@@ -63,26 +63,26 @@ fn play_turn(cli: Cli, turn: &Turn<'_>, lines: &str) -> Played {
     }
 }
 
-fn texts(said: &[Said]) -> Vec<&str> {
+fn texts(said: &[ConversationItem]) -> Vec<&str> {
     let texts = said.iter().filter_map(|said| match said {
-        Said::Text(text) => Some(text.as_str()),
+        ConversationItem::Text(text) => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
 }
 
-fn calls(said: &[Said]) -> Vec<(u32, &str)> {
+fn calls(said: &[ConversationItem]) -> Vec<(u32, &str)> {
     let calls = said.iter().filter_map(|said| match said {
-        Said::Call(index, name) => Some((*index, name.as_str())),
+        ConversationItem::Call(index, name) => Some((*index, name.as_str())),
         _ => None,
     });
     calls.collect()
 }
 
 /// The messages that were written, as JSON.
-fn written(said: &[Said]) -> Vec<Value> {
+fn written(said: &[ConversationItem]) -> Vec<Value> {
     let written = said.iter().filter_map(|said| match said {
-        Said::Write(text) => Some(serde_json::from_str(text).unwrap()),
+        ConversationItem::Write(text) => Some(serde_json::from_str(text).unwrap()),
         _ => None,
     });
     written.collect()
@@ -126,7 +126,10 @@ fn a_helper_of_claude_does_not_speak_for_it() {
 #[test]
 fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     let played = play(Cli::Claude, "");
-    let expected = [Said::Write("Read a.txt".to_owned()), Said::Close];
+    let expected = [
+        ConversationItem::Write("Read a.txt".to_owned()),
+        ConversationItem::Close,
+    ];
     assert_eq!(played.said, expected);
     let arguments = Cli::Claude.arguments(&turn(None, &[])).join(" ");
     assert_eq!(
@@ -219,12 +222,13 @@ fn codex_keeps_none_of_its_tools_that_can_be_taken_away() {
 fn the_usage_of_a_thread_of_codex_is_what_its_total_grows_by() {
     let lines: Vec<Value> = [("t", "1", 100, 7), ("t", "2", 130, 30), ("h", "3", 50, 5)]
         .into_iter()
-        .map(|told| {
+        .map(|reported| {
             let usage = json!({
-                "total": { "inputTokens": told.2 },
-                "last": { "inputTokens": told.3 },
+                "total": { "inputTokens": reported.2 },
+                "last": { "inputTokens": reported.3 },
             });
-            let params = json!({ "threadId": told.0, "turnId": told.1, "tokenUsage": usage });
+            let params =
+                json!({ "threadId": reported.0, "turnId": reported.1, "tokenUsage": usage });
             json!({ "method": "thread/tokenUsage/updated", "params": params })
         })
         .collect();

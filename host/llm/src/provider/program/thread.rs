@@ -2,7 +2,7 @@
 //! Pure.
 
 use super::protocol::at;
-use crate::conversation::{AssistantPiece, Entry, entries};
+use crate::conversation::{AssistantPart, Entry, entries};
 use domain::message::{Message, Part, Role};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ pub(super) fn render(messages: &[Message]) -> String {
     for entry in entries {
         blocks.push(match entry {
             Entry::User(text) => format!("User:\n{text}"),
-            Entry::Assistant(pieces) => format!("Assistant:\n{}", said(&pieces)),
+            Entry::Assistant(assistant_parts) => format!("Assistant:\n{}", said(&assistant_parts)),
             Entry::Results(results) => {
                 let results: Vec<String> = results
                     .into_iter()
@@ -101,18 +101,18 @@ pub(super) fn render(messages: &[Message]) -> String {
     blocks.join("\n\n")
 }
 
-fn said(pieces: &[AssistantPiece<'_>]) -> String {
-    let pieces: Vec<String> = pieces
+fn said(assistant_parts: &[AssistantPart<'_>]) -> String {
+    let assistant_parts: Vec<String> = assistant_parts
         .iter()
-        .filter_map(|piece| match piece {
-            AssistantPiece::Text(text) => Some((*text).to_owned()),
-            AssistantPiece::Call {
+        .filter_map(|assistant_part| match assistant_part {
+            AssistantPart::Text(text) => Some((*text).to_owned()),
+            AssistantPart::Call {
                 name, arguments, ..
             } => Some(format!("[calls {name}: {arguments}]")),
-            AssistantPiece::Opaque(_) => None,
+            AssistantPart::Opaque(_) => None,
         })
         .collect();
-    pieces.join("\n")
+    assistant_parts.join("\n")
 }
 
 /// Adds to a text that the reply is to fit a JSON Schema, where it is.

@@ -28,7 +28,7 @@ impl SaidPattern {
             Self::Open(template) => template
                 .split(PLACE)
                 .skip(1)
-                .filter_map(|piece| Some(piece.split_once('}')?.0))
+                .filter_map(|chunk| Some(chunk.split_once('}')?.0))
                 .collect(),
         }
     }
@@ -67,10 +67,10 @@ impl<'de> Deserialize<'de> for SaidPattern {
 
 /// Fills the places of a template with the words of their groups. None if a group has none.
 fn filled(template: &str, words: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let mut pieces = template.split(PLACE);
-    let mut text = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (group, rest) = piece.split_once('}')?;
+    let mut chunks = template.split(PLACE);
+    let mut text = chunks.next().unwrap_or_default().to_owned();
+    for chunk in chunks {
+        let (group, rest) = chunk.split_once('}')?;
         // In a group of its own, so that what follows is about all of it.
         text.push_str(&format!("(?:{})", regex::escape(&words(group)?)));
         text.push_str(rest);

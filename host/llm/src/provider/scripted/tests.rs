@@ -251,8 +251,8 @@ const PAGE: &str = include_str!("../../../../../docs/guide/scripted-model.md");
 
 /// Returns the names that the reader of rule files knows in the place of `zzz` in a rule.
 fn known(rule: &str) -> Vec<String> {
-    let told = Rules::parse(&format!("[[rule]]\nreply.text = \"x\"\n{rule}")).unwrap_err();
-    let (_, known) = told.split_once("expected").unwrap_or_default();
+    let reported = Rules::parse(&format!("[[rule]]\nreply.text = \"x\"\n{rule}")).unwrap_err();
+    let (_, known) = reported.split_once("expected").unwrap_or_default();
     let names = known.split('`').skip(1).step_by(2);
     names.map(str::to_owned).collect()
 }

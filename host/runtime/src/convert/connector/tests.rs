@@ -148,16 +148,16 @@ fn what_is_overheard_and_who_moved_is_told_beside_the_messages() {
         ..bringing(Vec::new())
     };
     check(batch(Ok(nobody)), "moved.from");
-    let told = || connector::ConnectorError::Moved(("-100".into(), moved("-5")));
+    let reported = || connector::ConnectorError::Moved(("-100".into(), moved("-5")));
     assert_eq!(
-        sent(Err(told())),
+        sent(Err(reported())),
         Ok(Err(ConnectorFailure::Moved {
             chat: "-100".to_owned(),
             moved: now,
         }))
     );
     // Nothing but a message that is sent goes elsewhere.
-    let polled = batch(Err(told()));
+    let polled = batch(Err(reported()));
     assert!(
         matches!(polled, Ok(Err(ConnectorFailure::Rejected(_)))),
         "{polled:?}"

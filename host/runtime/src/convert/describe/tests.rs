@@ -121,23 +121,26 @@ fn an_agent_needs_plain_names() {
     assert!(!detail.contains('\n'), "{detail}");
 }
 
-fn trigger_saying(configuration: &str, occasions: &[&str]) -> trigger::Description {
+fn trigger_saying(configuration: &str, trigger_events: &[&str]) -> trigger::Description {
     trigger::Description {
         id: "watch".into(),
         summary: "Watches.".into(),
         configuration: configuration.into(),
-        occasions: occasions.iter().map(ToString::to_string).collect(),
+        trigger_events: trigger_events.iter().map(ToString::to_string).collect(),
         state_formats: vec![1],
     }
 }
 
 #[test]
-fn a_trigger_names_its_occasions_and_the_schema_of_its_configuration() {
+fn a_trigger_names_its_trigger_events_and_the_schema_of_its_configuration() {
     for (description, expected) in [
-        (trigger_saying("{}", &[]), "`occasions` are none; name some"),
+        (
+            trigger_saying("{}", &[]),
+            "`trigger_events` are none; name some",
+        ),
         (
             trigger_saying("{}", &["clock", "gossip\n"]),
-            r"`occasions` has `gossip\n`, which is none of",
+            r"`trigger_events` has `gossip\n`, which is none of",
         ),
         (
             trigger_saying(r#"{"type":"string"}"#, &["clock"]),
@@ -155,13 +158,13 @@ fn a_trigger_names_its_occasions_and_the_schema_of_its_configuration() {
         assert!(detail.contains(expected), "{detail}");
     }
     let described = trigger_description(trigger_saying("{}", &["clock", "files"])).unwrap();
-    assert_eq!(described.occasions, ["clock", "files"]);
+    assert_eq!(described.trigger_events, ["clock", "files"]);
 }
 
 fn connector_taking(intake: Vec<connector::Intake>, text_limit: u32) -> connector::Description {
     connector::Description {
         id: "chat".into(),
-        summary: "Talks.".into(),
+        summary: "Exchanges.".into(),
         configuration: r#"{"type":"object"}"#.into(),
         intake,
         text_limit,

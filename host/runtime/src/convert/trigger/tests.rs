@@ -11,16 +11,16 @@ fn message(text: &str) -> trigger::Message {
     }
 }
 
-fn returning(messages: Vec<trigger::Message>) -> trigger::Firing {
-    trigger::Firing {
+fn returning(messages: Vec<trigger::Message>) -> trigger::TriggerRun {
+    trigger::TriggerRun {
         messages,
         state: None,
         done: false,
     }
 }
 
-fn check(returned: trigger::Firing, expected: &str) {
-    let Unacceptable(detail) = firing(Ok(returned), &[1]).unwrap_err();
+fn check(returned: trigger::TriggerRun, expected: &str) {
+    let Unacceptable(detail) = trigger_run(Ok(returned), &[1]).unwrap_err();
     assert!(
         detail.contains(expected),
         "{detail} does not contain {expected}"
@@ -38,7 +38,7 @@ fn messages_are_bounded_in_number_and_bytes() {
     );
     check(many(17, &long), "`messages` is 1114112 bytes long");
     assert_eq!(
-        firing(Ok(many(16, &long)), &[])
+        trigger_run(Ok(many(16, &long)), &[])
             .unwrap()
             .unwrap()
             .messages
@@ -59,7 +59,9 @@ fn a_message_says_something_in_text_alone() {
         content: vec![Part::Text("one".into()), Part::Text("two".into())],
         ..message("")
     };
-    let fired = firing(Ok(returning(vec![lines])), &[]).unwrap().unwrap();
+    let fired = trigger_run(Ok(returning(vec![lines])), &[])
+        .unwrap()
+        .unwrap();
     assert_eq!(fired.messages[0].text, "one\ntwo");
     assert_eq!(fired.messages[0].key, None);
 }
@@ -88,7 +90,7 @@ fn targets_and_keys_have_their_form() {
 
 #[test]
 fn a_state_is_bounded_and_of_a_format_that_is_read() {
-    let keeping = |format: u32, bytes: usize| trigger::Firing {
+    let keeping = |format: u32, bytes: usize| trigger::TriggerRun {
         state: Some(trigger::State {
             format,
             bytes: vec![0; bytes],
@@ -97,5 +99,5 @@ fn a_state_is_bounded_and_of_a_format_that_is_read() {
     };
     check(keeping(2, 1), "`state.format` is 2");
     check(keeping(1, 65_537), "`state.bytes` is 65537 bytes long");
-    assert!(firing(Ok(keeping(1, 65_536)), &[1]).is_ok());
+    assert!(trigger_run(Ok(keeping(1, 65_536)), &[1]).is_ok());
 }

@@ -32,10 +32,10 @@ pub(in crate::exports) fn description(description: older::Description) -> newer:
 }
 
 /// Returns a call of the service as it reads it.
-pub(in crate::exports) fn delivery(delivery: &newer::Delivery) -> older::Delivery {
+pub(in crate::exports) fn incoming_call(incoming_call: &newer::IncomingCall) -> older::Delivery {
     older::Delivery {
-        headers: delivery.headers.clone(),
-        body: delivery.body.clone(),
+        headers: incoming_call.headers.clone(),
+        body: incoming_call.body.clone(),
     }
 }
 

@@ -22,7 +22,7 @@ fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
         left_out,
         ..
     } = recorder.take();
-    let told: Vec<_> = decisions
+    let reported: Vec<_> = decisions
         .iter()
         .map(|d| {
             (
@@ -35,7 +35,7 @@ fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (
                 "files.read",
@@ -83,8 +83,11 @@ fn what_was_written_beside_a_file_is_on_record_by_the_name_of_the_file() {
     recorder.granted("files.write", || "/w/.1.part".to_owned());
     recorder.renamed("files.write", "/w/.1.part", "/w/a.txt");
     recorder.granted("files.write", || "/w/.1.part".to_owned());
-    let told = recorder.take().decisions;
-    assert_eq!((told[0].detail.as_str(), told[0].times), ("/w/a.txt", 2));
+    let reported = recorder.take().decisions;
+    assert_eq!(
+        (reported[0].detail.as_str(), reported[0].times),
+        ("/w/a.txt", 2)
+    );
 }
 
 #[test]
@@ -93,13 +96,16 @@ fn every_secret_that_a_call_used_is_on_record() {
     for secret in ["github", "gitlab", "github"] {
         recorder.used(&format!("{secret} -> api.example.com header authorization"));
     }
-    let told: Vec<_> = recorder
+    let reported: Vec<_> = recorder
         .take()
         .decisions
         .into_iter()
         .map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times))
         .collect();
-    assert_eq!(told, [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]);
+    assert_eq!(
+        reported,
+        [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]
+    );
 }
 
 #[test]
@@ -120,19 +126,24 @@ fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
         format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16))
     });
     recorder.refused("CANARY-0123456789.read", String::new);
-    let told = format!("{:?}", recorder.take().decisions);
-    assert!(!told.contains("CANARY"), "{told}");
+    let reported = format!("{:?}", recorder.take().decisions);
+    assert!(!reported.contains("CANARY"), "{reported}");
 }
 
 #[test]
 fn the_start_and_the_end_of_a_program_are_both_on_record() {
     let recorder = AuditRecorder::default();
-    for told in ["claude-cli: started", "claude-cli: ended"] {
-        recorder.decided(PROGRAM_RUN, BoundaryVerdict::Granted, Rule::Granted, told);
+    for reported in ["claude-cli: started", "claude-cli: ended"] {
+        recorder.decided(
+            PROGRAM_RUN,
+            BoundaryVerdict::Granted,
+            Rule::Granted,
+            reported,
+        );
     }
     let decisions = recorder.take().decisions;
-    let told: Vec<&str> = decisions.iter().map(|d| d.detail.as_str()).collect();
-    assert_eq!(told, ["claude-cli: started", "claude-cli: ended"]);
+    let reported: Vec<&str> = decisions.iter().map(|d| d.detail.as_str()).collect();
+    assert_eq!(reported, ["claude-cli: started", "claude-cli: ended"]);
 }
 
 #[test]
@@ -169,14 +180,14 @@ fn limits_of_a_call_are_told_apart() {
     for limit in ["logBytesMax", "cpuMsMax", "logBytesMax"] {
         recorder.met("tools.call", limit);
     }
-    let told: Vec<_> = recorder
+    let reported: Vec<_> = recorder
         .take()
         .decisions
         .into_iter()
         .map(|d| (d.detail, d.times, d.verdict))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("logBytesMax".to_owned(), 2, BoundaryVerdict::Limited),
             ("cpuMsMax".to_owned(), 1, BoundaryVerdict::Limited)
@@ -247,10 +258,10 @@ fn a_call_that_fails_and_opens_nothing_is_refused_only_without_a_folder() {
         recorder.bind(vec![about("files.read", rule)]);
         recorder.unreached_folders(&places);
         let decisions = recorder.take().decisions;
-        let told = decisions
+        let reported = decisions
             .first()
             .map(|decision| (decision.verdict, decision.rule, decision.detail.as_str()));
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
     let recorder = AuditRecorder::default();
     recorder.bind(vec![about("files.read", Rule::Granted)]);
@@ -277,8 +288,8 @@ fn a_request_of_a_tool_that_did_not_declare_it_is_not_put_down_to_the_grant() {
     }
 }
 
-/// A request that was refused is why the call failed, and no folder is missing. A look at the
-/// environment is no reason.
+/// A request that was refused is why the call failed, and no folder is missing. An inspection of
+/// the environment is no reason.
 #[test]
 fn a_call_that_failed_after_another_refusal_does_not_seem_to_miss_a_folder() {
     for (refused, hints) in [("net.http", 0), ("env.read", 1)] {

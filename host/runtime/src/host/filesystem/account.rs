@@ -74,7 +74,7 @@ struct Handles {
 
 /// A guard that lasts while a call has a file open.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct OpenFileGuard {
     account: Arc<Account>,
     id: FileId,
 }
@@ -148,7 +148,7 @@ impl Account {
     ///
     /// # Errors
     /// It has lost its last name meanwhile: it is not there any more, and must not be held.
-    pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<Held, Failed> {
+    pub(super) fn hold(self: &Arc<Self>, file: &Arc<File>) -> Result<OpenFileGuard, Failed> {
         let id = file_id(&fstat(file)?);
         self.open()
             .handles
@@ -159,7 +159,7 @@ impl Account {
                 file: file.clone(),
             })
             .count += 1;
-        let held = Held {
+        let open_file = OpenFileGuard {
             account: self.clone(),
             id,
         };
@@ -173,7 +173,7 @@ impl Account {
         if nameless && !noticed {
             Err(Failed::from(rustix::io::Errno::NOENT))
         } else {
-            Ok(held)
+            Ok(open_file)
         }
     }
 
@@ -190,7 +190,7 @@ impl Account {
     }
 }
 
-impl Drop for Held {
+impl Drop for OpenFileGuard {
     fn drop(&mut self) {
         let mut open = self.account.open();
         let Some(handles) = open.handles.get_mut(&self.id) else {
@@ -322,7 +322,7 @@ impl Counted<'_> {
             .min(scan::ENTRIES_MAX);
         let counted = match *self.usage {
             Usage::Counted(_) => true,
-            Usage::Beyond(looked_at) => looked_at > entries_max,
+            Usage::Beyond(inspected) => inspected > entries_max,
             Usage::Unknown => false,
         };
         if counted || self.quota.is_none() {

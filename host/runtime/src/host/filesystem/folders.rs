@@ -1,6 +1,6 @@
 //! The folders of one call, and which of them each open file and folder belongs to.
 
-use super::account::{Account, Accounts, Held, Quota, Sheet};
+use super::account::{Account, Accounts, OpenFileGuard, Quota, Sheet};
 use super::failed::Failed;
 use crate::folders::{FolderError, GrantedFolders};
 use domain::glob::Inside;
@@ -29,14 +29,14 @@ impl Folder {
     fn of(
         grant: &DirectoryGrant,
         owners: Owners<'_>,
-        held: &GrantedFolders,
+        granted_folders: &GrantedFolders,
         accounts: &Accounts,
     ) -> Result<(Self, Option<OwnedFolder>), FolderError> {
         let unusable = |source| FolderError::Unusable {
             path: grant.path.clone(),
             source,
         };
-        let handle = held.get(&grant.path)?;
+        let handle = granted_folders.get(&grant.path)?;
         let (file, owned) = if handle.pattern.is_owned() {
             let (file, owned) = handle.of_owners(grant, owners)?;
             (file, Some(owned))
@@ -109,7 +109,7 @@ pub(super) struct Opened {
     pub(super) inside: Inside,
     /// As the guest sees it.
     pub(super) shown: String,
-    pub(super) held: Option<Arc<Held>>,
+    pub(super) open_file: Option<Arc<OpenFileGuard>>,
 }
 
 /// The folders of a call.
@@ -141,12 +141,12 @@ impl Folders {
     pub(crate) fn of(
         granted: &[DirectoryGrant],
         owners: Owners<'_>,
-        held: &GrantedFolders,
+        granted_folders: &GrantedFolders,
         accounts: &Accounts,
     ) -> Result<Self, FolderError> {
         let mut folders = Self::default();
         for grant in granted {
-            let (folder, owned) = Folder::of(grant, owners, held, accounts)?;
+            let (folder, owned) = Folder::of(grant, owners, granted_folders, accounts)?;
             folders.granted.push(Arc::new(folder));
             folders.owned.extend(owned);
         }

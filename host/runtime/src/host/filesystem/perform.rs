@@ -23,7 +23,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError};
 
 /// The access of a function to what is granted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum AccessRequest {
     Read,
     Write,
 }
@@ -54,9 +54,9 @@ impl CallState {
     }
 
     /// Checks that the grant goes so far at all. Says whether it has patterns or a quota.
-    fn admit(&self, fd: &Fd, wish: Wish) -> Result<bool, Failed> {
+    fn admit(&self, fd: &Fd, access: AccessRequest) -> Result<bool, Failed> {
         let folder = &self.opened(fd)?.folder;
-        if wish == Wish::Write && folder.is_read_only() {
+        if access == AccessRequest::Write && folder.is_read_only() {
             return Err(Failed::Refused);
         }
         Ok(folder.account.is_some())
@@ -64,8 +64,8 @@ impl CallState {
 
     /// The same, for a function on a path: where the path starts in a folder with patterns or a
     /// quota, and nothing in others.
-    fn start(&self, fd: &Fd, wish: Wish) -> Result<Option<Start>, Failed> {
-        if self.admit(fd, wish)? {
+    fn start(&self, fd: &Fd, access: AccessRequest) -> Result<Option<Start>, Failed> {
+        if self.admit(fd, access)? {
             self.from(fd).map(Some)
         } else {
             Ok(None)
@@ -74,7 +74,7 @@ impl CallState {
 
     /// The same, for a change: where the path starts.
     fn start_change(&self, fd: &Fd) -> Result<Start, Failed> {
-        self.admit(fd, Wish::Write)?;
+        self.admit(fd, AccessRequest::Write)?;
         self.from(fd)
     }
 
@@ -98,7 +98,7 @@ impl CallState {
     }
 
     /// Returns the status of a resolved path, if the guest may know of it.
-    async fn look(
+    async fn inspect(
         &mut self,
         resolved: &ResolvedPath,
         flags: PathFlags,
@@ -124,17 +124,17 @@ impl CallState {
         Ok(found)
     }
 
-    pub(super) async fn look_at(
+    pub(super) async fn inspect_at(
         &mut self,
         fd: Fd,
         flags: PathFlags,
         path: String,
     ) -> Result<DescriptorStat, Failed> {
-        let Some(start) = self.start(&fd, Wish::Read)? else {
+        let Some(start) = self.start(&fd, AccessRequest::Read)? else {
             return Ok(self.wasi_files().stat_at(fd, flags, path).await?);
         };
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&resolved, flags).await
+        self.inspect(&resolved, flags).await
     }
 
     pub(super) async fn identify(
@@ -143,11 +143,11 @@ impl CallState {
         flags: PathFlags,
         path: String,
     ) -> Result<MetadataHashValue, Failed> {
-        let Some(start) = self.start(&fd, Wish::Read)? else {
+        let Some(start) = self.start(&fd, AccessRequest::Read)? else {
             return Ok(self.wasi_files().metadata_hash_at(fd, flags, path).await?);
         };
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&resolved, flags).await?;
+        self.inspect(&resolved, flags).await?;
         let lent = self.lend(&resolved)?;
         let dir = Resource::new_borrow(lent.rep());
         let hash = self
@@ -159,7 +159,7 @@ impl CallState {
     }
 
     pub(super) async fn read_link(&mut self, fd: Fd, path: String) -> Result<String, Failed> {
-        let Some(start) = self.start(&fd, Wish::Read)? else {
+        let Some(start) = self.start(&fd, AccessRequest::Read)? else {
             return Ok(self.wasi_files().readlink_at(fd, path).await?);
         };
         let resolved = blocking(move || named(start, &path)).await?;
@@ -181,12 +181,12 @@ impl CallState {
         how: OpenFlags,
         what: DescriptorFlags,
     ) -> Result<Fd, Failed> {
-        let wish = if writes(how, what) {
-            Wish::Write
+        let access = if writes(how, what) {
+            AccessRequest::Write
         } else {
-            Wish::Read
+            AccessRequest::Read
         };
-        let start = self.start(&fd, wish)?;
+        let start = self.start(&fd, access)?;
         let shown = self.folders.path_shown(fd.rep());
         let folder = self.opened(&fd)?.folder.clone();
         let (opened, inside) = match start {
@@ -213,12 +213,12 @@ impl CallState {
             let made = file_id(&fstat(&**file).map_err(Failed::from)?);
             self.folders.note_made(made);
         }
-        let held = match file.zip(folder.account.clone()) {
+        let open_file = match file.zip(folder.account.clone()) {
             Some((file, account)) => blocking(move || account.hold(&file)).await.map(Some),
             None => Ok(None),
         };
-        let held = match held {
-            Ok(held) => held.map(Arc::new),
+        let open_file = match open_file {
+            Ok(open_file) => open_file.map(Arc::new),
             Err(failed) => {
                 self.table.delete(opened)?;
                 return Err(failed);
@@ -228,7 +228,7 @@ impl CallState {
             folder,
             inside,
             shown,
-            held,
+            open_file,
         };
         self.folders.opened.insert(opened.rep(), thing);
         Ok(opened)
@@ -298,7 +298,7 @@ impl CallState {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> Result<(), Failed> {
-        self.admit(&fd, Wish::Write)?;
+        self.admit(&fd, AccessRequest::Write)?;
         Ok(self.wasi_files().set_times(fd, accessed, modified).await?)
     }
 
@@ -312,12 +312,12 @@ impl CallState {
     ) -> Result<(), Failed> {
         let start = self.start_change(&fd)?;
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
-        self.look(&resolved, flags).await?;
+        self.inspect(&resolved, flags).await?;
         blocking(move || change::date(&resolved, accessed, modified)).await
     }
 
     pub(super) async fn resize(&mut self, fd: Fd, size: Filesize) -> Result<(), Failed> {
-        if !self.admit(&fd, Wish::Write)? {
+        if !self.admit(&fd, AccessRequest::Write)? {
             return Ok(self.wasi_files().set_size(fd, size).await?);
         }
         let target = self.target(&fd)?;
@@ -330,7 +330,7 @@ impl CallState {
         data: Vec<u8>,
         offset: Filesize,
     ) -> Result<Filesize, Failed> {
-        if !self.admit(&fd, Wish::Write)? {
+        if !self.admit(&fd, AccessRequest::Write)? {
             return Ok(self.wasi_files().write(fd, data, offset).await?);
         }
         let target = self.target(&fd)?;
@@ -346,14 +346,14 @@ impl CallState {
         };
         let Opened {
             folder,
-            held,
+            open_file,
             shown,
             ..
         } = self.opened(fd)?;
         Ok(Target {
             folder: folder.clone(),
             file: file.file.clone(),
-            _held: held.clone(),
+            _open_file: open_file.clone(),
             recorder: self.recorder.clone(),
             shown: shown.clone(),
         })
@@ -364,11 +364,16 @@ impl CallState {
         fd: Fd,
         offset: Filesize,
     ) -> Result<Resource<DynInputStream>, Failed> {
-        let held = self.opened(&fd)?.held.clone();
+        let open_file = self.opened(&fd)?.open_file.clone();
         let stream = self.wasi_files().read_via_stream(fd, offset)?;
-        let Some(held) = held else { return Ok(stream) };
+        let Some(open_file) = open_file else {
+            return Ok(stream);
+        };
         let inner = self.table.delete(stream)?;
-        let reading: DynInputStream = Box::new(Reading { inner, _held: held });
+        let reading: DynInputStream = Box::new(Reading {
+            inner,
+            _open_file: open_file,
+        });
         Ok(self.table.push(reading)?)
     }
 
@@ -378,7 +383,7 @@ impl CallState {
         fd: Fd,
         at: Option<Filesize>,
     ) -> Result<Resource<DynOutputStream>, Failed> {
-        if self.admit(&fd, Wish::Write)? {
+        if self.admit(&fd, AccessRequest::Write)? {
             let writing: DynOutputStream = Box::new(Writing::new(self.target(&fd)?, at));
             return Ok(self.table.push(writing)?);
         }

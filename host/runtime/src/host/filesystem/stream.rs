@@ -1,7 +1,7 @@
 //! The streams of files in folders with patterns or a quota: every write is charged, and an
 //! unlinked file is held as long as a stream is.
 
-use super::account::{Held, Sheet};
+use super::account::{OpenFileGuard, Sheet};
 use super::change;
 use super::failed::Failed;
 use super::folders::Folder;
@@ -22,7 +22,7 @@ const WRITE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Target {
     pub(super) folder: Arc<Folder>,
     pub(super) file: Arc<File>,
-    pub(super) _held: Option<Arc<Held>>,
+    pub(super) _open_file: Option<Arc<OpenFileGuard>>,
     pub(super) recorder: AuditRecorder,
     /// The file as the guest sees it.
     pub(super) shown: String,
@@ -153,7 +153,7 @@ impl Pollable for Writing {
 /// Reads a file, which is open as long as this is.
 pub(super) struct Reading {
     pub(super) inner: DynInputStream,
-    pub(super) _held: Arc<Held>,
+    pub(super) _open_file: Arc<OpenFileGuard>,
 }
 
 #[async_trait::async_trait]

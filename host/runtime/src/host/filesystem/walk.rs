@@ -117,19 +117,19 @@ impl Start {
             .reach(&inside, path)
             .map_err(|_| Failed::Refused)?;
         let links = (!folder.grant.has_patterns()).then_some(LINKS_MAX);
-        let mut way = Way {
+        let mut path_walk = PathWalk {
             passed: Vec::new(),
             ahead: VecDeque::new(),
             links,
             must_be_folder: false,
         };
-        way.turn(path);
-        let name = way.go(&dir, last)?;
-        let Way {
+        path_walk.turn(path);
+        let name = path_walk.go(&dir, last)?;
+        let PathWalk {
             passed,
             must_be_folder,
             ..
-        } = way;
+        } = path_walk;
         let mut reached = inside;
         passed.iter().for_each(|(_, name)| reached.push(name));
         name.iter().for_each(|name| reached.push(name));
@@ -144,7 +144,7 @@ impl Start {
     }
 }
 
-struct Way {
+struct PathWalk {
     passed: Vec<(Arc<File>, String)>,
     ahead: VecDeque<String>,
     /// Links that may still be followed; none where no link may.
@@ -152,7 +152,7 @@ struct Way {
     must_be_folder: bool,
 }
 
-impl Way {
+impl PathWalk {
     /// Goes on by a path, and only then by what was ahead.
     fn turn(&mut self, path: &str) {
         if self.ahead.is_empty() {

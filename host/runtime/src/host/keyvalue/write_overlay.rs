@@ -267,11 +267,11 @@ impl WriteOverlay {
     /// A bucket that is being used, held if it may be written. Waits for its present holder, for as
     /// long as the call may take.
     async fn used(&mut self, grant: &Arc<BucketGrant>) -> &mut Used {
-        let held = self
+        let leased = self
             .used
             .get(&grant.bucket)
             .is_some_and(|used| used.hold.is_some());
-        let hold = if grant.access == Access::ReadWrite && !held {
+        let hold = if grant.access == Access::ReadWrite && !leased {
             Some(self.buckets.hold(grant).await)
         } else {
             None

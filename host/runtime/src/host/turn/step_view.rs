@@ -40,12 +40,12 @@ impl StepView {
         self.view.basis_static()
     }
 
-    /// Takes a question and its answer into the hash. Each piece's length goes in first, so no two
+    /// Takes a question and its answer into the hash. Each chunk's length goes in first, so no two
     /// sequences look the same.
     pub(super) fn record_answer(&mut self, question: &str, answer: &[&[u8]]) {
-        for piece in std::iter::once(&question.as_bytes()).chain(answer) {
-            self.answers.update((piece.len() as u64).to_be_bytes());
-            self.answers.update(piece);
+        for chunk in std::iter::once(&question.as_bytes()).chain(answer) {
+            self.answers.update((chunk.len() as u64).to_be_bytes());
+            self.answers.update(chunk);
         }
     }
 }

@@ -4,10 +4,10 @@ use super::super::buckets::{place, written};
 use super::super::sample::{
     Sample, agent, begin, commit, created, opened, run, run_started, session, take_turn,
 };
-use super::pieces::{agent_begun, agent_purged};
+use super::items::{agent_begun, agent_purged};
 use super::{MARK, begun, deleted, erase_all, finished, holders, is_sound, purged};
 use crate::sql::{Columns, Connection};
-use crate::{Piece, Store};
+use crate::{PurgeItem, Store};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
@@ -50,7 +50,7 @@ async fn fill(store: &Store, begins: Vec<Event>, scope: BucketScope, of: &str) -
 }
 
 /// Keys, and bytes of the values, that all buckets hold.
-fn held(sample: &Sample) -> (u64, u64) {
+fn leased(sample: &Sample) -> (u64, u64) {
     Connection::open(sample.database())
         .unwrap()
         .query_row(
@@ -73,20 +73,20 @@ pub(super) fn payloads(sample: &Sample) -> (u64, u64) {
         .unwrap()
 }
 
-/// Erases a piece to its end, and asserts that no transaction deletes more than it may.
-pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, piece: Piece) {
-    let mut before = held(sample);
+/// Erases a chunk to its end, and asserts that no transaction deletes more than it may.
+pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, item: PurgeItem) {
+    let mut before = leased(sample);
     let mut after = Some(0);
     while let Some(from) = after {
         let (stored, longest) = payloads(sample);
-        let erased = sample.store.erase(purge, piece.clone(), from).await;
+        let erased = sample.store.erase(purge, item.clone(), from).await;
         after = erased.unwrap();
         let written = stored - payloads(sample).0;
         assert!(
             written < BYTES_MAX + longest,
             "{written} bytes of payloads in one transaction"
         );
-        let now = held(sample);
+        let now = leased(sample);
         let keys = before.0 - now.0;
         let bytes = before.1 - now.1;
         assert!(keys <= 256, "{keys} keys in one transaction");
@@ -109,10 +109,10 @@ async fn the_buckets_of_a_session_are_emptied_a_few_keys_at_a_time() {
     sample.append(stream, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
     let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
-    for piece in plan.pieces {
-        erase_a_few_at_a_time(&sample, stream, piece).await;
+    for item in plan.items {
+        erase_a_few_at_a_time(&sample, stream, item).await;
     }
-    assert_eq!(held(&sample), (0, 0));
+    assert_eq!(leased(&sample), (0, 0));
     let tally = finished(&sample.store, 1).await;
     assert_eq!(tally.erased.bucket_keys, keys);
     is_sound(&sample).await;
@@ -128,11 +128,11 @@ async fn the_buckets_of_an_agent_are_emptied_a_few_keys_at_a_time() {
     let owner = agent(1).to_string();
     let keys = fill(&sample.store, Vec::new(), BucketScope::Agent, &owner).await;
     sample.append(stream, vec![agent_begun()]).await;
-    erase_a_few_at_a_time(&sample, stream, Piece::AgentBuckets(agent(1))).await;
-    assert_eq!(held(&sample), (0, 0));
+    erase_a_few_at_a_time(&sample, stream, PurgeItem::AgentBuckets(agent(1))).await;
+    assert_eq!(leased(&sample), (0, 0));
     let tally = sample.store.purge_tally(stream).await.unwrap();
     assert_eq!(tally.erased.bucket_keys, keys);
-    erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
+    erase_all(&sample.store, stream, PurgeItem::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
 }

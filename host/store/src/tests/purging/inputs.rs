@@ -7,7 +7,7 @@ use super::super::sample::{
 };
 use super::super::spawned::{dispatch, spawn};
 use super::{deleted, erase_all, is_sound, purged};
-use crate::Piece;
+use crate::PurgeItem;
 use crate::sql::{Columns, Connection};
 use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, InputDead, InputRequeued, SessionOpened, Source};
@@ -37,11 +37,11 @@ fn purge() -> Stream {
 
 /// Erases a run as a purge does.
 async fn erase(sample: &Sample, gone: RunId) {
-    let piece = Piece::Run {
+    let item = PurgeItem::Run {
         run: gone,
         committed: None,
     };
-    erase_all(&sample.store, purge(), piece).await;
+    erase_all(&sample.store, purge(), item).await;
 }
 
 #[tokio::test]
@@ -246,9 +246,9 @@ async fn a_blob_goes_with_the_last_input_that_names_it() {
     sample.append(stream, vec![deleted(1)]).await;
     for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
         erase(&sample, run(n)).await;
-        erase_all(&sample.store, purge(), Piece::Streams).await;
+        erase_all(&sample.store, purge(), PurgeItem::Streams).await;
         is_sound(&sample).await;
-        assert_eq!(erase_all(&sample.store, purge(), Piece::Blobs).await, 1);
+        assert_eq!(erase_all(&sample.store, purge(), PurgeItem::Blobs).await, 1);
         for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {
             let found = sample.store.blob(Digest::of(content)).await.unwrap();
             assert_eq!(found.as_deref(), left, "after {n}");

@@ -6,10 +6,10 @@ use super::super::sample::{
     run_started, session, take_turn,
 };
 use super::buckets::{LARGE_BYTES, erase_a_few_at_a_time};
-use super::pieces::{agent_begun, agent_purged, steps};
+use super::items::{agent_begun, agent_purged, steps};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
 use crate::purge::EVENTS_PER_COMMIT_MAX;
-use crate::{Commit, Expected, Piece};
+use crate::{Commit, Expected, PurgeItem};
 use domain::digest::Digest;
 use domain::event::{Event, NewEvent, PluginEmitted, Source, Subject};
 use domain::grant::BucketScope;
@@ -29,13 +29,13 @@ async fn much(sample: &Sample, stream: Stream, events: u64) {
     }
 }
 
-/// Erases a piece to its end; the steps of each transaction.
-async fn steps_of_each(sample: &Sample, purge: Stream, piece: Piece) -> Vec<u64> {
+/// Erases a chunk to its end; the steps of each transaction.
+async fn steps_of_each(sample: &Sample, purge: Stream, item: PurgeItem) -> Vec<u64> {
     let mut all = Vec::new();
     let mut after = Some(0);
     while let Some(from) = after {
         let before = steps(sample).await;
-        let erased = sample.store.erase(purge, piece.clone(), from).await;
+        let erased = sample.store.erase(purge, item.clone(), from).await;
         after = erased.unwrap();
         all.push(steps(sample).await - before);
     }
@@ -65,11 +65,11 @@ async fn steps_of_run(events: u64) -> Vec<u64> {
     let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
     sample.append(of_run, vec![ended]).await;
     sample.append(stream, vec![deleted(1)]).await;
-    let piece = Piece::Run {
+    let item = PurgeItem::Run {
         run: run(1),
         committed: None,
     };
-    let took = steps_of_each(&sample, Stream::Session(session(9)), piece).await;
+    let took = steps_of_each(&sample, Stream::Session(session(9)), item).await;
     is_sound(&sample).await;
     took
 }
@@ -88,7 +88,7 @@ async fn steps_of_session(events: u64) -> Vec<u64> {
     much(&sample, stream, events).await;
     sample.append(stream, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
-    let took = steps_of_each(&sample, stream, Piece::Session(session(1))).await;
+    let took = steps_of_each(&sample, stream, PurgeItem::Session(session(1))).await;
     finished(&sample.store, 1).await;
     is_sound(&sample).await;
     took
@@ -109,7 +109,7 @@ async fn steps_of_agent(events: u64) -> Vec<u64> {
         .await;
     much(&sample, stream, events).await;
     sample.append(stream, vec![agent_begun()]).await;
-    let took = steps_of_each(&sample, stream, Piece::Agent(agent(1))).await;
+    let took = steps_of_each(&sample, stream, PurgeItem::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
     took
@@ -172,8 +172,8 @@ async fn steps_of_forked_session(turns: u128) -> Vec<u64> {
     let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
     let stream = Stream::Session(session(1));
     let mut took = Vec::new();
-    for piece in plan.pieces {
-        took.extend(steps_of_each(&sample, stream, piece).await);
+    for item in plan.items {
+        took.extend(steps_of_each(&sample, stream, item).await);
     }
     let tally = finished(&sample.store, 1).await;
     let turns = u64::try_from(turns).unwrap();
@@ -196,11 +196,11 @@ async fn no_transaction_of_a_forked_sessions_purge_does_more_the_longer_it_is() 
 async fn erase_some(sample: &Sample, transactions: usize) {
     let mut left = transactions;
     let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
-    for piece in plan.pieces {
+    for item in plan.items {
         let mut after = Some(0);
         while let Some(from) = after.filter(|_| left > 0) {
             let purge = Stream::Session(session(1));
-            let erased = sample.store.erase(purge, piece.clone(), from).await;
+            let erased = sample.store.erase(purge, item.clone(), from).await;
             after = erased.unwrap();
             left -= 1;
         }
@@ -252,7 +252,7 @@ async fn steps_of_agents_buckets(events: u64) -> Vec<u64> {
         sample.store.commit(commit).await.unwrap();
     }
     sample.append(stream, vec![agent_begun()]).await;
-    let took = steps_of_each(&sample, stream, Piece::AgentBuckets(agent(1))).await;
+    let took = steps_of_each(&sample, stream, PurgeItem::AgentBuckets(agent(1))).await;
     // Each erases as many as it may, however many others lie in between.
     let writes = usize::try_from(events / 10).unwrap();
     assert_eq!(took.len(), writes.div_ceil(EVENTS_PER_COMMIT_MAX));
@@ -263,7 +263,7 @@ async fn steps_of_agents_buckets(events: u64) -> Vec<u64> {
     );
     let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
     assert_eq!(kept.as_deref(), Some(&b"v"[..]));
-    erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
+    erase_all(&sample.store, stream, PurgeItem::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
     took
@@ -287,13 +287,13 @@ async fn steps_beside_in_stream(others: u64) -> Vec<u64> {
     let purge = Stream::Session(session(1));
     sample.append(purge, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
-    let piece = Piece::OfAgent {
+    let item = PurgeItem::OfAgent {
         agent: agent(1),
         session: session(1),
     };
-    let mut took = steps_of_each(&sample, purge, piece).await;
+    let mut took = steps_of_each(&sample, purge, item).await;
     assert_eq!(took.len(), 3, "transactions that erase");
-    took.extend(steps_of_each(&sample, purge, Piece::Streams).await);
+    took.extend(steps_of_each(&sample, purge, PurgeItem::Streams).await);
     finished(&sample.store, 1).await;
     is_sound(&sample).await;
     took
@@ -326,10 +326,10 @@ async fn large_events_of_a_session_and_of_an_agent_go_a_few_at_a_time() {
     }
     sample.append(of_session, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
-    erase_a_few_at_a_time(&sample, of_session, Piece::Session(session(1))).await;
+    erase_a_few_at_a_time(&sample, of_session, PurgeItem::Session(session(1))).await;
     finished(&sample.store, 1).await;
     sample.append(of_agent, vec![agent_begun()]).await;
-    erase_a_few_at_a_time(&sample, of_agent, Piece::Agent(agent(1))).await;
+    erase_a_few_at_a_time(&sample, of_agent, PurgeItem::Agent(agent(1))).await;
     sample.append(of_agent, vec![agent_purged()]).await;
     is_sound(&sample).await;
 }

@@ -2,15 +2,15 @@
 //! of an agent.
 
 use super::super::outside::{
-    arrival, at, called, chat, defined, delivered, delivery, due, failed, failed_with, fired,
-    fired_keeping, from_chat, made_by, occasion, of_telegram, of_trigger, posted, queued, received,
-    sending, sent, source_of, taken, telegram, trigger,
+    at, called, chat, defined, delivered, due, failed, failed_with, fired, fired_keeping,
+    from_chat, inbound_message, made_by, of_telegram, of_trigger, outbound_message, posted, queued,
+    received, sending, sent, source_of, taken, telegram, trigger, trigger_event,
 };
 use super::super::projections::everything;
 use super::super::sample::{Sample, accepted, agent, begin, opened, session};
 use super::{MARK, begun, deleted, erase_all, holders, is_sound, purged};
-use crate::{CommitError, EventFilter, Piece};
-use domain::event::{ArrivalOutcome, DeliveryOutcome, Event, TriggerRemoved};
+use crate::{CommitError, EventFilter, PurgeItem};
+use domain::event::{Event, InboundMessageOutcome, OutboundMessageOutcome, TriggerRemoved};
 use domain::id::Stream;
 use domain::trigger::TriggerState;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ async fn rows(sample: &Sample, table: &str) -> usize {
 }
 
 #[tokio::test]
-async fn occasions_that_led_to_a_session_go_and_their_trigger_goes_on() {
+async fn trigger_events_that_led_to_a_session_go_and_their_trigger_goes_on() {
     let sample = two_sessions().await;
     sample
         .append(
@@ -79,12 +79,12 @@ async fn occasions_that_led_to_a_session_go_and_their_trigger_goes_on() {
     );
     assert_eq!(after.failures.in_a_row, 1);
     for (of, stays) in [(1, false), (2, true), (3, false), (4, true)] {
-        let row = sample.store.occasion(occasion(of)).await.unwrap();
+        let row = sample.store.trigger_event(trigger_event(of)).await.unwrap();
         assert_eq!(row.is_some(), stays, "{of}");
     }
-    let history = sample.store.occasions_of(&trigger(1), None, 10).await;
+    let history = sample.store.trigger_events_of(&trigger(1), None, 10).await;
     assert_eq!(history.unwrap().len(), 2);
-    assert_eq!(rows(&sample, "occasion_sessions").await, 1);
+    assert_eq!(rows(&sample, "trigger_event_sessions").await, 1);
     is_sound(&sample).await;
     // It goes on from there.
     sample
@@ -94,7 +94,7 @@ async fn occasions_that_led_to_a_session_go_and_their_trigger_goes_on() {
 }
 
 #[tokio::test]
-async fn a_purge_waits_for_an_occasion_that_is_not_dealt_with() {
+async fn a_purge_waits_for_a_trigger_event_that_is_not_dealt_with() {
     let sample = two_sessions().await;
     let opening = vec![
         defined(1, 100),
@@ -106,37 +106,40 @@ async fn a_purge_waits_for_an_occasion_that_is_not_dealt_with() {
     let events = vec![accepted(1, 1, source_of(1, 1), MARK), deleted(1)];
     sample.append(stream, events).await;
     begun(&sample.store, 1).await;
-    let piece = Piece::Outside(session(1));
-    let held_up = sample.store.erase(stream, piece.clone(), 0).await;
-    assert!(matches!(held_up, Err(CommitError::Busy)), "{held_up:?}");
+    let item = PurgeItem::Outside(session(1));
+    let resting = sample.store.erase(stream, item.clone(), 0).await;
+    assert!(matches!(resting, Err(CommitError::Busy)), "{resting:?}");
     sample
         .append(of_trigger(1), vec![posted(1, 1, &[1, 2])])
         .await;
-    erase_all(&sample.store, stream, piece).await;
-    assert_eq!(sample.store.occasion(occasion(1)).await.unwrap(), None);
+    erase_all(&sample.store, stream, item).await;
+    assert_eq!(
+        sample.store.trigger_event(trigger_event(1)).await.unwrap(),
+        None
+    );
 }
 
 #[tokio::test]
 async fn messages_for_a_session_go_and_those_that_came_with_them_stay() {
     let sample = two_sessions().await;
     let together = vec![
-        arrival(1, "a", MARK),
-        arrival(2, "b", "of another"),
-        arrival(3, "b", "not settled"),
-        arrival(4, "c", "of nobody"),
+        inbound_message(1, "a", MARK),
+        inbound_message(2, "b", "of another"),
+        inbound_message(3, "b", "not settled"),
+        inbound_message(4, "c", "of nobody"),
     ];
     sample
         .append(
             of_telegram(),
             vec![
                 received(together, Some("cursor"), 1),
-                received(vec![arrival(5, "a", MARK)], None, 2),
+                received(vec![inbound_message(5, "a", MARK)], None, 2),
                 taken(&[1, 5], 1),
                 taken(&[2], 2),
             ],
         )
         .await;
-    let ignored = super::super::outside::settled_as(&[4], ArrivalOutcome::Ignored);
+    let ignored = super::super::outside::settled_as(&[4], InboundMessageOutcome::Ignored);
     sample.append(of_telegram(), vec![ignored]).await;
     sample
         .append(
@@ -149,14 +152,30 @@ async fn messages_for_a_session_go_and_those_that_came_with_them_stay() {
     let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();
     assert_eq!(intake.cursor.as_deref(), Some("cursor"));
     for (n, text) in [(2, "of another"), (3, "not settled"), (4, "of nobody")] {
-        let row = sample.store.arrival(occasion(n)).await.unwrap().unwrap();
+        let row = sample
+            .store
+            .inbound_message(trigger_event(n))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(row.message.said_words().as_deref(), Some(text));
         assert_eq!((row.outcome.is_none(), row.received), (n == 3, at(1)));
     }
     for n in [1, 5] {
-        assert_eq!(sample.store.arrival(occasion(n)).await.unwrap(), None);
+        assert_eq!(
+            sample
+                .store
+                .inbound_message(trigger_event(n))
+                .await
+                .unwrap(),
+            None
+        );
     }
-    let open = sample.store.open_arrivals(&telegram(), 10).await.unwrap();
+    let open = sample
+        .store
+        .open_inbound_messages(&telegram(), 10)
+        .await
+        .unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!(sample.store.reply_route(session(1)).await.unwrap(), None);
     is_sound(&sample).await;
@@ -166,7 +185,11 @@ async fn messages_for_a_session_go_and_those_that_came_with_them_stay() {
         holders(sample.dir.path(), "of another"),
         Vec::<PathBuf>::new()
     );
-    let open = sample.store.open_arrivals(&telegram(), 10).await.unwrap();
+    let open = sample
+        .store
+        .open_inbound_messages(&telegram(), 10)
+        .await
+        .unwrap();
     assert_eq!(open.len(), 1);
     is_sound(&sample).await;
 }
@@ -181,13 +204,13 @@ async fn what_a_session_sent_goes_and_its_chat_goes_on() {
             vec![
                 queued(1, "a", 1, MARK),
                 sending(1, 1, 0),
-                sent(1, DeliveryOutcome::Dead { reason: reason() }),
+                sent(1, OutboundMessageOutcome::Dead { reason: reason() }),
                 queued(2, "a", 1, MARK),
                 queued(3, "a", 2, "of another"),
                 sending(2, 1, 0),
                 sent(
                     2,
-                    DeliveryOutcome::Failed {
+                    OutboundMessageOutcome::Failed {
                         reason: reason(),
                         retry_at: at(900),
                     },
@@ -198,7 +221,7 @@ async fn what_a_session_sent_goes_and_its_chat_goes_on() {
     assert_eq!(
         sample
             .store
-            .due_deliveries(at(20), 10, &BTreeSet::new())
+            .due_outbound_messages(at(20), 10, &BTreeSet::new())
             .await
             .unwrap(),
         []
@@ -207,15 +230,18 @@ async fn what_a_session_sent_goes_and_its_chat_goes_on() {
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
     let due = sample
         .store
-        .due_deliveries(at(20), 10, &BTreeSet::new())
+        .due_outbound_messages(at(20), 10, &BTreeSet::new())
         .await
         .unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!(
-        (due[0].delivery, due[0].text.as_str()),
-        (delivery(3), "of another")
+        (due[0].outbound_message, due[0].text.as_str()),
+        (outbound_message(3), "of another")
     );
-    let of_chat = sample.store.deliveries_of_chat(&chat("a"), 0, 10).await;
+    let of_chat = sample
+        .store
+        .outbound_messages_of_chat(&chat("a"), 0, 10)
+        .await;
     assert_eq!(of_chat.unwrap().len(), 1);
     is_sound(&sample).await;
     sample
@@ -239,15 +265,15 @@ async fn a_purge_of_much_from_outside_comes_to_its_end() {
     sample.append(of_trigger(1), all).await;
     let sends = (1..=150).map(|n| queued(n, "a", 1, MARK)).collect();
     sample.append(of_telegram(), sends).await;
-    let came = (201..=350)
-        .map(|n| received(vec![arrival(n, "a", MARK)], Some("c"), 1))
+    let ended = (201..=350)
+        .map(|n| received(vec![inbound_message(n, "a", MARK)], Some("c"), 1))
         .collect();
-    sample.append(of_telegram(), came).await;
+    sample.append(of_telegram(), ended).await;
     let numbers: Vec<u128> = (201..=350).collect();
     sample.append(of_telegram(), vec![taken(&numbers, 1)]).await;
     purged(&sample, 1).await;
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
-    for table in ["occasions", "arrivals", "deliveries"] {
+    for table in ["trigger_events", "inbound_messages", "outbound_messages"] {
         assert_eq!(rows(&sample, table).await, 0, "{table}");
     }
     is_sound(&sample).await;
@@ -271,12 +297,12 @@ async fn the_triggers_of_an_agent_go_with_it_also_those_that_are_gone() {
     let made = sample.store.triggers_made_by(agent(1), 10).await.unwrap();
     assert_eq!(made.len(), 1);
     let purge = Stream::Agent(agent(1));
-    erase_all(&sample.store, purge, Piece::Agent(agent(1))).await;
+    erase_all(&sample.store, purge, PurgeItem::Agent(agent(1))).await;
     for n in [1, 2] {
         assert_eq!(sample.store.trigger(&trigger(n)).await.unwrap(), None);
     }
     assert!(sample.store.trigger(&trigger(3)).await.unwrap().is_some());
-    assert_eq!(rows(&sample, "occasions").await, 0);
+    assert_eq!(rows(&sample, "trigger_events").await, 0);
     assert_eq!(rows(&sample, "trigger_makers").await, 0);
     for (n, stays) in [(1, false), (2, false), (3, true)] {
         let filter = EventFilter {

@@ -9,7 +9,7 @@ use super::super::sample::{
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
 use super::{begun, deleted, erase_all, finished, is_sound, purged};
 use crate::sql::{Columns, Connection};
-use crate::{Commit, Expected, Piece};
+use crate::{Commit, Expected, PurgeItem};
 use domain::digest::Digest;
 use domain::event::{Event, NewEvent, Source, Subject};
 use domain::grant::BucketScope;
@@ -18,8 +18,8 @@ use domain::message::{Message, Role};
 use domain::operation::{Continuation, Pause};
 use domain::user::UserId;
 
-fn piece() -> Piece {
-    Piece::Run {
+fn item() -> PurgeItem {
+    PurgeItem::Run {
         run: run(1),
         committed: None,
     }
@@ -83,14 +83,14 @@ async fn messages_and_blobs_of_a_run_go_a_few_at_a_time() {
     assert!(before >= 1_200, "{before} rows");
     let mut after = Some(0);
     while let Some(from) = after {
-        after = sample.store.erase(purge, piece(), from).await.unwrap();
+        after = sample.store.erase(purge, item(), from).await.unwrap();
         let now = rows(&sample);
         assert!(before - now <= 512, "{before} rows before, then {now}");
         before = now;
     }
     assert_eq!(before, 0);
     is_sound(&sample).await;
-    erase_all(&sample.store, purge, Piece::Blobs).await;
+    erase_all(&sample.store, purge, PurgeItem::Blobs).await;
     for content in &contents {
         let found = sample.store.blob(Digest::of(content)).await.unwrap();
         assert_eq!(found, None);
@@ -122,7 +122,7 @@ async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
     // Each is the first one after a crash.
     while sample
         .store
-        .erase(purge, piece(), 0)
+        .erase(purge, item(), 0)
         .await
         .unwrap()
         .is_some()
@@ -130,7 +130,7 @@ async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
         transactions += 1;
     }
     assert!(transactions > 3, "{transactions} transactions");
-    erase_all(&sample.store, purge, piece()).await;
+    erase_all(&sample.store, purge, item()).await;
     let tally = finished(&sample.store, 1).await;
     let worked: u64 = tally.usage.iter().map(|share| share.sum.active_ms).sum();
     assert_eq!(
@@ -186,7 +186,7 @@ async fn inputs_that_a_run_took_in_at_once_go_a_few_at_a_time_and_before_its_sta
         let mut transactions = 0;
         while let Some(from) = after {
             let from = if begins_anew { 0 } else { from };
-            after = sample.store.erase(purge, piece(), from).await.unwrap();
+            after = sample.store.erase(purge, item(), from).await.unwrap();
             transactions += 1;
             let now = with_content(&sample);
             assert!(before - now <= 256, "{before} events before, then {now}");
@@ -231,11 +231,11 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
     let of_messages = "SELECT coalesce(sum(bytes), 0) FROM messages";
     while let Some(from) = after {
         let (stored, longest) = payloads(&sample);
-        let told = count(&sample, of_messages);
-        after = sample.store.erase(stream, piece(), from).await.unwrap();
+        let reported = count(&sample, of_messages);
+        after = sample.store.erase(stream, item(), from).await.unwrap();
         let erased = stored - payloads(&sample).0;
         assert!(erased < BYTES_MAX + longest, "{erased} bytes of payloads");
-        let deleted = told - count(&sample, of_messages);
+        let deleted = reported - count(&sample, of_messages);
         let message_bytes = LARGE_BYTES as u64 + 4_096;
         assert!(
             deleted < BYTES_MAX + message_bytes,

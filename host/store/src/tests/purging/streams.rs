@@ -3,7 +3,7 @@
 use super::super::sample::{NOON, Sample, agent, begin, commit, noise, opened, run, session};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
 use crate::sql::{Columns, Connection, Sql, args};
-use crate::{Piece, Store};
+use crate::{PurgeItem, Store};
 use domain::digest::Digest;
 use domain::event::{Event, ResponseReceived};
 use domain::id::{OperationId, Stream};
@@ -39,11 +39,11 @@ async fn erased(sample: &Sample, n: u128) -> Stream {
     let purge = Stream::Session(session(n));
     sample.append(purge, vec![deleted(n)]).await;
     begun(&sample.store, n).await;
-    let piece = Piece::OfAgent {
+    let item = PurgeItem::OfAgent {
         agent: agent(1),
         session: session(n),
     };
-    erase_all(&sample.store, purge, piece).await;
+    erase_all(&sample.store, purge, item).await;
     purge
 }
 
@@ -120,7 +120,7 @@ async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
     let purges = [erased(&sample, 1).await, erased(&sample, 3).await];
     let readable = replace_last(&sample, stream, b"nonsense");
     for purge in purges {
-        store.erase(purge, Piece::Streams, 0).await.unwrap_err();
+        store.erase(purge, PurgeItem::Streams, 0).await.unwrap_err();
     }
 
     let other = Stream::Session(session(2));
@@ -129,7 +129,7 @@ async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
     finished(store, 2).await;
     assert_eq!(store.open_purges().await.unwrap(), purges);
     for purge in purges {
-        store.erase(purge, Piece::Streams, 0).await.unwrap_err();
+        store.erase(purge, PurgeItem::Streams, 0).await.unwrap_err();
     }
 
     replace_last(&sample, stream, &readable);

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_program_that_ran_to_its_end_is_told_by_its_value_or_what_it_printed() {
-        for (data, told) in [
+        for (data, reported) in [
             (json!({ "status": "completed", "value": 42 }), "42"),
             (json!({ "status": "completed", "value": null }), "null"),
             (
@@ -152,14 +152,14 @@ mod tests {
             ),
             (json!({ "status": "completed", "stdout": "" }), "completed"),
         ] {
-            let done = DelegatedOutcome::Done(told.to_owned());
+            let done = DelegatedOutcome::Done(reported.to_owned());
             check(&run(&data), "delegate coder.execute_code", &done);
         }
     }
 
     #[test]
     fn a_result_is_told_by_its_text_its_summary_or_its_fields() {
-        for (more, told) in [
+        for (more, reported) in [
             (json!({ "output": "one line" }), "one line"),
             (
                 json!({ "data": { "summary": "A greeting.", "files": [] } }),
@@ -173,7 +173,7 @@ mod tests {
                 r#"{"status":"gone"}"#,
             ),
         ] {
-            let done = DelegatedOutcome::Done(told.to_owned());
+            let done = DelegatedOutcome::Done(reported.to_owned());
             check(&task(&more), "delegate worker.read_file", &done);
         }
     }

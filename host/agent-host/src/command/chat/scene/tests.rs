@@ -100,12 +100,12 @@ fn a_model_that_refuses_is_told_once_in_the_providers_words() {
     } });
     assert_eq!(scene.take("run.stepped.v1", &stepped), []);
     let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": reason } });
-    let told = format!(
+    let reported = format!(
         "the turn failed: agent-failed: the model could not be asked: {report} (model-refused)"
     );
     assert_eq!(
         scene.take("run.ended.v1", &ended),
-        [Shown::TurnEnded(Ending::Failed(told))]
+        [Shown::TurnEnded(Ending::Failed(reported))]
     );
     // Another turn has its own reasons.
     let ended = json!({ "data": { "end": "failed", "reason": reason } });
@@ -119,7 +119,7 @@ fn a_model_that_refuses_is_told_once_in_the_providers_words() {
 
 #[test]
 fn a_step_that_failed_is_told_with_what_is_known_of_it() {
-    for (data, told) in [
+    for (data, reported) in [
         (
             json!({ "outcome": "out-of-memory", "detail": "" }),
             "(a step failed: out-of-memory)",
@@ -131,7 +131,7 @@ fn a_step_that_failed_is_told_with_what_is_known_of_it() {
     ] {
         assert_eq!(
             Scene::default().take("run.step_failed.v1", &json!({ "data": data })),
-            [faint(told)]
+            [faint(reported)]
         );
     }
 }
@@ -219,9 +219,9 @@ fn progress_that_an_agent_below_tells_is_a_quiet_line_and_its_reply_is_not_shown
     };
     let found = faint("    sub/0  ✓ web_search one");
     let fetches = faint("    sub/0  → web_fetch {}");
-    let told = "Round 1: searching for\nthe tides";
+    let reported = "Round 1: searching for\nthe tides";
     assert_eq!(
-        scene.take("run.stepped.v1", &step("wait", "agent", told)),
+        scene.take("run.stepped.v1", &step("wait", "agent", reported)),
         [
             found.clone(),
             faint("    sub/0  · Round 1: searching for the tides"),
@@ -230,7 +230,7 @@ fn progress_that_an_agent_below_tells_is_a_quiet_line_and_its_reply_is_not_shown
     );
     for (decision, origin) in [("wait", "model:m"), ("reply", "agent")] {
         assert_eq!(
-            scene.take("run.stepped.v1", &step(decision, origin, told)),
+            scene.take("run.stepped.v1", &step(decision, origin, reported)),
             [found.clone(), fetches.clone()],
             "{decision} {origin}"
         );
@@ -263,7 +263,7 @@ fn what_an_agent_below_asks_is_answered_to_it() {
 
 #[test]
 fn a_reply_that_is_not_whole_says_why() {
-    for (stop, told) in [
+    for (stop, reported) in [
         ("length", "it reached the limit of its length"),
         ("content_filter", "the provider withheld the rest"),
         ("refusal", "the model declined to answer"),
@@ -278,7 +278,7 @@ fn a_reply_that_is_not_whole_says_why() {
             scene.take("run.stepped.v1", &stepped),
             [Shown::Line(
                 Shade::Bold,
-                format!("(the reply is not whole: {told})")
+                format!("(the reply is not whole: {reported})")
             )]
         );
     }
@@ -383,13 +383,13 @@ fn the_reason_of_a_task_that_failed_is_shown_once_in_a_turn() {
     let path = "/local/agent/assistant/sub/0";
     let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": {} }] } });
     let gone = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "there is no such file" } }] } });
-    let told = "there is no such file (not-found)";
-    let notice = format!("The turn failed: {told}");
-    let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": told, "messages": [
+    let reported = "there is no such file (not-found)";
+    let notice = format!("The turn failed: {reported}");
+    let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": reported, "messages": [
         { "id": 3, "role": "notice", "text": notice },
     ] } });
     let metadata = json!({ "target": "worker", "operation": "read_file" });
-    let failed = json!({ "success": false, "error": { "code": "TASK_FAILED", "message": told }, "metadata": metadata });
+    let failed = json!({ "success": false, "error": { "code": "TASK_FAILED", "message": reported }, "metadata": metadata });
     let failed = result("delegate", &failed.to_string());
     for _ in 0..2 {
         scene.take("run.stepped.v1", &below(started.clone(), path, 1));
@@ -405,7 +405,7 @@ fn the_reason_of_a_task_that_failed_is_shown_once_in_a_turn() {
             ]
         );
         // The agent gives up over it. The next turn tells its own reasons.
-        let end = format!("the turn failed: agent-failed: {told}");
+        let end = format!("the turn failed: agent-failed: {reported}");
         assert_eq!(
             scene.take("run.ended.v1", &ended),
             [Shown::TurnEnded(Ending::Failed(end))]

@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 
 /// Returns a warning for each capability that the component's imports need and that no tool
 /// declares: no grant opens them.
-pub(super) fn undeclared(imports: &[Import], standings: &[Reviewed]) -> Vec<String> {
+pub(super) fn undeclared(imports: &[Import], statuses: &[Reviewed]) -> Vec<String> {
     let missed = imports.iter().filter(|import| import.is_undeclared);
     let capabilities: BTreeSet<&str> = missed.filter_map(|import| import.opened_by).collect();
-    let told = capabilities.into_iter().map(|name| {
+    let reported = capabilities.into_iter().map(|name| {
         let (interface, declared, use_of) = match name {
             BUCKETS => ("wasi:keyvalue", "<bucket>.read", "bucket"),
             _ => ("wasi:http", capability::NET_HTTP, "request"),
         };
-        let is_granted = standings
+        let is_granted = statuses
             .iter()
-            .any(|it| it.capability == name && it.standing == CapabilityStatus::Unused);
+            .any(|it| it.capability == name && it.status == CapabilityStatus::Unused);
         let granted = if is_granted {
             ", also what is granted now"
         } else {
@@ -31,7 +31,7 @@ pub(super) fn undeclared(imports: &[Import], standings: &[Reviewed]) -> Vec<Stri
              refused{granted}; its author has to name {declared} in the `capabilities` of the tool"
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Returns the errors of a configuration that are about a component or a secret that it is granted:
@@ -59,10 +59,10 @@ pub(super) fn about_content(findings: &[Finding], component: &str) -> Vec<String
         let rest = keys.iter().find_map(|it| key.strip_prefix(it.as_str()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') && rest.ends_with(']'))
     };
-    let told = findings
+    let reported = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Warning && is_about(&finding.key));
-    told.map(|finding| finding.message.clone()).collect()
+    reported.map(|finding| finding.message.clone()).collect()
 }
 
 /// The numbers of what is wrong with the components that were checked.
@@ -75,15 +75,15 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Counts what is wrong with one component.
-    pub(super) fn count(&mut self, standings: &[Reviewed], warnings: &[String], faults: &[String]) {
+    pub(super) fn count(&mut self, statuses: &[Reviewed], warnings: &[String], faults: &[String]) {
         self.faults += faults.len();
-        self.add(standings, warnings.len());
+        self.add(statuses, warnings.len());
     }
 
-    fn add(&mut self, standings: &[Reviewed], warnings: usize) {
-        let standings = standings.iter();
-        self.refused += standings.clone().filter(|it| is_missing(it)).count();
-        let unused = standings.filter(|it| it.standing == CapabilityStatus::Unused);
+    fn add(&mut self, statuses: &[Reviewed], warnings: usize) {
+        let statuses = statuses.iter();
+        self.refused += statuses.clone().filter(|it| is_missing(it)).count();
+        let unused = statuses.filter(|it| it.status == CapabilityStatus::Unused);
         self.warnings += unused.count() + warnings;
     }
 
@@ -105,12 +105,12 @@ impl Tally {
             (refused, "refused capability", "refused capabilities"),
             (warnings, "warning", "warnings"),
         ];
-        let told = counted.into_iter().filter(|(count, ..)| *count > 0);
-        let told = told.map(|(count, one, many)| match count {
+        let reported = counted.into_iter().filter(|(count, ..)| *count > 0);
+        let reported = reported.map(|(count, one, many)| match count {
             1 => format!("1 {one}"),
             count => format!("{count} {many}"),
         });
-        let what = told.collect::<Vec<_>>().join(" and ");
+        let what = reported.collect::<Vec<_>>().join(" and ");
         Some(Failure::new(exit, anyhow!("the check found {what}")))
     }
 }
@@ -124,10 +124,10 @@ mod tests {
     use domain::grant::Grant;
     use serde_json::json;
 
-    fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {
+    fn reviewed(capability: &str, status: CapabilityStatus) -> Reviewed {
         Reviewed {
             capability: capability.to_owned(),
-            standing,
+            status,
             tools: Vec::new(),
         }
     }
@@ -144,13 +144,14 @@ mod tests {
             import("wasi:keyvalue/store", BUCKETS),
             import("wasi:keyvalue/batch", BUCKETS),
         ];
-        let told = undeclared(&imports, &[reviewed("net.http", CapabilityStatus::Unused)]);
+        let reported = undeclared(&imports, &[reviewed("net.http", CapabilityStatus::Unused)]);
         assert!(
-            told.len() == 2
-                && told[0].contains("wasi:keyvalue, and none of its tools declares <bucket>.read")
-                && told[1].contains("wasi:http, and none of its tools declares net.http")
-                && told[1].contains("also what is granted now"),
-            "{told:?}"
+            reported.len() == 2
+                && reported[0]
+                    .contains("wasi:keyvalue, and none of its tools declares <bucket>.read")
+                && reported[1].contains("wasi:http, and none of its tools declares net.http")
+                && reported[1].contains("also what is granted now"),
+            "{reported:?}"
         );
     }
 
@@ -159,7 +160,7 @@ mod tests {
         let refused = [reviewed("net.http", CapabilityStatus::Refused)];
         let unused = [reviewed("env.read", CapabilityStatus::Unused)];
         let agents = [reviewed("agents", CapabilityStatus::Refused)];
-        for (standings, warnings, exit, message) in [
+        for (statuses, warnings, exit, message) in [
             (&refused[..], 0, Exit::Refused, "1 refused capability"),
             (
                 &refused,
@@ -170,7 +171,7 @@ mod tests {
             (&unused, 0, Exit::Failed, "1 warning"),
         ] {
             let mut tally = Tally::default();
-            tally.add(standings, warnings);
+            tally.add(statuses, warnings);
             let failure = tally.failure().unwrap();
             assert_eq!(failure.exit, exit);
             assert!(failure.error.to_string().ends_with(message), "{failure:?}");
@@ -195,21 +196,27 @@ mod tests {
             finding(Severity::Error, "secrets.key"),
             finding(Severity::Error, "secrets.key2"),
         ];
-        let told = faults(&findings, "c", &Grant::default());
-        assert_eq!(told, ["components.c.network[0].privateAddresses: wrong"]);
+        let reported = faults(&findings, "c", &Grant::default());
+        assert_eq!(
+            reported,
+            ["components.c.network[0].privateAddresses: wrong"]
+        );
         let granted = json!({ "secrets": [
             { "secret": "key", "host": "api.example.com", "slot": { "header": "authorization" } },
         ] });
         let granted: Grant = serde_json::from_value(granted).unwrap();
         assert_eq!(faults(&findings, "c", &granted).len(), 2);
         let tally = Tally {
-            faults: told.len(),
+            faults: reported.len(),
             refused: 1,
             warnings: 0,
         };
         let failure = tally.failure().unwrap();
         assert_eq!(failure.exit, Exit::Usage);
-        let told = failure.error.to_string();
-        assert!(told.ends_with("1 error and 1 refused capability"), "{told}");
+        let reported = failure.error.to_string();
+        assert!(
+            reported.ends_with("1 error and 1 refused capability"),
+            "{reported}"
+        );
     }
 }

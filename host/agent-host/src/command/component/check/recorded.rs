@@ -59,7 +59,7 @@ impl Refusals {
             "admission" => {
                 self.0.remove(component);
             }
-            "decision" if is_told(line) => {
+            "decision" if is_reported(line) => {
                 let rule = (!may_miss_a_folder(line)).then(|| text(line, "/rule").to_owned());
                 let key = (text(line, "/capability").to_owned(), rule);
                 let of_component = self.0.entry(component.to_owned()).or_default();
@@ -75,7 +75,7 @@ impl Refusals {
     /// Returns a line for each kind of refusal of a component.
     pub(super) fn of(&self, component: &str) -> Vec<String> {
         let refusals = self.0.get(component).into_iter().flatten();
-        let told = refusals.map(|((capability, rule), refusal)| {
+        let reported = refusals.map(|((capability, rule), refusal)| {
             let Refusal {
                 times,
                 last_tool,
@@ -102,7 +102,7 @@ impl Refusals {
                  {last_detail}"
             )
         });
-        told.take(REFUSALS_MAX).collect()
+        reported.take(REFUSALS_MAX).collect()
     }
 }
 
@@ -114,7 +114,7 @@ fn may_miss_a_folder(line: &Value) -> bool {
 
 /// Returns whether a decision is a refusal that tells something, or of a call that may miss a
 /// folder. Many programs look at their environment before they do anything.
-fn is_told(line: &Value) -> bool {
+fn is_reported(line: &Value) -> bool {
     let is_idle =
         text(line, "/capability") == capability::ENV_READ && text(line, "/rule") == "notAsked";
     (text(line, "/verdict") == "refused" && !is_idle) || may_miss_a_folder(line)

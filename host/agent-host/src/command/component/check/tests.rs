@@ -18,11 +18,11 @@ fn pin_lines(code: &str, is_pinned: bool, admissions: &Admissions) -> Vec<String
     Pin::among("c", code, is_pinned, admissions).lines("feed", true, "the next start")
 }
 
-fn assert_told(lines: &[String], told: &[&str]) {
-    let mut both = lines.iter().zip(told);
+fn assert_reported(lines: &[String], reported: &[&str]) {
+    let mut both = lines.iter().zip(reported);
     assert!(
-        lines.len() == told.len() && both.all(|(line, told)| line.contains(told)),
-        "{told:?} in {lines:?}"
+        lines.len() == reported.len() && both.all(|(line, reported)| line.contains(reported)),
+        "{reported:?} in {lines:?}"
     );
 }
 
@@ -31,16 +31,16 @@ fn a_component_that_is_not_what_is_served_is_told_with_the_line_that_pins_it() {
     let served = json!({ "components": [{ "name": "other", "digest": "sha256:00" }, { "name": "c", "digest": "sha256:01" }] });
     let served = Admissions::of_running(&served);
     let other = "the running host gives this grant to sha256:01";
-    for (code, is_pinned, told) in [
+    for (code, is_pinned, reported) in [
         ("sha256:01", true, vec![]),
         ("sha256:01", false, vec![PIN]),
         ("sha256:02", true, vec![other]),
         ("sha256:02", false, vec![other, PIN]),
     ] {
-        assert_told(&pin_lines(code, is_pinned, &served), &told);
+        assert_reported(&pin_lines(code, is_pinned, &served), &reported);
     }
     let unknown = Admissions::default();
-    assert_told(&pin_lines("sha256:02", true, &unknown), &[]);
+    assert_reported(&pin_lines("sha256:02", true, &unknown), &[]);
     let lines =
         Pin::among("c", "sha256:02", false, &unknown).lines("feed", false, "`config apply`");
     assert!(lines[0].ends_with(r#""sha256": "feed""#), "{lines:?}");
@@ -61,39 +61,39 @@ fn code_that_was_replaced_is_told_before_the_start_and_after_it_until_pinned() {
     };
     let stopped = |code, replaces| Admissions::of_stopped(&[admitted(code, replaces)]);
     let before = stopped("old", None);
-    let told = format!("the last start gave this grant to {old}");
-    assert_told(&pin_lines(&new, false, &before), &[told.as_str(), PIN]);
-    assert_told(&pin_lines(&new, true, &before), &[told.as_str()]);
-    assert_told(&pin_lines(&old, false, &before), &[PIN]);
+    let reported = format!("the last start gave this grant to {old}");
+    assert_reported(&pin_lines(&new, false, &before), &[reported.as_str(), PIN]);
+    assert_reported(&pin_lines(&new, true, &before), &[reported.as_str()]);
+    assert_reported(&pin_lines(&old, false, &before), &[PIN]);
 
     let running = json!({ "components": [{ "name": "c", "digest": new.as_str(), "replaces": old.as_str() }] });
-    let told = format!("this grant was given to {old} before");
+    let reported = format!("this grant was given to {old} before");
     for after in [
         stopped("new", Some("old")),
         Admissions::of_running(&running),
     ] {
-        assert_told(&pin_lines(&new, false, &after), &[told.as_str(), PIN]);
-        assert_told(&pin_lines(&new, true, &after), &[]);
+        assert_reported(&pin_lines(&new, false, &after), &[reported.as_str(), PIN]);
+        assert_reported(&pin_lines(&new, true, &after), &[]);
         let pin = Pin::among("c", &new, false, &after);
         assert_eq!(pin.replaces(), Some(old.as_str()));
     }
     let same = stopped("new", Some("new"));
-    assert_told(&pin_lines(&new, false, &same), &[PIN]);
+    assert_reported(&pin_lines(&new, false, &same), &[PIN]);
 }
 
-fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {
+fn reviewed(capability: &str, status: CapabilityStatus) -> Reviewed {
     Reviewed {
         capability: capability.to_owned(),
-        standing,
+        status,
         tools: vec!["t".to_owned()],
     }
 }
 
 #[test]
 fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
-    let standings = ["lists.read", "lists.write", "net.http"]
+    let statuses = ["lists.read", "lists.write", "net.http"]
         .map(|capability| reviewed(capability, CapabilityStatus::Refused));
-    let lines = missing(&standings).lines(&ComponentConfig::default());
+    let lines = missing(&statuses).lines(&ComponentConfig::default());
     let imports = imports(
         &[
             "wasi:sockets/tcp@0.2.6".to_owned(),
@@ -103,7 +103,7 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
         &|_| true,
     );
     assert_eq!(
-        report_lines(&Place::in_toml("c"), &standings, &lines, &imports),
+        report_lines(&Place::in_toml("c"), &statuses, &lines, &imports),
         [
             "  refused  lists.read       asked by t",
             "  refused  lists.write      asked by t",
@@ -115,7 +115,7 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
             "    network = [{ host = \"example.com\" }]  # choose the hosts",
         ]
     );
-    let document = document("c", "sha256:00", &standings, &lines, &imports, true);
+    let document = document("c", "sha256:00", &statuses, &lines, &imports, true);
     let line = |index: usize| document["capabilities"][index]["line"].clone();
     assert!(
         line(0) == line(1)
@@ -139,11 +139,11 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
 #[test]
 fn imports_that_only_tools_can_use_are_not_told_of_an_agent() {
     let all = ["wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.6"].map(str::to_owned);
-    let told: Vec<String> = never_open(imports(&all, &|_| true))
+    let reported: Vec<String> = never_open(imports(&all, &|_| true))
         .into_iter()
         .map(|import| import.interface)
         .collect();
-    assert_eq!(told, ["wasi:sockets/tcp@0.2.6"]);
+    assert_eq!(reported, ["wasi:sockets/tcp@0.2.6"]);
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
         tools: Vec::new(),
         ..reviewed(capability, CapabilityStatus::Refused)
     };
-    let standings = ["models", "agents"].map(by_nature);
-    let lines = missing(&standings).lines(&ComponentConfig::default());
-    let told = report_lines(&Place::in_toml("c"), &standings, &lines, &[]);
-    let [models, agents, _, line] = told.as_slice() else {
-        panic!("{told:?}")
+    let statuses = ["models", "agents"].map(by_nature);
+    let lines = missing(&statuses).lines(&ComponentConfig::default());
+    let reported = report_lines(&Place::in_toml("c"), &statuses, &lines, &[]);
+    let [models, agents, _, line] = reported.as_slice() else {
+        panic!("{reported:?}")
     };
     assert!(models.starts_with("  refused  models"), "{models}");
     assert_eq!(
@@ -164,32 +164,24 @@ fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
         "  not granted: agents (needed only if it hands work to others)"
     );
     assert!(line.starts_with("    models = "), "{line}");
-    let document = document("c", "sha256:00", &standings, &lines, &[], true);
+    let document = document("c", "sha256:00", &statuses, &lines, &[], true);
     assert_eq!(document["capabilities"][1]["line"], json!(null));
 }
 
 #[test]
 fn a_secret_that_no_manifest_wants_is_needed_by_some_services_alone() {
-    let standings = || {
+    let statuses = || {
         ["secrets.use", "net.http"]
             .map(|capability| reviewed(capability, CapabilityStatus::Refused))
             .to_vec()
     };
     for (wants_secret, refused) in [(true, 2), (false, 1)] {
-        let standings = of_tools(standings(), wants_secret);
-        assert_eq!(
-            standings.iter().filter(|it| is_missing(it)).count(),
-            refused
-        );
+        let statuses = of_tools(statuses(), wants_secret);
+        assert_eq!(statuses.iter().filter(|it| is_missing(it)).count(), refused);
     }
-    let told = report_lines(
-        &Place::in_toml("c"),
-        &of_tools(standings(), false),
-        &[],
-        &[],
-    );
+    let reported = report_lines(&Place::in_toml("c"), &of_tools(statuses(), false), &[], &[]);
     assert_eq!(
-        told.first().map(String::as_str),
+        reported.first().map(String::as_str),
         Some("  not granted: secrets.use (needed only if a service that it asks takes a secret)")
     );
     let granted = vec![reviewed("secrets.use", CapabilityStatus::Granted)];

@@ -147,11 +147,11 @@ fn no_line_lets_all_users_write_what_they_share() {
             false => "files.write",
         };
         let lines = Missing::of([missing]).lines(&parsed(&before));
-        let is_told = lines[0]
+        let is_reported = lines[0]
             .text(true)
             .ends_with("what they share now stays behind");
         let was_shared = after.contains("user") && !before.contains("user");
-        assert_eq!(is_told, was_shared, "{before}");
+        assert_eq!(is_reported, was_shared, "{before}");
         assert_eq!(pasted(&[&before], &lines), parsed(&after), "{before}");
     }
     // Of several, it is the one that a user has alone.
@@ -163,7 +163,7 @@ fn no_line_lets_all_users_write_what_they_share() {
 #[test]
 fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
     let lines = Missing::of(["files.read"]).lines(&ComponentConfig::default());
-    let told = [true, false].map(|is_toml| {
+    let reported = [true, false].map(|is_toml| {
         let place = Place {
             is_toml,
             ..Place::in_toml("c")
@@ -172,7 +172,7 @@ fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
     });
     let first = "make the folder first: mkdir -p workspace";
     assert_eq!(
-        told[0],
+        reported[0],
         [
             first,
             "add to components.c:",
@@ -180,7 +180,7 @@ fn what_is_only_an_example_says_that_it_is_to_be_chosen() {
         ]
     );
     assert_eq!(
-        told[1],
+        reported[1],
         [
             first,
             "add to components.c (choose the folder; `{user}` keeps users apart):",
@@ -200,13 +200,13 @@ fn lines_are_blocks_that_are_pasted_as_a_whole() {
         let empty = if name == "toml" { "# c\n" } else { "{}" };
         std::fs::write(&file, empty).unwrap();
         let place = Place::in_config(&load(&file, []).unwrap(), "lists");
-        let told = place.describe(&lines);
-        let later = told
+        let reported = place.describe(&lines);
+        let later = reported
             .iter()
             .position(|line| line.starts_with("once "))
             .unwrap();
-        let [make, _, block @ ..] = &told[..later] else {
-            panic!("{told:?}")
+        let [make, _, block @ ..] = &reported[..later] else {
+            panic!("{reported:?}")
         };
         assert!(
             make.starts_with("make the folder first: mkdir -p "),
@@ -222,7 +222,7 @@ fn lines_are_blocks_that_are_pasted_as_a_whole() {
                 pasted.secrets.len(),
             ),
             ("workspace/{user}", BucketScope::User, 0),
-            "{told:?}"
+            "{reported:?}"
         );
     }
 }
@@ -230,8 +230,8 @@ fn lines_are_blocks_that_are_pasted_as_a_whole() {
 /// The configuration is seldom in the folder in which somebody looks at a component.
 #[test]
 fn a_file_that_wants_nothing_has_an_entry_that_finds_it_from_anywhere() {
-    let told = Place::of_file(Path::new("target/word_count.wasm")).describe(&[]);
-    let [head, table, path] = told.try_into().unwrap();
+    let reported = Place::of_file(Path::new("target/word_count.wasm")).describe(&[]);
+    let [head, table, path] = reported.try_into().unwrap();
     assert_eq!(head, "add to the configuration:");
     assert_eq!(table, "  [components.word-count]");
     assert!(path.starts_with("  path = \"/"), "{path}");
@@ -243,9 +243,9 @@ fn a_file_that_wants_nothing_has_an_entry_that_finds_it_from_anywhere() {
 fn keys_that_are_there_are_named_once_before_the_block() {
     let config = parsed(r#"keyValue = [{ bucket = "b", access = "read-only" }]"#);
     let lines = Missing::of(["b.write", "files.read"]).lines(&config);
-    let told = Place::in_toml("c").describe(&lines);
-    assert_eq!(told[1], "put into components.c in place of `keyValue`:");
-    assert_eq!(told.len(), 4, "{told:?}");
+    let reported = Place::in_toml("c").describe(&lines);
+    assert_eq!(reported[1], "put into components.c in place of `keyValue`:");
+    assert_eq!(reported.len(), 4, "{reported:?}");
 }
 
 #[test]

@@ -265,12 +265,13 @@ fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
     // Where a model put one, and no secret went, is in no line.
     let only_refused = needing(BoundaryVerdict::Refused, detail);
     assert!(only_refused.lines(&ComponentConfig::default()).is_empty());
-    let told = refused(&only_refused, "");
+    let reported = refused(&only_refused, "");
     assert!(
-        told.len() == 2
-            && told[0].starts_with(r#"network: { host = "api.github.com" }  # add the methods"#)
-            && told[1].contains(r#"slot = { header = "authorization" }"#),
-        "{told:?}"
+        reported.len() == 2
+            && reported[0]
+                .starts_with(r#"network: { host = "api.github.com" }  # add the methods"#)
+            && reported[1].contains(r#"slot = { header = "authorization" }"#),
+        "{reported:?}"
     );
     // The network line is whole, so that the host starts with it.
     let local = needing(

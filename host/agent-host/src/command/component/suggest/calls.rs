@@ -277,9 +277,9 @@ mod tests {
         let mut needs = Needs::default();
         take_decided(&event, &tool, &mut needs);
         let lines = needs.lines(&ComponentConfig::default());
-        let told: Vec<String> = lines.iter().map(|line| line.text(true)).collect();
+        let reported: Vec<String> = lines.iter().map(|line| line.text(true)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 r#"network = [{ host = "a.example", path = "/a" }]"#,
                 r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only" }]"#,

@@ -9,7 +9,7 @@ use crate::guests;
 use crate::serve::{Reach, command_runtime};
 use anyhow::Context;
 use broker::Entry;
-use domain::authority::Asked;
+use domain::authority::ToolRequirements;
 use domain::egress::{CREDENTIALS, EgressGrant, HostPattern, Method, Scheme};
 use domain::grant::{
     Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability,
@@ -219,7 +219,9 @@ impl Trial {
 /// Returns the rulings of a call that is granted all that its tool needs: also what a capability
 /// that it declares brings with it, as writing does reading.
 fn rulings(tool: &ToolDefinition) -> Vec<Ruling> {
-    let needed = Asked::from(tool).capabilities_needed().into_iter();
+    let needed = ToolRequirements::from(tool)
+        .capabilities_needed()
+        .into_iter();
     needed
         .map(|capability| Ruling {
             capability,

@@ -50,9 +50,9 @@ fn a_manifest_is_shown_with_every_want_and_its_reason() {
 #[test]
 fn what_a_manifest_wants_becomes_the_exact_lines_of_a_grant() {
     let lines = of_wants(&manifest().wants, &ComponentConfig::default());
-    let told = texts(&lines);
+    let reported = texts(&lines);
     assert_eq!(
-        told,
+        reported,
         [
             "directories = [{ path = \"in/{user}\", at = \"/data/in\", access = \"read-write\" }]  \
              # choose the folder",
@@ -63,7 +63,7 @@ fn what_a_manifest_wants_becomes_the_exact_lines_of_a_grant() {
              \"x-key\" } }]  # name one of `secrets`",
         ]
     );
-    let table: String = told.iter().map(|line| format!("{line}\n")).collect();
+    let table: String = reported.iter().map(|line| format!("{line}\n")).collect();
     assert!(toml::from_str::<ComponentConfig>(&table).is_ok(), "{table}");
 }
 

@@ -29,11 +29,14 @@ mod tests {
 
     #[test]
     fn the_model_is_asked_for_one_sentence_and_told_what_the_operator_says() {
-        let mut talk = Conversation::new(Plugin)
+        let mut conversation = Conversation::new(Plugin)
             .prompt("Prefer short words.")
             .model_says("The sea is salt.");
-        let answer = talk.say("Tell me about the sea");
+        let answer = conversation.say("Tell me about the sea");
         assert_eq!(answer.words(), "The sea is salt.");
-        assert_eq!(talk.requests()[0].system, [PROMPT, "Prefer short words."]);
+        assert_eq!(
+            conversation.requests()[0].system,
+            [PROMPT, "Prefer short words."]
+        );
     }
 }

@@ -6,7 +6,7 @@
 
 use agent_host_sdk::http::{Request, Response};
 use agent_host_sdk::{
-    Batch, Body, Connector, ConnectorDescription, ConnectorError, Delivery, Incoming, Intake,
+    Batch, Body, Connector, ConnectorDescription, ConnectorError, Incoming, IncomingCall, Intake,
     OutgoingMessage, Said, configured, export_connector,
 };
 use schemars::JsonSchema;
@@ -65,7 +65,7 @@ impl Connector for Plugin {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, _: &Value, _: &Delivery) -> Result<Batch, ConnectorError> {
+    fn receive(&self, _: &Value, _: &IncomingCall) -> Result<Batch, ConnectorError> {
         Err(ConnectorError::Rejected(
             "the service calls nobody".to_owned(),
         ))
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_sent_to_its_chat_with_the_key_of_its_delivery() {
+    fn a_reply_is_sent_to_its_chat_with_the_key_of_its_outbound_message() {
         let server = serve_http(|_| Ok(Response::new(200).with_json(&json!({ "id": 8 }))));
         assert_eq!(exchange().send("ann", "hi").unwrap(), "8");
         let request = &server.requests()[0];

@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_text_without_words_is_refused_with_the_field_and_the_fix() {
         let refused = Bench::new(Plugin).text(NAME, json!({ "text": " " }));
-        let told = "`text` must have a word in it".to_owned();
-        assert_eq!(refused, Err(ToolError::InvalidArguments(told)));
+        let reported = "`text` must have a word in it".to_owned();
+        assert_eq!(refused, Err(ToolError::InvalidArguments(reported)));
     }
 }

@@ -1,8 +1,8 @@
 //! A trigger: says the next message of a list each time it is due.
 
 use agent_host_sdk::{
-    FireContext, Firing, Occasion, OccasionKind, Trigger, TriggerDescription, TriggerError,
-    TriggerState, export_trigger,
+    FireContext, Trigger, TriggerDescription, TriggerError, TriggerEvent, TriggerEventKind,
+    TriggerRun, TriggerState, export_trigger,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ impl Trigger for Plugin {
         TriggerDescription::new(
             "{{name}}",
             "Says the next message of a list each time it is due.",
-            [OccasionKind::Clock],
+            [TriggerEventKind::Clock],
         )
         .configured_by::<Configuration>()
         .reads_state(FORMAT)
@@ -39,8 +39,8 @@ impl Trigger for Plugin {
         &self,
         context: &FireContext,
         state: Option<&TriggerState>,
-        _: &Occasion,
-    ) -> Result<Firing, TriggerError> {
+        _: &TriggerEvent,
+    ) -> Result<TriggerRun, TriggerError> {
         let Configuration { messages } = context.configured()?;
         // The operator may have changed the list since the last time.
         let place = place(state)?.checked_rem(messages.len()).unwrap_or(0);
@@ -52,11 +52,11 @@ impl Trigger for Plugin {
             None => next.clone(),
         };
         // The host stores the state and the message in one commit.
-        Ok(Firing::message(text).keep(FORMAT, (place + 1).to_string()))
+        Ok(TriggerRun::message(text).keep(FORMAT, (place + 1).to_string()))
     }
 }
 
-/// Returns the place that the last firing kept.
+/// Returns the place that the last trigger run kept.
 fn place(state: Option<&TriggerState>) -> Result<usize, TriggerError> {
     let Some(state) = state else { return Ok(0) };
     std::str::from_utf8(&state.bytes)
@@ -70,38 +70,40 @@ export_trigger!(Plugin);
 #[cfg(test)]
 mod tests {
     use super::Plugin;
-    use agent_host_sdk::harness::Firings;
-    use agent_host_sdk::{Due, Occasion};
+    use agent_host_sdk::harness::TriggerRuns;
+    use agent_host_sdk::{Due, TriggerEvent};
     use serde_json::json;
 
-    const DUE: Occasion = Occasion::Due(Due {
+    const DUE: TriggerEvent = TriggerEvent::Due(Due {
         due_ms: 1_800_000_000_000,
         missed: 0,
     });
 
-    fn next(firings: &mut Firings<Plugin>) -> String {
-        firings.fire(&DUE).unwrap().messages[0].text.clone()
+    fn next(trigger_runs: &mut TriggerRuns<Plugin>) -> String {
+        trigger_runs.fire(&DUE).unwrap().messages[0].text.clone()
     }
 
     #[test]
     fn the_messages_take_turns() {
-        let mut firings = Firings::of(Plugin).configured(json!({ "messages": ["one", "two"] }));
+        let mut trigger_runs =
+            TriggerRuns::of(Plugin).configured(json!({ "messages": ["one", "two"] }));
         for expected in ["one", "two", "one"] {
-            assert_eq!(next(&mut firings), expected);
+            assert_eq!(next(&mut trigger_runs), expected);
         }
     }
 
     #[test]
     fn the_operators_own_words_come_first() {
-        let firings = Firings::of(Plugin).configured(json!({ "messages": ["one"] }));
-        assert_eq!(next(&mut firings.saying("Say:")), "Say: one");
+        let trigger_runs = TriggerRuns::of(Plugin).configured(json!({ "messages": ["one"] }));
+        assert_eq!(next(&mut trigger_runs.saying("Say:")), "Say: one");
     }
 
     #[test]
     fn a_list_that_is_shorter_now_goes_on_from_its_beginning() {
-        let mut firings = Firings::of(Plugin).configured(json!({ "messages": ["one", "two"] }));
-        assert_eq!(next(&mut firings), "one");
-        let mut firings = firings.configured(json!({ "messages": ["alone"] }));
-        assert_eq!(next(&mut firings), "alone");
+        let mut trigger_runs =
+            TriggerRuns::of(Plugin).configured(json!({ "messages": ["one", "two"] }));
+        assert_eq!(next(&mut trigger_runs), "one");
+        let mut trigger_runs = trigger_runs.configured(json!({ "messages": ["alone"] }));
+        assert_eq!(next(&mut trigger_runs), "alone");
     }
 }

@@ -263,10 +263,12 @@ fn a_placeholder_anywhere_else_refuses_the_request_and_says_where_it_stands() {
             "over https alone",
         ),
     ] {
-        let told = placed(url, &headers).map_err(|error| error.to_string());
+        let reported = placed(url, &headers).map_err(|error| error.to_string());
         assert!(
-            told.as_ref().is_err_and(|told| told.contains(expected)),
-            "{url} {headers:?}: {told:?}"
+            reported
+                .as_ref()
+                .is_err_and(|reported| reported.contains(expected)),
+            "{url} {headers:?}: {reported:?}"
         );
     }
 }

@@ -232,15 +232,15 @@ fn a_method_is_one_of_the_list_as_it_is_written_there() {
     assert_eq!(Method::parse("PATCH"), Ok(Method::Patch));
 }
 
-/// Pieces that URLs and attacks on their readers are made of.
+/// Chunks that URLs and attacks on their readers are made of.
 fn url() -> impl Strategy<Value = String> {
-    let pieces = [
+    let chunks = [
         "http", "https", "://", ":", "/", "//", "@", "#", "?", "%", "%2e", "%2F", "%00", "\\", ".",
         "..", "a", "com", "xn--", "127", "0x7f", "[::1]", "[", "]", "80", "443", "0", " ", "\t",
         "\u{e4}", "\u{ff11}", "&", ";", "*", "|", "\"", "<", "^", "{", "'",
     ];
-    let loose = prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..12)
-        .prop_map(|pieces| pieces.concat());
+    let loose = prop::collection::vec(prop::sample::select(chunks.to_vec()), 0..12)
+        .prop_map(|chunks| chunks.concat());
     prop_oneof![
         loose.clone(),
         loose.clone().prop_map(|rest| format!("https://{rest}")),

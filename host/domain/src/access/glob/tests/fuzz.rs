@@ -4,17 +4,17 @@
 use super::super::*;
 use crate::access::grant::{Access, Barred, DirectoryGrant};
 
-const PIECES: [&str; 16] = [
+const CHUNKS: [&str; 16] = [
     "a", "b", "*", "?", "**", "/", "/", ".", "..", "A", ".env", "ü", "\\", "[", "\0", "!",
 ];
-/// Pieces of a pattern and of a path. The plain matcher takes time that grows as a power of them.
-const PIECES_MAX: usize = 12;
+/// Chunks of a pattern and of a path. The plain matcher takes time that grows as a power of them.
+const CHUNKS_MAX: usize = 12;
 
 fn text(bytes: &[u8]) -> String {
     bytes
         .iter()
-        .take(PIECES_MAX)
-        .filter_map(|byte| PIECES.get(usize::from(byte % 16)))
+        .take(CHUNKS_MAX)
+        .filter_map(|byte| CHUNKS.get(usize::from(byte % 16)))
         .copied()
         .collect()
 }

@@ -8,7 +8,7 @@ fn parsed(path: &str) -> FolderPattern {
     FolderPattern::parse(Path::new(path)).unwrap()
 }
 
-fn told(path: &str) -> String {
+fn reported(path: &str) -> String {
     FolderPattern::parse(Path::new(path))
         .unwrap_err()
         .to_string()
@@ -49,8 +49,8 @@ fn a_word_in_braces_that_is_no_placeholder_is_refused_with_the_known_ones() {
         ("/w/agent}/x", "`agent}` lacks a brace; write `{agent}`"),
         ("/w/{user}/../x", "`..` may not stand behind a placeholder"),
     ] {
-        let told = told(path);
-        assert!(told.contains(expected), "{path}: {told}");
+        let reported = reported(path);
+        assert!(reported.contains(expected), "{path}: {reported}");
     }
 }
 

@@ -57,16 +57,16 @@ fn a_grant_that_cannot_be_meant_is_refused_with_the_reason() {
         ("api.a.com", auth(), "Bearer\r\n", Some("`prefix`")),
         ("api.a.com", auth(), "{{secret.other}}", Some("`prefix`")),
     ] {
-        let told = grant(host, slot.clone(), prefix)
+        let reported = grant(host, slot.clone(), prefix)
             .check(&network)
             .err()
             .map(|error| error.to_string());
-        let fits = match (&told, expected) {
+        let fits = match (&reported, expected) {
             (None, None) => true,
-            (Some(told), Some(expected)) => told.contains(expected),
+            (Some(reported), Some(expected)) => reported.contains(expected),
             _ => false,
         };
-        assert!(fits, "{host} {slot:?} {prefix:?}: {told:?}");
+        assert!(fits, "{host} {slot:?} {prefix:?}: {reported:?}");
     }
 }
 

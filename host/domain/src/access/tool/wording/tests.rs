@@ -72,10 +72,10 @@ fn hidden_characters_are_refused_with_their_place_wherever_they_stand() {
             "`find.results.properties.path.enum[1]`",
         ),
     ] {
-        let told = refused(tool);
+        let reported = refused(tool);
         assert!(
-            told.contains(place) && !told.chars().any(is_hidden),
-            "{told}: {place}"
+            reported.contains(place) && !reported.chars().any(is_hidden),
+            "{reported}: {place}"
         );
     }
     let plain = json!({ "title": "Où 🙂\u{fe0f}", "description": "one\n\ttwo", "default": "a\nb", "examples": [["c\nd"]] });

@@ -26,7 +26,7 @@ fn a_config_has_the_fields_of_the_design_and_no_identity() {
 #[test]
 fn a_field_that_cannot_be_what_it_is_is_named_with_what_it_may_be() {
     let long = |bytes: usize| "x".repeat(bytes);
-    for (field, value, told) in [
+    for (field, value, reported) in [
         ("name", String::new(), "`name` is empty; leave it out"),
         ("name", "  ".to_owned(), "`name` is empty"),
         ("name", "a\nb".to_owned(), "`name` has a control character"),
@@ -73,7 +73,7 @@ fn a_field_that_cannot_be_what_it_is_is_named_with_what_it_may_be() {
             serde_json::from_value(serde_json::json!({ field: value })).unwrap();
         let refused = config.check().unwrap_err();
         assert_eq!(refused.field, field);
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(reported), "{refused}");
     }
     for (field, value) in [
         ("name", long(AGENT_NAME_BYTES_MAX)),

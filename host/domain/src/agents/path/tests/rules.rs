@@ -31,7 +31,7 @@ fn without_a_rule_everything_is_allowed() {
 #[test]
 fn a_deny_wins_over_every_allow_and_rules_that_allow_are_a_list_of_what_there_is() {
     let x = "/alice/agent/x";
-    for (texts, access, on, allowed, told) in [
+    for (texts, access, on, allowed, reported) in [
         // Only denies: everything else stays allowed.
         (
             ["none /bob/**"].as_slice(),
@@ -201,7 +201,7 @@ fn a_deny_wins_over_every_allow_and_rules_that_allow_are_a_list_of_what_there_is
             "{texts:?} {access:?} {on}: {verdict}"
         );
         assert!(
-            verdict.to_string().contains(told),
+            verdict.to_string().contains(reported),
             "{texts:?} {access:?} {on}: {verdict}"
         );
     }
@@ -214,7 +214,7 @@ fn rules_are_a_list_in_json_with_nothing_in_it_that_is_not_known() {
     let read: PathRules = serde_json::from_str(text).unwrap();
     assert_eq!(read, rules(&["read /alice/**", "none /alice/agent/x"]));
     assert_eq!(serde_json::to_string(&read).unwrap(), text);
-    for (wrong, told) in [
+    for (wrong, reported) in [
         (
             r#"[{"path":"/alice/**","access":"all"}]"#,
             "expected one of `none`, `read`, `write`",
@@ -232,7 +232,7 @@ fn rules_are_a_list_in_json_with_nothing_in_it_that_is_not_known() {
         let refused = serde_json::from_str::<PathRules>(wrong)
             .unwrap_err()
             .to_string();
-        assert!(refused.contains(told), "{wrong}: {refused}");
+        assert!(refused.contains(reported), "{wrong}: {refused}");
     }
     let many = vec![rule("read /alice/**"); PATH_RULES_MAX + 1];
     let refused = serde_json::from_value::<PathRules>(serde_json::json!(many))

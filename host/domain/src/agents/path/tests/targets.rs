@@ -35,7 +35,7 @@ fn a_target_is_an_id_or_a_path_as_text_and_in_json() {
 #[test]
 fn what_names_no_agent_or_two_says_so() {
     let both = format!(r#"{{"agent_id":"{ID}","path":"/u/telegram"}}"#);
-    for (json, told) in [
+    for (json, reported) in [
         (both.as_str(), "`agent_id` and `path` both name an agent"),
         ("{}", "say `agent_id` or `path`"),
         (r#"{"agent_id":null}"#, "say `agent_id` or `path`"),
@@ -58,9 +58,9 @@ fn what_names_no_agent_or_two_says_so() {
         let refused = serde_json::from_str::<PostTarget>(json)
             .expect_err(json)
             .to_string();
-        assert!(refused.contains(told), "{json}: {refused}");
+        assert!(refused.contains(reported), "{json}: {refused}");
     }
-    for (text, told) in [
+    for (text, reported) in [
         (
             "",
             "its id, which is a UUID, or its path, which begins with `/`",
@@ -70,7 +70,7 @@ fn what_names_no_agent_or_two_says_so() {
         ("/u", "`/u` ends before segment 2"),
     ] {
         let refused = text.parse::<PostTarget>().unwrap_err().to_string();
-        assert!(refused.contains(told), "{text}: {refused}");
+        assert!(refused.contains(reported), "{text}: {refused}");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_connector_key_is_a_connector_and_what_its_service_calls_the_user() {
             key
         );
     }
-    for (text, told) in [
+    for (text, reported) in [
         ("", "looks like `telegram:123456`"),
         ("telegram", "`telegram` has no `:` in it"),
         (":1", "`` is empty"),
@@ -110,7 +110,7 @@ fn a_connector_key_is_a_connector_and_what_its_service_calls_the_user() {
         ),
     ] {
         let refused = text.parse::<ConnectorKey>().unwrap_err().to_string();
-        assert!(refused.contains(told), "{text}: {refused}");
+        assert!(refused.contains(reported), "{text}: {refused}");
         assert!(
             serde_json::from_value::<ConnectorKey>(serde_json::json!(text)).is_err(),
             "{text}"
@@ -135,7 +135,7 @@ fn a_reply_goes_where_the_connector_knows_the_user_by_one_key() {
         serde_json::to_string(&found).unwrap(),
         r#"{"connector":"telegram","target_id":"123"}"#
     );
-    for (text, texts, told) in [
+    for (text, texts, reported) in [
         (
             "/u/telegram",
             [].as_slice(),
@@ -161,7 +161,7 @@ fn a_reply_goes_where_the_connector_knows_the_user_by_one_key() {
         ("/system/telegram", &known, "talks through no connector"),
     ] {
         let refused = target(text, texts).unwrap_err();
-        assert!(refused.contains(told), "{text}: {refused}");
+        assert!(refused.contains(reported), "{text}: {refused}");
     }
 }
 

@@ -70,13 +70,13 @@ fn a_successor_takes_over_what_is_remembered_and_keeps_what_is_their_own() {
 #[test]
 fn of_whom_nothing_is_remembered_nothing_is_carried() {
     let nobody = agent();
-    assert_eq!(nobody.carry_memory(&user("alice"), user("bob"), T), None);
+    assert_eq!(nobody.transfer_memory(&user("alice"), user("bob"), T), None);
     let same = knowing(
         &knowing(&nobody, "alice", &json!({ "tone": "dry" })),
         "bob",
         &json!({ "tone": "warm" }),
     );
-    assert_eq!(same.carry_memory(&user("alice"), user("bob"), T), None);
+    assert_eq!(same.transfer_memory(&user("alice"), user("bob"), T), None);
 }
 
 #[test]
@@ -99,14 +99,17 @@ fn what_has_no_room_is_left_behind_by_name_and_the_limit_holds_to_the_byte() {
             .collect(),
         ..agent
     };
-    let Some(Event::PreferencesCarried(carried)) =
-        agent.carry_memory(&user("alice"), user("bob"), T)
+    let Some(Event::PreferencesTransferred(transferred)) =
+        agent.transfer_memory(&user("alice"), user("bob"), T)
     else {
         panic!("none")
     };
-    assert_eq!(carried.preferences.keys().collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(carried.left_behind, ["aa"]);
-    let after = agent.after(&Event::PreferencesCarried(carried));
+    assert_eq!(
+        transferred.preferences.keys().collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(transferred.left_behind, ["aa"]);
+    let after = agent.after(&Event::PreferencesTransferred(transferred));
     assert_eq!(
         serde_json::to_vec(&after.user_preferences[&user("bob")])
             .unwrap()

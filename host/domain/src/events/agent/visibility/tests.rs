@@ -59,17 +59,19 @@ fn a_mentee_sees_their_own_sessions_and_little_else() {
 #[test]
 fn what_an_agent_remembers_of_a_user_is_seen_by_them_and_the_primaries() {
     let keys = json!({ "level": 2 }).as_object().unwrap().clone();
-    let told = agent()
+    let reported = agent()
         .update_preferences(keys, Some(user("bob")), T)
         .unwrap()
         .unwrap();
     let session = SessionId(Uuid::from_u128(9));
-    let knows = agent().after(&told);
-    let carried = knows.carry_memory(&user("bob"), user("alice"), T).unwrap();
+    let knows = agent().after(&reported);
+    let transferred = knows
+        .transfer_memory(&user("bob"), user("alice"), T)
+        .unwrap();
     let cases = [
-        recorded(told.clone(), None),
-        recorded(told, Some(session)),
-        recorded(carried, None),
+        recorded(reported.clone(), None),
+        recorded(reported, Some(session)),
+        recorded(transferred, None),
     ];
     for (role, who, sees) in [
         (AgentRole::Primary, "alice", Sight::Shown),
@@ -79,8 +81,8 @@ fn what_an_agent_remembers_of_a_user_is_seen_by_them_and_the_primaries() {
         (AgentRole::Mentee, "bob", Sight::Shown),
         (AgentRole::Shared, "bob", Sight::Shown),
     ] {
-        for told in &cases {
-            assert_eq!(sight(role, &user(who), told), sees, "{who}");
+        for reported in &cases {
+            assert_eq!(sight(role, &user(who), reported), sees, "{who}");
         }
     }
 }

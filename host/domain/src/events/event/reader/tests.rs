@@ -207,7 +207,7 @@ const _: fn(&Confirm, &Source) = |confirm, source| {
         Source::Api | Source::Opening => {}
         Source::Trigger {
             trigger: _,
-            occasion: _,
+            trigger_event: _,
             quiet: _,
             reply_to: _,
         } => {}

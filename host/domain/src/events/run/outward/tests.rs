@@ -7,7 +7,7 @@ use crate::events::event::{InputAccepted, RunStarted};
 use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
 use crate::values::digest::{Digest, Salt};
-use crate::values::id::{AgentId, OccasionId, RunId, SessionId, TurnId};
+use crate::values::id::{AgentId, RunId, SessionId, TriggerEventId, TurnId};
 use crate::work::approval::{Approval, Exact};
 use crate::work::basis::{Basis, Documents, LimitsLeft};
 use crate::work::budget::Amount;
@@ -85,7 +85,7 @@ fn reply() -> Decision {
     Decision::Reply { parts: Vec::new() }
 }
 
-fn told(stepped: RunStepped) -> Vec<Outward> {
+fn reported(stepped: RunStepped) -> Vec<Outward> {
     outward(&run(), &Event::RunStepped(Box::new(stepped)))
 }
 
@@ -114,7 +114,7 @@ fn written(chat: &str) -> Source {
 fn triggered(chat: Option<&str>, quiet: Option<Quiet>) -> Source {
     Source::Trigger {
         trigger: "morning".parse().unwrap(),
-        occasion: OccasionId(Uuid::from_u128(5)),
+        trigger_event: TriggerEventId(Uuid::from_u128(5)),
         quiet,
         reply_to: chat.map(route),
     }
@@ -192,7 +192,7 @@ fn the_chat_that_wrote_last_hears_the_reply() {
 fn a_turn_tells_its_reply_and_what_was_said_on_the_way() {
     let mut replied = stepped(reply());
     replied.heard = vec![said(5, Role::User, "hello"), said(6, Role::Assistant, "hi")];
-    assert_eq!(told(replied), [words(6, "hi")]);
+    assert_eq!(reported(replied), [words(6, "hi")]);
     // What a model says before it calls a tool is not told; what the agent says is.
     let mut going_on = stepped(Decision::Wait(Wait {
         start: Vec::new(),
@@ -205,13 +205,13 @@ fn a_turn_tells_its_reply_and_what_was_said_on_the_way() {
         said(6, Role::Tool, "skipped"),
         said(7, Role::Assistant, "looking"),
     ];
-    assert_eq!(told(going_on), [words(7, "looking")]);
+    assert_eq!(reported(going_on), [words(7, "looking")]);
     let mut nothing = stepped(reply());
     nothing.said = vec![said(5, Role::Assistant, "  ")];
     // A person who waits for a reply hears that there is none.
-    assert_eq!(told(nothing), [words(5, NO_ANSWER)]);
+    assert_eq!(reported(nothing), [words(5, NO_ANSWER)]);
     let completed = stepped(Decision::Complete { summary: json!({}) });
-    assert_eq!(told(completed), []);
+    assert_eq!(reported(completed), []);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn files_of_a_reply_are_told_as_a_note() {
     });
     replied.said = vec![message];
     let text = "see\n\n[1 file is where the conversation is kept.]";
-    assert_eq!(told(replied), [words(5, text)]);
+    assert_eq!(reported(replied), [words(5, text)]);
 }
 
 fn operation(performer: Performer) -> Operation {
@@ -280,15 +280,15 @@ fn questions_are_told_under_the_ids_that_answer_them() {
     let id = tool.id;
     let mut asking = stepped(reply());
     asking.started = vec![client, tool];
-    let told = told(asking);
+    let reported = reported(asking);
     let [
         Outward::Question { question, asked },
         Outward::Question {
             question: approval, ..
         },
-    ] = told.as_slice()
+    ] = reported.as_slice()
     else {
-        panic!("{told:?}")
+        panic!("{reported:?}")
     };
     assert_eq!((question, asked.text.as_str()), (&id, "Which?"));
     assert_eq!(*approval, id.approval());
@@ -384,7 +384,7 @@ fn each_thing_that_is_told_has_an_id_of_its_own() {
     };
     let id = |outward: &Outward, chat: &str| {
         let queued = outward.queued(&recipient(chat), &run.started, NOW);
-        queued.unwrap().delivery
+        queued.unwrap().outbound_message
     };
     let question = OperationId::mint(run.started.run, 0, "q");
     let all = [
@@ -398,23 +398,23 @@ fn each_thing_that_is_told_has_an_id_of_its_own() {
             asked: Outbound::text("a").unwrap(),
         },
     ];
-    let mut ids: Vec<DeliveryId> = all.iter().map(|outward| id(outward, "1")).collect();
+    let mut ids: Vec<OutboundMessageId> = all.iter().map(|outward| id(outward, "1")).collect();
     ids.extend(all.iter().map(|outward| id(outward, "2")));
     let input = InputId(Uuid::from_u128(9));
     for time in [NOW, Timestamp(2_000)] {
         let session = run.started.session;
-        let dead = DeliveryQueued::of_dead(&recipient("1"), session, input, time).unwrap();
-        ids.push(dead.delivery);
+        let dead = OutboundMessageQueued::of_dead(&recipient("1"), session, input, time).unwrap();
+        ids.push(dead.outbound_message);
     }
     let count = ids.len();
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), count);
     assert_eq!(id(&all[0], "1"), id(&words(5, "another text"), "1"));
-    assert_ne!(ids[0].piece_key(0), ids[0].piece_key(1));
-    let again = ids[0].piece_key_after(0, "w1");
-    assert!(again.starts_with(&ids[0].piece_key(0)) && again != ids[0].piece_key(0));
-    assert_ne!(again, ids[0].piece_key_after(0, "w2"));
+    assert_ne!(ids[0].chunk_key(0), ids[0].chunk_key(1));
+    let again = ids[0].chunk_key_after(0, "w1");
+    assert!(again.starts_with(&ids[0].chunk_key(0)) && again != ids[0].chunk_key(0));
+    assert_ne!(again, ids[0].chunk_key_after(0, "w2"));
 }
 
 #[test]

@@ -279,7 +279,7 @@ fn inputs_that_were_answered_before_a_run_was_given_up_are_not_put_aside() {
     assert_eq!(unanswered(&decides(&run, &[], failed)), [9, 10]);
     // It had replied when more arrived, with which it goes on.
     let run = decides(&run, &[], reply());
-    assert!(run.held.is_some());
+    assert!(run.deferred.is_some());
     let run = decides(&run, &[said(11, "one more thing")], work("m3"));
     assert_eq!(unanswered(&run), [11]);
     let kept: Run = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();

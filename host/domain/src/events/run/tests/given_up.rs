@@ -54,17 +54,17 @@ fn a_turn_given_up_over_a_model_ends_with_the_code_of_the_models_call() {
         let recorded = run.clone().apply(&Event::RunSettled(settled)).unwrap();
         assert_eq!(code_of_end(&recorded, &[]), expected);
         // The same if messages had arrived meanwhile, and were taken back.
-        let (held, _) = step(
+        let (deferred, _) = step(
             &run,
             arrived.clone(),
             &[],
             gives_up(),
             EffectClass::ReadOnly,
         );
-        let over = held.held_over.as_deref();
+        let over = deferred.deferred_over.as_deref();
         assert_eq!(over, is_models.then_some(code));
         // What was heard before is not why a later step gives up.
-        assert_eq!(code_of_end(&held, &[]), "agent-failed");
+        assert_eq!(code_of_end(&deferred, &[]), "agent-failed");
         // A tool chooses its codes itself.
         let open = run.open.get_mut(&operation.id).unwrap();
         open.operation.performer = tool(EffectClass::ReadOnly).performer;
@@ -93,8 +93,8 @@ fn a_turn_given_up_over_a_program_that_was_cut_off_says_why() {
         error: Some("it took too long".into()),
         reserved: None,
     });
-    let told = run.given_up("why", std::slice::from_ref(&lost));
-    assert_eq!(told, "why: it took too long");
+    let reported = run.given_up("why", std::slice::from_ref(&lost));
+    assert_eq!(reported, "why: it took too long");
     let (_, stepped) = step(
         &run,
         vec![lost],

@@ -66,17 +66,17 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
 /// the same.
 #[test]
 fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
-    let told = || vec![Part::text("Started as task 1; its reply will follow.")];
+    let reported = || vec![Part::text("Started as task 1; its reply will follow.")];
     let detached = Performer::Detached {
         agent: AgentId(Uuid::from_u128(5)),
         session: SessionId(Uuid::from_u128(6)),
         input: InputId(Uuid::from_u128(7)),
-        told: "Started as task 1; its reply will follow.".into(),
+        reported: "Started as task 1; its reply will follow.".into(),
     };
     for performer in [
         detached,
         Performer::Refused {
-            outcome: OperationOutcome::Parts { parts: told() },
+            outcome: OperationOutcome::Parts { parts: reported() },
             untrusted: false,
             of_delegate: false,
             address: None,
@@ -97,7 +97,10 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
         let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else {
             panic!("it settles at once")
         };
-        assert_eq!(settled.outcome, OperationOutcome::Parts { parts: told() });
+        assert_eq!(
+            settled.outcome,
+            OperationOutcome::Parts { parts: reported() }
+        );
         let run = run
             .apply(&Event::RunSettled(RunSettled {
                 run: begun().started.run,
@@ -178,8 +181,8 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
             false,
         ),
     ] {
-        let told = read_of("delegate", performer.clone(), ended.clone());
-        let result: serde_json::Value = serde_json::from_str(&told).expect(&told);
+        let reported = read_of("delegate", performer.clone(), ended.clone());
+        let result: serde_json::Value = serde_json::from_str(&reported).expect(&reported);
         assert_eq!(
             (
                 result["error"]["code"].as_str(),
@@ -188,7 +191,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
                 result["taskId"].is_string(),
             ),
             (Some(code), state, Some(retryable), state.is_some()),
-            "{told}"
+            "{reported}"
         );
         // Calls of other tools are told in words.
         let other = read_of("dispatch_to_agent", performer, ended);
@@ -243,20 +246,20 @@ fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that(
         let OperationOutcome::Parts { parts } = &settlement.outcome else {
             panic!("{settlement:?}")
         };
-        let told: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
+        let reported: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
         assert_eq!(
             (
-                told["error"]["code"].as_str(),
-                told["taskState"].as_str(),
-                told["error"]["retryable"].as_bool(),
+                reported["error"]["code"].as_str(),
+                reported["taskState"].as_str(),
+                reported["error"]["retryable"].as_bool(),
             ),
             (Some(code), Some("FAILED"), Some(false)),
-            "{told}"
+            "{reported}"
         );
         let Cause::Failed { reason, .. } = cause else {
             panic!("{cause:?}")
         };
-        assert_eq!(&told["error"]["message"], reason, "{told}");
+        assert_eq!(&reported["error"]["message"], reason, "{reported}");
     }
 }
 
@@ -293,15 +296,20 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
             let OperationOutcome::Parts { parts } = &settled.outcome else {
                 panic!("{settled:?}")
             };
-            let told: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
+            let reported: serde_json::Value =
+                serde_json::from_str(&text_of(parts)).expect("a result");
             assert_eq!(
-                (&told["success"], &told["error"]["code"]),
+                (&reported["success"], &reported["error"]["code"]),
                 (&json!(false), &json!(code)),
-                "{told}"
+                "{reported}"
             );
-            assert_eq!(told["metadata"], json!({ "target": "worker" }), "{told}");
-            let category = &told["error"]["category"];
-            assert_eq!(category, "TOOL_EXECUTION_FAILED", "{told}");
+            assert_eq!(
+                reported["metadata"],
+                json!({ "target": "worker" }),
+                "{reported}"
+            );
+            let category = &reported["error"]["category"];
+            assert_eq!(category, "TOOL_EXECUTION_FAILED", "{reported}");
         }
     }
 }
@@ -312,25 +320,25 @@ fn a_delegation_that_is_passed_over_is_told_as_a_result() {
     let skipped = Unmade::PassedOver("Skipped.");
     let arguments = r#"{"target":"worker","operation":"read_file","parameters":{}}"#;
     assert_eq!(passed_over("read_file", arguments, &skipped), "Skipped.");
-    let told: serde_json::Value =
+    let reported: serde_json::Value =
         serde_json::from_str(&passed_over("delegate", arguments, &skipped)).expect("a result");
     assert_eq!(
-        told["metadata"],
+        reported["metadata"],
         json!({ "target": "worker", "operation": "read_file" })
     );
-    assert_eq!(told["error"]["code"], "TASK_NOT_STARTED");
-    assert_eq!(told["taskState"], "CANCELLED");
+    assert_eq!(reported["error"]["code"], "TASK_NOT_STARTED");
+    assert_eq!(reported["taskState"], "CANCELLED");
     let failure = Failure::lasting("limit-reached", "none are left").with("limit", "toolCallsMax");
     let limited = Unmade::Limited(failure);
     assert_eq!(
         passed_over("read_file", arguments, &limited),
         "none are left"
     );
-    let told: serde_json::Value =
+    let reported: serde_json::Value =
         serde_json::from_str(&passed_over("delegate", arguments, &limited)).expect("a result");
-    assert_eq!(told["error"]["code"], "LIMIT_REACHED");
-    assert_eq!(told["error"]["details"]["limit"], "toolCallsMax");
-    assert_eq!(told["metadata"]["operation"], "read_file");
+    assert_eq!(reported["error"]["code"], "LIMIT_REACHED");
+    assert_eq!(reported["error"]["details"]["limit"], "toolCallsMax");
+    assert_eq!(reported["metadata"]["operation"], "read_file");
 }
 
 #[test]

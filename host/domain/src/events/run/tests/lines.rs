@@ -119,10 +119,10 @@ fn a_line_that_is_cancelled_stops_its_call_with_it() {
     let stopped: Vec<OperationId> = stepped.stopped.iter().map(|it| it.operation).collect();
     assert!(stopped.contains(&line) && stopped.contains(&call));
     assert!(after.open.is_empty());
-    let told: Vec<&News> = after.untold_stopped.iter().collect();
+    let reported: Vec<&News> = after.untold_stopped.iter().collect();
     assert!(
-        matches!(told.as_slice(), [News::Settled { key, .. }] if key == "line"),
-        "{told:?}"
+        matches!(reported.as_slice(), [News::Settled { key, .. }] if key == "line"),
+        "{reported:?}"
     );
 }
 

@@ -37,7 +37,7 @@ fn back() -> Return {
 }
 
 /// Returns what the run tells of a summary: the message that its last step leaves.
-fn told(run: &Run, summary: &str) -> Message {
+fn reported(run: &Run, summary: &str) -> Message {
     let asked = compact::step(run, &[]);
     let Decision::Wait(wait) = &asked.decision else {
         panic!("{asked:?}")
@@ -72,7 +72,7 @@ fn told(run: &Run, summary: &str) -> Message {
 
 #[test]
 fn a_summary_that_is_brought_back_is_a_notice_and_no_compaction() {
-    let message = told(&of_host(Some(back())), " All is done. ");
+    let message = reported(&of_host(Some(back())), " All is done. ");
     assert_eq!(
         (message.role, message.origin.as_str(), message.untrusted),
         (Role::Notice, Return::ORIGIN, true)
@@ -80,7 +80,7 @@ fn a_summary_that_is_brought_back_is_a_notice_and_no_compaction() {
     assert_eq!(message.text(), back().notice("All is done."));
     assert!(message.text().contains("`smith`"), "{}", message.text());
     assert_eq!(Mark::of(&message), None, "the thread goes on whole");
-    let compacted = told(&of_host(None), "All is done.");
+    let compacted = reported(&of_host(None), "All is done.");
     assert_eq!(compacted.origin, ORIGIN);
     assert!(Mark::of(&compacted).is_some());
 }

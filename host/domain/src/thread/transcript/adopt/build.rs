@@ -245,7 +245,7 @@ fn make(
     let key = last.map_or("", |last| last.key.as_str());
     let run = run(session, adoption, key, committed.0);
     let salt = salt(adoption, run);
-    let mut told = Telling {
+    let mut reported = Telling {
         next: first_message,
         salt,
         messages: Vec::new(),
@@ -253,11 +253,11 @@ fn make(
     };
     let mut orphans = Vec::new();
     for this in said {
-        orphans.extend(told.say(this).err());
+        orphans.extend(reported.say(this).err());
     }
-    let was_cut_off = !told.open.is_empty();
-    told.pair_what_is_left();
-    told.mark(mark.as_ref());
+    let was_cut_off = !reported.open.is_empty();
+    reported.pair_what_is_left();
+    reported.mark(mark.as_ref());
     let answer = said.iter().rev().find(|this| this.role == Role::Assistant);
     let end = match answer.map(|answer| answer.end) {
         Some(TurnEnd::Replied) if was_cut_off || last.is_some_and(|last| last.asks()) => {
@@ -273,7 +273,7 @@ fn make(
             models.push(model.clone());
         }
     }
-    let messages = told.messages;
+    let messages = reported.messages;
     let mut node = TurnNode {
         id: TurnId(Digest([0; 32])),
         parent: parent.map(|parent| parent.id),

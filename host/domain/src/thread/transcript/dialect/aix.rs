@@ -13,7 +13,7 @@
 //! what is written. The version must be a text: it drops a line whose field has another type. A
 //! line may have 10 MiB with its line break: it stops without a word at a longer one, so a message
 //! that would make one is an error here, and what is long belongs into a blob, which is written in
-//! pieces. It takes the `text` blocks of a message and makes nothing of a message without any: so
+//! chunks. It takes the `text` blocks of a message and makes nothing of a message without any: so
 //! results of tools and notices are `user` lines with blocks of other types, and do not divide a
 //! turn; a `user` line that it sees does. The last line of an assistant has the turn's id as its
 //! `uuid`, which aix then takes as the id of its own turn.

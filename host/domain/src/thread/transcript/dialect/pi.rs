@@ -4,7 +4,7 @@
 //! {"type":"session","version":3,"id":…,"timestamp":…,"cwd":<the agent's path>,"parentSession":"<id>.jsonl"?}
 //! custom agent-host.session          the root of the tree
 //! session_info                       the session's name, if it has one
-//! custom agent-host.blob …           pieces of blobs
+//! custom agent-host.blob …           chunks of blobs
 //! message | custom_message           what pi shows of a message: user, assistant, toolResult; a notice as custom_message
 //! compaction                         the message of a compaction: its summary, and the first entry of the turns that were kept
 //! custom agent-host.message          the message itself, behind what pi shows of it

@@ -17,7 +17,7 @@ fn taken(file: &str) -> (Dialect, Reading) {
 }
 
 /// Each turn's messages as `role: text`, and its end.
-fn told(transcript: &Transcript) -> Vec<(Vec<String>, TurnEnd)> {
+fn reported(transcript: &Transcript) -> Vec<(Vec<String>, TurnEnd)> {
     let messages = |turn: &crate::thread::transcript::TranscriptTurn| {
         let said = turn.messages.iter().flatten();
         said.map(|message| {
@@ -49,7 +49,7 @@ fn a_session_of_pi_becomes_a_tree_of_turns() {
     assert_eq!((dialect, reading.exact), (Dialect::Pi, false));
     let transcript = &reading.transcript;
     assert_eq!(
-        told(transcript),
+        reported(transcript),
         turns(&[
             (&["User: Hello", "Assistant: Hi!"], TurnEnd::Replied),
             (
@@ -326,7 +326,7 @@ fn where_branches_part_within_a_turn_each_has_a_whole_turn() {
     ];
     let (_, Reading { transcript, .. }) = taken(&file.join("\n"));
     assert_eq!(
-        told(&transcript),
+        reported(&transcript),
         turns(&[
             (&["User: Which?", "Assistant: This."], TurnEnd::Replied),
             (&["User: Which?", "Assistant: That."], TurnEnd::Replied),
@@ -354,7 +354,7 @@ fn a_session_for_aix_becomes_a_thread() {
     let (dialect, reading) = taken(AIX);
     assert_eq!((dialect, reading.exact), (Dialect::Aix, false));
     assert_eq!(
-        told(&reading.transcript),
+        reported(&reading.transcript),
         turns(&[
             (
                 &[
@@ -449,7 +449,7 @@ fn an_export_that_went_on_elsewhere_is_taken_as_what_it_shows() {
     let thread = story.thread(story.header.head.unwrap()).unwrap();
     let flat = aix::read_foreign(&aix::write(&thread).unwrap(), &adoption()).unwrap();
     assert_eq!(
-        told(&flat.transcript)[0].0.len(),
+        reported(&flat.transcript)[0].0.len(),
         5,
         "results of tools do not divide a turn"
     );

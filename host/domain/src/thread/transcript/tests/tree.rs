@@ -135,14 +135,14 @@ fn threads_part_where_they_have_their_last_turn_in_common() {
     assert_eq!(
         diff.only_in_a
             .iter()
-            .map(|told| told.turn)
+            .map(|reported| reported.turn)
             .collect::<Vec<_>>(),
         [left, left_end]
     );
     assert_eq!(
         diff.only_in_b
             .iter()
-            .map(|told| told.turn)
+            .map(|reported| reported.turn)
             .collect::<Vec<_>>(),
         [right, head]
     );

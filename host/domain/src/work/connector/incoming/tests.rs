@@ -152,8 +152,8 @@ fn a_batch_has_its_bounds() {
 #[test]
 fn a_message_is_acknowledged_by_a_handle_within_its_bounds_only() {
     let longest = "h".repeat(ACKNOWLEDGE_BYTES_MAX);
-    let wish = Acknowledgement::new("1", &longest).unwrap();
-    assert_eq!((wish.message.as_str(), wish.handle), ("1", longest));
+    let request = Acknowledgement::new("1", &longest).unwrap();
+    assert_eq!((request.message.as_str(), request.handle), ("1", longest));
     for handle in [String::new(), "h".repeat(ACKNOWLEDGE_BYTES_MAX + 1)] {
         assert_eq!(Acknowledgement::new("1", &handle), None);
     }
@@ -188,13 +188,13 @@ fn a_message_that_is_replied_to_is_quoted_with_the_beginning_of_its_words() {
 
 #[test]
 fn only_what_was_sent_for_the_agent_and_is_not_marked_is_its_own_word() {
-    let told = |text: &str| Quotation {
+    let reported = |text: &str| Quotation {
         kind: QuotationKind::Quoted,
         author: Some("Bot".to_owned()),
         text: text.to_owned(),
     };
     let sent = "1. **Sun**\n2. [Moon](https://a.example/)";
-    for (told, replied, expected) in [
+    for (reported, replied, expected) in [
         // The service tells nothing but the id.
         (
             None,
@@ -213,17 +213,17 @@ fn only_what_was_sent_for_the_agent_and_is_not_marked_is_its_own_word() {
         ),
         // It tells a part of the words, with marks of its own.
         (
-            Some(told("2. Moon")),
+            Some(reported("2. Moon")),
             Replied::Own(sent.to_owned()),
             vec![(QuotationKind::Own, "2. Moon")],
         ),
         (
-            Some(told("2. Moon")),
+            Some(reported("2. Moon")),
             Replied::Marked(sent.to_owned()),
             vec![(QuotationKind::Quoted, "2. Moon")],
         ),
         (
-            Some(told("obey me")),
+            Some(reported("obey me")),
             Replied::Own(sent.to_owned()),
             vec![
                 (QuotationKind::Quoted, "obey me"),
@@ -231,13 +231,13 @@ fn only_what_was_sent_for_the_agent_and_is_not_marked_is_its_own_word() {
             ],
         ),
         (
-            Some(told("👍")),
+            Some(reported("👍")),
             Replied::Unknown,
             vec![(QuotationKind::Quoted, "👍")],
         ),
     ] {
         let mut message = said("what about this?");
-        message.quotations.extend(told);
+        message.quotations.extend(reported);
         message.quote(replied.clone());
         let quotations = message.quotations.iter();
         let quoted: Vec<_> = quotations.map(|it| (it.kind, it.text.as_str())).collect();

@@ -32,8 +32,8 @@ fn nothing_to_say_is_not_sent() {
         assert_eq!(Outbound::text(nothing), None);
     }
     let said = Outbound::text(" hello\n").unwrap();
-    let pieces = said.pieces(&abilities(4_096, 0));
-    assert_eq!(pieces, [Body::Text("hello".to_owned())]);
+    let chunks = said.chunks(&abilities(4_096, 0));
+    assert_eq!(chunks, [Body::Text("hello".to_owned())]);
 }
 
 #[test]
@@ -41,13 +41,13 @@ fn choices_are_buttons_where_the_service_has_enough() {
     let asked = question();
     let choices = asked.choices.clone();
     assert_eq!(
-        asked.pieces(&abilities(4_096, 2)),
+        asked.chunks(&abilities(4_096, 2)),
         [Body::Question("Which?".to_owned(), choices)]
     );
     let numbered = asked.without_buttons.clone().unwrap();
     for buttons in [0, 1] {
-        let pieces = asked.pieces(&abilities(4_096, buttons));
-        assert_eq!(pieces, [Body::Text(numbered.clone())]);
+        let chunks = asked.chunks(&abilities(4_096, buttons));
+        assert_eq!(chunks, [Body::Text(numbered.clone())]);
     }
 }
 
@@ -55,11 +55,11 @@ fn choices_are_buttons_where_the_service_has_enough() {
 fn the_buttons_of_a_long_question_are_under_its_last_piece() {
     let mut asked = question();
     asked.text = format!("{}\n\nWhich?", "word ".repeat(80).trim_end());
-    let pieces = asked.pieces(&abilities(200, 3));
-    let (last, before) = pieces.split_last().unwrap();
+    let chunks = asked.chunks(&abilities(200, 3));
+    let (last, before) = chunks.split_last().unwrap();
     assert!(matches!(last, Body::Question(text, _) if text.ends_with("Which?")));
     assert!(before.len() >= 2);
-    assert!(before.iter().all(|piece| matches!(piece, Body::Text(_))));
+    assert!(before.iter().all(|chunk| matches!(chunk, Body::Text(_))));
 }
 
 #[test]

@@ -325,8 +325,11 @@ fn an_approval_in_words_names_the_call() {
         assert_eq!(read(text), Err(NotAnAnswer::NoChoice), "{text}");
     }
     // Whoever says anything else is told how it is given; another question takes any words.
-    let told = open_approval(question(), &approval.action).unwrap();
-    assert!(told.contains(&format!("`approve {code}`")), "{told}");
+    let reported = open_approval(question(), &approval.action).unwrap();
+    assert!(
+        reported.contains(&format!("`approve {code}`")),
+        "{reported}"
+    );
     assert_eq!(open_approval(question(), &colours()), None);
 }
 

@@ -1,14 +1,14 @@
-//! Long texts in pieces: each fits, none is lost, and no block of code is left open.
+//! Long texts in chunks: each fits, none is lost, and no block of code is left open.
 
 use super::*;
 use proptest::prelude::*;
 
 const LIMIT: usize = 200;
 
-fn fits(pieces: &[String], limit: usize) {
-    for piece in pieces {
-        assert!(units(piece) <= limit, "{} units: {piece}", units(piece));
-        assert!(!piece.trim().is_empty());
+fn fits(chunks: &[String], limit: usize) {
+    for chunk in chunks {
+        assert!(units(chunk) <= limit, "{} units: {chunk}", units(chunk));
+        assert!(!chunk.trim().is_empty());
     }
 }
 
@@ -34,52 +34,52 @@ fn a_text_that_fits_stays_whole() {
 fn a_text_is_cut_at_a_paragraph_before_a_line_before_a_word() {
     let paragraph = "one two three. ".repeat(8).trim_end().to_owned();
     let text = format!("{paragraph}\n\n{paragraph}\n{paragraph}");
-    let pieces = split(&text, LIMIT);
-    fits(&pieces, LIMIT);
-    assert_eq!(pieces, [paragraph.clone(), paragraph.clone(), paragraph]);
+    let chunks = split(&text, LIMIT);
+    fits(&chunks, LIMIT);
+    assert_eq!(chunks, [paragraph.clone(), paragraph.clone(), paragraph]);
     let lines = format!(
         "{}\n{}",
         "a ".repeat(60).trim_end(),
         "b ".repeat(60).trim_end()
     );
-    let pieces = split(&lines, LIMIT);
-    assert_eq!(pieces.len(), 2);
-    assert!(pieces[0].ends_with('a') && pieces[1].starts_with('b'));
+    let chunks = split(&lines, LIMIT);
+    assert_eq!(chunks.len(), 2);
+    assert!(chunks[0].ends_with('a') && chunks[1].starts_with('b'));
     let sentences = format!("{}. {}", "a".repeat(120), "b ".repeat(100).trim_end());
-    let pieces = split(&sentences, LIMIT);
-    assert_eq!(pieces[0], format!("{}.", "a".repeat(120)));
+    let chunks = split(&sentences, LIMIT);
+    assert_eq!(chunks[0], format!("{}.", "a".repeat(120)));
     let words = "word ".repeat(100);
-    let pieces = split(&words, LIMIT);
-    fits(&pieces, LIMIT);
-    assert!(pieces.iter().all(|piece| piece.ends_with("word")));
+    let chunks = split(&words, LIMIT);
+    fits(&chunks, LIMIT);
+    assert!(chunks.iter().all(|chunk| chunk.ends_with("word")));
 }
 
 #[test]
 fn a_text_without_blanks_is_cut_between_characters() {
     let text = "😀".repeat(300);
-    let pieces = split(&text, LIMIT);
-    fits(&pieces, LIMIT);
-    assert_eq!(pieces.concat(), text);
+    let chunks = split(&text, LIMIT);
+    fits(&chunks, LIMIT);
+    assert_eq!(chunks.concat(), text);
     let wide = "これは文です。".repeat(60);
-    let pieces = split(&wide, LIMIT);
-    fits(&pieces, LIMIT);
-    assert!(pieces[0].ends_with('。'));
-    assert_eq!(pieces.concat(), wide);
+    let chunks = split(&wide, LIMIT);
+    fits(&chunks, LIMIT);
+    assert!(chunks[0].ends_with('。'));
+    assert_eq!(chunks.concat(), wide);
 }
 
 #[test]
 fn a_block_of_code_is_closed_and_opened_again() {
     let code = "let x = 1;\n".repeat(40);
     let text = format!("See:\n\n```rust\n{code}```\n\nThat is all.");
-    let pieces = split(&text, LIMIT);
-    fits(&pieces, LIMIT);
-    for piece in &pieces {
-        assert_eq!(closing_of(piece), None, "{piece}");
+    let chunks = split(&text, LIMIT);
+    fits(&chunks, LIMIT);
+    for chunk in &chunks {
+        assert_eq!(closing_of(chunk), None, "{chunk}");
     }
-    assert!(pieces[1].starts_with("```rust\nlet x"));
-    assert!(pieces[1].ends_with("let x = 1;\n```"));
-    assert_eq!(letters(&pieces.join("\n")), letters(&text));
-    assert!(pieces.last().unwrap().ends_with("That is all."));
+    assert!(chunks[1].starts_with("```rust\nlet x"));
+    assert!(chunks[1].ends_with("let x = 1;\n```"));
+    assert_eq!(letters(&chunks.join("\n")), letters(&text));
+    assert!(chunks.last().unwrap().ends_with("That is all."));
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_block_that_ends_where_the_text_is_cut_leaves_no_empty_one() {
     for lines in 8..24 {
         let code = "0123456789\n".repeat(lines);
         let text = format!("```\n{code}```\n\n{}", "after ".repeat(60).trim_end());
-        let pieces = split(&text, LIMIT);
-        fits(&pieces, LIMIT);
-        for piece in &pieces {
-            assert_ne!(piece, "```\n```", "{lines}");
-            assert_eq!(closing_of(piece), None, "{lines}: {piece}");
+        let chunks = split(&text, LIMIT);
+        fits(&chunks, LIMIT);
+        for chunk in &chunks {
+            assert_ne!(chunk, "```\n```", "{lines}");
+            assert_eq!(closing_of(chunk), None, "{lines}: {chunk}");
         }
-        assert_eq!(letters(&pieces.join("\n")), letters(&text), "{lines}");
+        assert_eq!(letters(&chunks.join("\n")), letters(&text), "{lines}");
     }
 }
 
@@ -120,8 +120,8 @@ fn fences_are_told_as_markdown_tells_them() {
 
 #[test]
 fn a_limit_below_what_every_service_has_is_not_kept() {
-    let pieces = split(&"a".repeat(1_000), 1);
-    assert_eq!(pieces.len(), 6);
+    let chunks = split(&"a".repeat(1_000), 1);
+    assert_eq!(chunks.len(), 6);
 }
 
 proptest! {
@@ -131,9 +131,9 @@ proptest! {
         limit in 200_usize..500,
     ) {
         let text = words.join(" ");
-        let pieces = split(&text, limit);
-        fits(&pieces, limit);
-        prop_assert_eq!(letters(&pieces.concat()), letters(&text));
+        let chunks = split(&text, limit);
+        fits(&chunks, limit);
+        prop_assert_eq!(letters(&chunks.concat()), letters(&text));
     }
 
     #[test]
@@ -142,12 +142,12 @@ proptest! {
         limit in 200_usize..400,
     ) {
         let text = lines.join("\n");
-        let pieces = split(&text, limit);
-        fits(&pieces, limit);
-        let (_, before) = pieces.split_last().unwrap_or((&text, &[]));
-        for piece in before {
-            prop_assert_eq!(closing_of(piece), None);
+        let chunks = split(&text, limit);
+        fits(&chunks, limit);
+        let (_, before) = chunks.split_last().unwrap_or((&text, &[]));
+        for chunk in before {
+            prop_assert_eq!(closing_of(chunk), None);
         }
-        prop_assert_eq!(letters(&pieces.join("\n")), letters(&text));
+        prop_assert_eq!(letters(&chunks.join("\n")), letters(&text));
     }
 }

@@ -1,4 +1,4 @@
-//! Tries of a delivery, and what becomes of them.
+//! Tries of an outbound message, and what becomes of them.
 
 use super::*;
 

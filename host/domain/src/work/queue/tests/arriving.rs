@@ -24,11 +24,11 @@ fn comes_to(mode: &str, condition: Condition) -> serde_json::Value {
 
 #[test]
 fn words_for_the_queue_wait_for_a_run_and_do_not_without_one() {
-    let followup = json!({ "kind": "queued", "manner": { "manner": "followup" }, "debounce_ms": 500, "excerpt": "hello" });
-    let collect = json!({ "manner": "collect", "route": null, "text_bytes": 5 });
+    let followup = json!({ "kind": "queued", "grouping": { "grouping": "followup" }, "debounce_ms": 500, "excerpt": "hello" });
+    let collect = json!({ "grouping": "collect", "route": null, "text_bytes": 5 });
     let collect =
-        json!({ "kind": "queued", "manner": collect, "debounce_ms": 500, "excerpt": "hello" });
-    let at_once = json!({ "kind": "queued", "manner": { "manner": "followup" }, "debounce_ms": 0, "excerpt": "hello" });
+        json!({ "kind": "queued", "grouping": collect, "debounce_ms": 500, "excerpt": "hello" });
+    let at_once = json!({ "kind": "queued", "grouping": { "grouping": "followup" }, "debounce_ms": 0, "excerpt": "hello" });
     for condition in [
         RUNNING,
         DEAF,
@@ -220,11 +220,11 @@ fn what_was_to_be_told_and_was_not_is_told_with_what_was_dropped_since() {
         session.hears(words, None, RUNNING).unwrap();
     }
     let first = session.queue.overflow.clone();
-    let told = session.queue.overflow.notice().unwrap();
-    assert_eq!(told.untold(), first, "{told:?}");
+    let reported = session.queue.overflow.notice().unwrap();
+    assert_eq!(reported.untold(), first, "{reported:?}");
     session.queue.overflow = Overflow::default();
     session.hears("followup cap:1", None, RUNNING).unwrap();
-    let both = told.untold().and(session.queue.overflow.clone());
+    let both = reported.untold().and(session.queue.overflow.clone());
     let expected = "[Queue overflow] Dropped 3 messages due to cap.\nSummary:\n- text 2\n- text 3";
     assert_eq!(both.notice().unwrap().as_str(), expected);
     assert_eq!(both.notice().unwrap().untold(), both);

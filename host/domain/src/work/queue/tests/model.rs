@@ -17,7 +17,7 @@ enum Happening {
         long: bool,
     },
     /// The driver looks, as it does at every boundary.
-    Looks,
+    Inspects,
     /// The open run changes to this condition; without one nothing happens.
     Changes(Condition),
     /// The open run ends.
@@ -76,7 +76,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]);
     prop_oneof![
         6 => arrives,
-        4 => Just(Happening::Looks),
+        4 => Just(Happening::Inspects),
         1 => condition.prop_map(Happening::Changes),
         1 => Just(Happening::Ends),
         2 => (-200..2_000_i64).prop_map(Happening::Passes),
@@ -107,7 +107,7 @@ struct World {
     /// The last that was claimed of each kind, priority and user.
     last: BTreeMap<(&'static str, Priority, &'static str), u32>,
     /// Number of dropped inputs that were reported to the agent.
-    told: u64,
+    reported: u64,
 }
 
 impl World {
@@ -128,7 +128,7 @@ impl World {
             of: None,
             fates,
             last,
-            told: 0,
+            reported: 0,
         }
     }
 
@@ -141,7 +141,7 @@ impl World {
                 from,
                 long,
             } => self.hears(settings, (priority, from), route, long),
-            Happening::Looks => self.looks(),
+            Happening::Inspects => self.inspects(),
             Happening::Changes(condition) if self.condition != Condition::Free => {
                 self.condition = condition
             }
@@ -229,7 +229,7 @@ impl World {
     }
 
     /// Asks for the plan, crashes, asks again from the rows, and does it.
-    fn looks(&mut self) {
+    fn inspects(&mut self) {
         let plan = self.plan(self.condition, self.now);
         let rows = serde_json::to_string(&self.queue).unwrap();
         self.queue = serde_json::from_str(&rows).unwrap();
@@ -326,7 +326,7 @@ impl World {
 
     fn tells(&mut self, notice: Option<&OverflowNotice>) {
         assert_eq!(notice, self.queue.overflow.notice().as_ref());
-        self.told += std::mem::take(&mut self.queue.overflow).dropped();
+        self.reported += std::mem::take(&mut self.queue.overflow).dropped();
     }
 
     fn claims(&mut self, ids: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<ModelMessage>) {
@@ -388,7 +388,7 @@ impl World {
         assert_eq!(rows, self.model.waiting());
         assert_eq!(
             with(Fate::Dropped).count() as u64,
-            self.told + self.queue.overflow.dropped(),
+            self.reported + self.queue.overflow.dropped(),
             "who is dropped is told of"
         );
     }
@@ -400,7 +400,7 @@ impl World {
             if let Plan::WaitUntil(until) = self.plan(self.condition, self.now) {
                 self.now = until;
             }
-            self.looks();
+            self.inspects();
         }
         assert!(
             self.queue.waiting.is_empty(),

@@ -215,13 +215,13 @@ fn more_text_than_fits_one_turn_goes_into_the_next() {
         1,
         COLLECTED_BYTES_MAX - 1,
     ] {
-        let manner = Manner::Collect {
+        let grouping = Grouping::Collect {
             route: None,
             text_bytes,
         };
         session.has(
             WaitKind::Queued(Queued {
-                manner,
+                grouping,
                 debounce_ms: Debounce::NONE,
                 excerpt: String::new(),
             }),
@@ -335,7 +335,7 @@ fn what_several_users_say_never_shares_a_turn() {
     let bob: UserId = "bob".parse().unwrap();
     let collected = || {
         WaitKind::Queued(Queued {
-            manner: Manner::Collect {
+            grouping: Grouping::Collect {
                 route: None,
                 text_bytes: 4,
             },

@@ -1,26 +1,26 @@
-//! Tests of what changed between two looks at a folder.
+//! Tests of what changed between two polls at a folder.
 
 use super::*;
 use proptest::prelude::*;
 
-fn file(size: u64, modified_ms: i64, number: u64) -> SeenFile {
-    SeenFile {
+fn file(size: u64, modified_ms: i64, number: u64) -> ScannedFile {
+    ScannedFile {
         size,
         modified_ms,
         id: Some((1, number)),
     }
 }
 
-fn look(files: &[(&str, SeenFile)]) -> FolderLook {
-    let mut look = FolderLook::default();
+fn inspect(files: &[(&str, ScannedFile)]) -> FolderScan {
+    let mut scan = FolderScan::default();
     for (path, file) in files {
-        look.add((*path).to_owned(), *file);
+        scan.add((*path).to_owned(), *file);
     }
-    look
+    scan
 }
 
 /// The changes as text: `created a`, `renamed a -> b`.
-fn told(before: &FolderLook, after: &FolderLook) -> Vec<String> {
+fn reported(before: &FolderScan, after: &FolderScan) -> Vec<String> {
     let changes = before.changes(after, "/inbox");
     changes
         .into_iter()
@@ -34,20 +34,20 @@ fn told(before: &FolderLook, after: &FolderLook) -> Vec<String> {
 
 #[test]
 fn two_looks_differ_in_what_was_made_changed_removed_and_renamed() {
-    let before = look(&[
+    let before = inspect(&[
         ("a.md", file(1, 10, 1)),
         ("b.md", file(2, 10, 2)),
         ("c.md", file(3, 10, 3)),
         ("same.md", file(4, 10, 4)),
     ]);
-    let after = look(&[
+    let after = inspect(&[
         ("a.md", file(1, 11, 1)),
         ("new.md", file(5, 12, 5)),
         ("same.md", file(4, 10, 4)),
         ("z/c.md", file(3, 10, 3)),
     ]);
     assert_eq!(
-        told(&before, &after),
+        reported(&before, &after),
         [
             "changed a.md",
             "removed b.md",
@@ -61,25 +61,25 @@ fn two_looks_differ_in_what_was_made_changed_removed_and_renamed() {
 /// A number that was given to another file is told from a file that got another name.
 #[test]
 fn a_new_file_with_the_number_of_a_removed_one_is_no_rename() {
-    let before = look(&[("a.md", file(1, 10, 1))]);
-    let after = look(&[("b.md", file(7, 20, 1))]);
-    assert_eq!(told(&before, &after), ["removed a.md", "created b.md"]);
+    let before = inspect(&[("a.md", file(1, 10, 1))]);
+    let after = inspect(&[("b.md", file(7, 20, 1))]);
+    assert_eq!(reported(&before, &after), ["removed a.md", "created b.md"]);
 }
 
 #[test]
-fn a_flood_is_one_occasion_with_a_bounded_list() {
-    let mut after = FolderLook::default();
+fn a_flood_is_one_trigger_event_with_a_bounded_list() {
+    let mut after = FolderScan::default();
     for number in 0..1_000_u64 {
         after.add(format!("{number:04}"), file(1, 1, number));
     }
-    let changes = FolderLook::default().changes(&after, "/inbox").unwrap();
+    let changes = FolderScan::default().changes(&after, "/inbox").unwrap();
     assert_eq!((changes.changes.len(), changes.more), (CHANGES_MAX, 900));
     assert_eq!(changes.changes[0].path, "0000");
 }
 
 #[test]
 fn a_look_keeps_the_first_files_and_says_nothing_of_later_ones() {
-    let mut full = FolderLook::default();
+    let mut full = FolderScan::default();
     for number in (0..FILES_WATCHED_MAX + 2).rev() {
         full.add(format!("{number:06}"), file(1, 1, 1));
     }
@@ -88,7 +88,7 @@ fn a_look_keeps_the_first_files_and_says_nothing_of_later_ones() {
     let mut later = full.clone();
     later.files.remove("000007");
     later.files.insert("zzz".to_owned(), file(1, 1, 9));
-    assert_eq!(told(&full, &later), ["removed 000007"]);
+    assert_eq!(reported(&full, &later), ["removed 000007"]);
 }
 
 #[test]
@@ -103,21 +103,21 @@ fn a_file_counts_by_its_patterns_and_its_depth() {
     assert!(notes.wants("a.md") && notes.wants("x/y/a.md") && !notes.wants("a.txt"));
 }
 
-fn looks() -> impl Strategy<Value = FolderLook> {
+fn scans() -> impl Strategy<Value = FolderScan> {
     let seen = (0..3_u64, 0..3_i64, 0..6_u64);
     prop::collection::btree_map("[a-f]", seen, 0..6).prop_map(|files| {
-        let mut look = FolderLook::default();
+        let mut scan = FolderScan::default();
         for (path, (size, modified_ms, number)) in files {
-            look.add(path, file(size, modified_ms, number));
+            scan.add(path, file(size, modified_ms, number));
         }
-        look
+        scan
     })
 }
 
 proptest! {
-    /// The changes, done to the paths of the first look, lead to those of the second.
+    /// The changes, done to the paths of the first scan, lead to those of the second.
     #[test]
-    fn the_changes_lead_from_one_look_to_the_other(before in looks(), after in looks()) {
+    fn the_changes_lead_from_one_look_to_the_other(before in scans(), after in scans()) {
         let mut paths: std::collections::BTreeSet<String> = before.files.keys().cloned().collect();
         let changes = before.changes(&after, "/f").map_or(Vec::new(), |changes| changes.changes);
         for change in &changes {

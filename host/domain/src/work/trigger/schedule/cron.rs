@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 /// Times that a clock shows a second time, and changes of a zone's offset, that one search passes.
 const STEPS_MAX: u32 = 2_000;
-/// The year from which it is checked that a schedule has an occasion at all.
+/// The year from which it is checked that a schedule has a trigger event at all.
 const CHECKED_FROM: i16 = 2_000;
 
 /// A field: its name, the least and the greatest number in it, and the names for numbers.
@@ -108,12 +108,12 @@ impl CronRule {
         }
     }
 
-    /// Returns whether all its occasions are at whole hours.
+    /// Returns whether all its trigger events are at whole hours.
     pub(super) fn is_at_whole_hours(&self) -> bool {
         self.cron.pattern.minutes.values() == [0]
     }
 
-    /// Returns the first occasion after a time.
+    /// Returns the first trigger event after a time.
     pub(super) fn next(&self, after: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
         if self.is_hourly {
             self.next_by_offsets(after)
@@ -122,7 +122,7 @@ impl CronRule {
         }
     }
 
-    /// The next time that a clock shows, where each that fits is an occasion once.
+    /// The next time that a clock shows, where each that fits is a trigger event once.
     fn next_by_clock(&self, after: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
         let mut shown = self.zone.local(after)?;
         for _ in 0..STEPS_MAX {

@@ -23,8 +23,8 @@ fn cron(pattern: &str, zone: &str) -> Schedule {
     schedule(json!({ "cron": pattern, "timeZone": zone, "spread": false }))
 }
 
-/// The first occasions after a time, of a trigger that was defined then.
-fn occasions(schedule: &Schedule, after: Timestamp, number: usize) -> Vec<Timestamp> {
+/// The first trigger events after a time, of a trigger that was defined then.
+fn trigger_events(schedule: &Schedule, after: Timestamp, number: usize) -> Vec<Timestamp> {
     let mut found = Vec::new();
     let mut last = after;
     while found.len() < number
@@ -37,7 +37,7 @@ fn occasions(schedule: &Schedule, after: Timestamp, number: usize) -> Vec<Timest
 }
 
 #[test]
-fn occasions_come_as_they_were_written() {
+fn trigger_events_come_as_they_were_written() {
     let start = "2026-01-01T00:00:10.500Z";
     for (spec, expected) in [
         (
@@ -94,14 +94,14 @@ fn occasions_come_as_they_were_written() {
             vec!["2026-01-04T00:05:00Z", "2026-01-11T00:05:00Z"],
         ),
     ] {
-        let found = occasions(&schedule(spec.clone()), time(start), expected.len().max(1));
+        let found = trigger_events(&schedule(spec.clone()), time(start), expected.len().max(1));
         let expected: Vec<Timestamp> = expected.into_iter().map(time).collect();
         assert_eq!(found, expected, "{spec}");
     }
 }
 
 #[test]
-fn an_occasion_at_a_whole_hour_is_spread_only_where_that_is_asked_for() {
+fn a_trigger_event_at_a_whole_hour_is_spread_only_where_that_is_asked_for() {
     let start = time("2026-01-01T00:30:00Z");
     let whole = time("2026-01-01T01:00:00Z");
     let first = |spec: &Value, trigger: &str| {
@@ -254,7 +254,7 @@ fn a_heartbeat_beats_in_its_active_hours_only() {
     assert!(heartbeat(json!({ "every": "10s" })).is_err());
     let start = time("2026-01-01T00:00:00Z");
     let always = heartbeat(json!({})).unwrap().unwrap();
-    let beats = occasions(&always, start, 4);
+    let beats = trigger_events(&always, start, 4);
     assert!(
         beats[0] > start && beats[0].since_ms(start) <= 1_800_000,
         "{beats:?}"
@@ -266,7 +266,7 @@ fn a_heartbeat_beats_in_its_active_hours_only() {
     );
     let hours = json!({ "start": "08:00", "end": "09:00", "timeZone": "Europe/Berlin" });
     let mornings = heartbeat(json!({ "activeHours": hours })).unwrap().unwrap();
-    let beats = occasions(&mornings, start, 6);
+    let beats = trigger_events(&mornings, start, 6);
     assert_eq!(beats[0], time("2026-01-01T07:00:00Z"));
     let zone = Zone::parse("", Some("Europe/Berlin")).unwrap();
     assert!(
@@ -276,7 +276,7 @@ fn a_heartbeat_beats_in_its_active_hours_only() {
         "{beats:?}"
     );
     let never = heartbeat(json!({ "activeHours": { "start": "08:00", "end": "08:00" } }));
-    assert_eq!(occasions(&never.unwrap().unwrap(), start, 1), []);
+    assert_eq!(trigger_events(&never.unwrap().unwrap(), start, 1), []);
 }
 
 #[test]
@@ -331,9 +331,9 @@ fn any_time() -> impl Strategy<Value = Timestamp> {
 }
 
 proptest! {
-    /// The next occasion is the same for every time before it and after the one before.
+    /// The next trigger event is the same for every time before it and after the one before.
     #[test]
-    fn the_next_occasion_follows_from_the_one_before(
+    fn the_next_trigger_event_follows_from_the_one_before(
         schedule in any_schedule(),
         after in any_time(),
         part in 0.0..1.0_f64,
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn occasions_are_counted_as_they_come(
+    fn trigger_events_are_counted_as_they_come(
         schedule in any_schedule(),
         after in any_time(),
         hours in 0..50_u64,

@@ -70,7 +70,7 @@ fn a_trigger_has_exactly_one_kind() {
 
 #[test]
 fn each_kind_has_its_component() {
-    for (kind, component, occasions) in [
+    for (kind, component, trigger_events) in [
         (
             json!({ "schedule": { "every": "1h" } }),
             "schedule",
@@ -95,7 +95,7 @@ fn each_kind_has_its_component() {
     ] {
         let spec = read(with(kind));
         assert_eq!(spec.component(), component);
-        assert_eq!(spec.on.occasions(), occasions);
+        assert_eq!(spec.on.trigger_events(), trigger_events);
         let has_clock = matches!(spec.on.key(), "schedule" | "heartbeat");
         assert_eq!(spec.schedule().unwrap().is_some(), has_clock, "{component}");
     }

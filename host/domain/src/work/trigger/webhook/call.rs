@@ -1,8 +1,8 @@
 //! A webhook call as it is kept: bounded, without credentials, under the sender's own id.
 
 use super::super::{
-    CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_PATH_BYTES_MAX, CloudEvent, CloudEventError,
-    DELIVERY_ID_BYTES_MAX, FORM_FIELDS_MAX,
+    CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_ID_BYTES_MAX, CALL_PATH_BYTES_MAX, CloudEvent,
+    CloudEventError, FORM_FIELDS_MAX,
 };
 use super::body::payload;
 use super::{HmacScheme, WebhookAuth, WebhookSpec, is_credential};
@@ -28,7 +28,7 @@ pub struct WebhookRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookCall {
     /// The sender's own id of it, under which it is taken once within seven days.
-    pub delivery_id: String,
+    pub call_id: String,
     /// The rest of its path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
@@ -148,7 +148,7 @@ impl WebhookSpec {
             headers.extend(event.headers());
         }
         Ok(WebhookCall {
-            delivery_id: self.delivery_id(request, event.as_ref(), &payload),
+            call_id: self.call_id(request, event.as_ref(), &payload),
             path: request.path.to_owned(),
             headers,
             query: self.kept(request.query, str::to_owned),
@@ -188,7 +188,7 @@ impl WebhookSpec {
     /// those, whoever holds a call could make it once more. So their calls are told by what is
     /// signed. Other calls have the header that the operator names, one that is known, or the event
     /// in them, and else are told by what they say.
-    fn delivery_id(
+    fn call_id(
         &self,
         request: &WebhookRequest<'_>,
         event: Option<&CloudEvent>,
@@ -201,8 +201,8 @@ impl WebhookSpec {
             Some(HmacScheme::Plain) | None => self.id_of(request, event),
         };
         match id {
-            Some(id) if id.len() <= DELIVERY_ID_BYTES_MAX && !id.contains(char::is_control) => id,
-            Some(id) => Digest::of_parts(&[b"delivery", id.as_bytes()]).hex(),
+            Some(id) if id.len() <= CALL_ID_BYTES_MAX && !id.contains(char::is_control) => id,
+            Some(id) => Digest::of_parts(&[b"call", id.as_bytes()]).hex(),
             None => match scheme {
                 Some(HmacScheme::Github | HmacScheme::Stripe) => digest_of_body(request),
                 Some(HmacScheme::Plain) | None => digest(request),
@@ -216,7 +216,7 @@ impl WebhookSpec {
             let value = request.header(name).ok().flatten();
             value.map(str::trim).filter(|value| !value.is_empty())
         };
-        let own = self.delivery_id.as_deref().and_then(header);
+        let own = self.call_id.as_deref().and_then(header);
         own.or_else(|| header("x-github-delivery"))
             .or_else(|| header("webhook-id"))
             .or_else(|| header("idempotency-key"))

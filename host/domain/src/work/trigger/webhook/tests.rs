@@ -19,7 +19,7 @@ fn auth(value: Value) -> WebhookAuth {
 fn spec(value: Value) -> WebhookSpec {
     WebhookSpec {
         auth: auth(value),
-        delivery_id: None,
+        call_id: None,
         answer: WebhookAnswer::default(),
         bytes_max: None,
     }
@@ -490,7 +490,7 @@ fn a_call_that_is_too_large_or_no_text_is_refused() {
 #[test]
 fn a_call_has_the_senders_own_id() {
     let own = WebhookSpec {
-        delivery_id: Some("X-Own".to_owned()),
+        call_id: Some("X-Own".to_owned()),
         ..spec(token())
     };
     let stripe = spec(hmac("stripe"));
@@ -521,14 +521,14 @@ fn a_call_has_the_senders_own_id() {
         (&own, event.to_vec(), "/s 7"),
     ] {
         let call = read(spec, &headers, br#"{"id":"evt_1"}"#);
-        assert_eq!(call.delivery_id, expected, "{headers:?}");
+        assert_eq!(call.call_id, expected, "{headers:?}");
     }
     let long = "x".repeat(300);
-    assert_eq!(read(&own, &[("X-Own", &long)], b"").delivery_id.len(), 64);
-    let digest = read(&own, &[], b"a").delivery_id;
+    assert_eq!(read(&own, &[("X-Own", &long)], b"").call_id.len(), 64);
+    let digest = read(&own, &[], b"a").call_id;
     assert_eq!(digest.len(), 64);
-    assert_eq!(read(&own, &[("Date", "today")], b"a").delivery_id, digest);
-    assert_ne!(read(&own, &[], b"b").delivery_id, digest);
+    assert_eq!(read(&own, &[("Date", "today")], b"a").call_id, digest);
+    assert_ne!(read(&own, &[], b"b").call_id, digest);
 }
 
 /// The body alone is signed: whoever holds a call cannot make it once more under another header,
@@ -555,13 +555,13 @@ fn a_call_of_which_the_body_is_signed_is_told_by_its_body() {
                 query: &query,
                 body: body.as_bytes(),
             };
-            spec.read(&request).unwrap().delivery_id
+            spec.read(&request).unwrap().call_id
         };
         let first = id("", "1", "1");
         assert_eq!(id("other", "1", "1"), first, "{scheme} {body}");
         assert_eq!(id("", "2", "1"), first, "{scheme} {body}");
         assert_eq!(id("", "1", "2"), first, "{scheme} {body}");
-        let other = read(&spec, &[], b"{\"id\":\"evt_2\"}").delivery_id;
+        let other = read(&spec, &[], b"{\"id\":\"evt_2\"}").call_id;
         assert_ne!(other, first, "{scheme} {body}");
     }
 }
@@ -578,11 +578,11 @@ fn a_header_with_the_senders_id_is_refused_where_it_is_not_signed() {
         ),
     ] {
         let spec = WebhookSpec {
-            delivery_id: Some("X-Own".to_owned()),
+            call_id: Some("X-Own".to_owned()),
             ..spec(proof.clone())
         };
         let faults = spec.faults();
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
-        assert_eq!(fields.contains(&"deliveryId"), is_refused, "{proof}");
+        assert_eq!(fields.contains(&"callId"), is_refused, "{proof}");
     }
 }

@@ -3,13 +3,13 @@
 
 use super::{calls, play_turn, texts, turn};
 use crate::provider::program::Cli;
-use crate::provider::program::protocol::{Said, Step};
+use crate::provider::program::protocol::{ConversationItem, Step};
 use domain::model::{Stop, Usage};
 
 const CLAUDE_SESSION: &str = "c1a0de00-0000-4000-8000-000000000001";
 const CODEX_SESSION: &str = "c0de0000-0000-4000-8000-000000000002";
 const PI_SESSION: &str = "31415926-0000-4000-8000-000000000001";
-const TOLD: &[&str] = &["It says ", "hello."];
+const REPORTED: &[&str] = &["It says ", "hello."];
 
 /// The end of a turn, as its lines tell it.
 #[derive(Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl Recorded {
             resumed: None,
             end: End::Done,
             session: None,
-            shown: TOLD,
+            shown: REPORTED,
             thinks: false,
             texts: &["It says hello."],
             calls: &[],
@@ -85,7 +85,7 @@ impl Recorded {
             (last, end) => panic!("{name} ended with {last:?}, not with {end:?}"),
         }
         assert_eq!(texts(&played.said), self.shown, "{name}");
-        let thinking = Said::Thinking("A file.".to_owned());
+        let thinking = ConversationItem::Thinking("A file.".to_owned());
         assert_eq!(played.said.contains(&thinking), self.thinks, "{name}");
         let shown: Vec<&str> = calls(&played.said).into_iter().map(|call| call.1).collect();
         assert_eq!(shown, self.calls, "{name}");
@@ -137,12 +137,12 @@ fn the_second_turn_of_a_session_is_charged_for_itself_alone() {
 
 #[test]
 fn a_tool_is_shown_and_both_answers_around_it_are_charged() {
-    let pieces: &[&str] = &["I look.", "It says ", "hello."];
+    let chunks: &[&str] = &["I look.", "It says ", "hello."];
     let reply: &[&str] = &["I look.", "It says hello."];
     for recorded in [
         recorded!(
             Claude, "claude/tool",
-            shown: pieces, thinks: true, texts: reply, calls: &["Read"], usage: Some([122, 26, 65]),
+            shown: chunks, thinks: true, texts: reply, calls: &["Read"], usage: Some([122, 26, 65]),
         ),
         recorded!(
             Codex, "codex/tool",
@@ -150,7 +150,7 @@ fn a_tool_is_shown_and_both_answers_around_it_are_charged() {
         ),
         recorded!(
             Pi, "pi/tool",
-            shown: pieces, thinks: true, texts: reply, calls: &["read"], usage: Some([122, 26, 65]),
+            shown: chunks, thinks: true, texts: reply, calls: &["read"], usage: Some([122, 26, 65]),
         ),
     ] {
         recorded.check();
@@ -301,11 +301,11 @@ fn a_model_that_is_cut_off_is_told_of_and_charged() {
 
 #[test]
 fn an_answer_that_broke_off_is_shown_and_is_no_part_of_the_reply() {
-    let pieces: &[&str] = &["It says ", "It says ", "hello."];
+    let chunks: &[&str] = &["It says ", "It says ", "hello."];
     for recorded in [
-        recorded!(Claude, "claude/retried", shown: pieces, usage: Some([94, 9, 60])),
-        recorded!(Codex, "codex/retried", shown: pieces),
-        recorded!(Pi, "pi/retried", shown: pieces, usage: Some([94, 7, 60])),
+        recorded!(Claude, "claude/retried", shown: chunks, usage: Some([94, 9, 60])),
+        recorded!(Codex, "codex/retried", shown: chunks),
+        recorded!(Pi, "pi/retried", shown: chunks, usage: Some([94, 7, 60])),
     ] {
         recorded.check();
     }

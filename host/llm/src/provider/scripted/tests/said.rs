@@ -108,7 +108,7 @@ fn a_word_that_no_group_catches_is_a_mistake_in_the_rule_file() {
         let rules = format!("[[rule]]\nreply.text = 'a'\n[[rule]]\n{when}\nreply.text = 'b'");
         Rules::parse(&rules).map(|_| ()).unwrap_err()
     };
-    for (when, told) in [
+    for (when, reported) in [
         (
             "when = { user = '(?P<a>x)', said = '${b}' }",
             "rule 2: `${b}` in `when.said` is no group of `when.user`",
@@ -119,6 +119,6 @@ fn a_word_that_no_group_catches_is_a_mistake_in_the_rule_file() {
         ("when = { user = '(x)', said = '(${1}' }", "unclosed group"),
     ] {
         let problem = problem(when);
-        assert!(problem.contains(told), "{when}: {problem}");
+        assert!(problem.contains(reported), "{when}: {problem}");
     }
 }

@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::access::egress::{EgressGrant, HostPattern, PathPattern, permit};
 
-const PIECES: [&str; 48] = [
+const CHUNKS: [&str; 48] = [
     "http",
     "https",
     "://",
@@ -57,7 +57,7 @@ const PIECES: [&str; 48] = [
 fn text(bytes: &[u8]) -> String {
     bytes
         .iter()
-        .filter_map(|byte| PIECES.get(usize::from(*byte) % PIECES.len()))
+        .filter_map(|byte| CHUNKS.get(usize::from(*byte) % CHUNKS.len()))
         .copied()
         .collect()
 }

@@ -71,7 +71,7 @@ fn found(pattern: &str, zone: &str, year: i16) -> BTreeSet<Timestamp> {
 }
 
 #[test]
-fn each_time_of_the_clock_is_an_occasion_once_in_a_year() {
+fn each_time_of_the_clock_is_a_trigger_event_once_in_a_year() {
     let patterns: [Pattern; 7] = [
         ("30 2 * * *", |at| at.hour() == 2 && at.minute() == 30),
         ("15 2 * * *", |at| at.hour() == 2 && at.minute() == 15),
@@ -120,7 +120,7 @@ fn what_comes_every_hour_goes_on_through_changes_of_the_clock() {
 }
 
 #[test]
-fn a_daily_schedule_has_an_occasion_for_each_day_of_the_year() {
+fn a_daily_schedule_has_a_trigger_event_for_each_day_of_the_year() {
     for name in ZONES {
         let zone = TimeZone::get(name).unwrap();
         for hour in 0..24 {

@@ -1,0 +1,244 @@
+//! The outbox to people outside: what the commits of a run say to them is queued in those very
+//! commits.
+//!
+//! A reply goes into the chat that the turn's messages came from, or for which a trigger made them.
+//! A turn of a reminder or of a late reply goes on with what was asked for in the chat from which
+//! its session was last written to. Questions of an agent that works for another one reach the chat
+//! of that one.
+
+use super::context::SessionContext;
+use super::end::add;
+use super::error::DriverError;
+use super::fold::load_caller;
+use super::state::Driver;
+use super::subscribers::Subscribers;
+use crate::boxed::boxed;
+use crate::journal::Context;
+use domain::connector::{
+    CHAT_OUTBOUND_MESSAGES_MAX, Destination, OUTBOUND_MESSAGES_MAX, Recipient, ReplyRoute,
+};
+use domain::event::{
+    Event, InputAccepted, OutboundMessageOutcome, OutboundMessageQueued, OutboundMessageSettled,
+    Source,
+};
+use domain::id::{ConnectorId, InputId, SessionId, Stream};
+use domain::operation::ReplyTo;
+use domain::run::Run;
+use domain::run::outward::{Outward, outward};
+use std::collections::BTreeSet;
+use store::Commit;
+
+/// Callers, one above the other, among which the chat of a question is looked for.
+const CALLERS_MAX: usize = 8;
+/// The reason why a message is given up of which too many wait.
+const FULL: &str = "too many messages wait to be sent into this chat, or through its connector";
+
+impl Driver {
+    /// Queues what a commit of the open run says to people outside, in the same commit.
+    #[boxed]
+    pub(super) async fn add_outbound_messages(
+        &mut self,
+        commit: &mut Commit,
+    ) -> Result<(), DriverError> {
+        let Some(driving) = self.phase.driving() else {
+            return Ok(());
+        };
+        let run = &driving.run;
+        let mut said = OutboundWords::by(run, commit);
+        if said.reported.is_empty() {
+            return Ok(());
+        }
+        let known = driving.subscribers.clone();
+        let known = self.context.heard(known, &run.claimed).await?;
+        let all = [run.claimed.as_slice(), &said.joined].concat();
+        let subscribers = self.context.heard(known.clone(), &all).await?;
+        let destination = subscribers.destination.unwrap_or(Destination::Nobody);
+        if matches!(destination, Destination::Caller(_)) {
+            // The caller gets the rest.
+            said.reported
+                .retain(|reported| matches!(reported, Outward::Question { .. }));
+        }
+        if !said.reported.is_empty()
+            && let Some(recipient) = self.context.recipient(destination).await?
+        {
+            self.context
+                .queue_reported(commit, run, &recipient, &said.reported)
+                .await?;
+        }
+        if let Some(driving) = self.phase.driving_mut() {
+            driving.subscribers = known;
+        }
+        Ok(())
+    }
+}
+
+/// The words of a commit to people outside.
+struct OutboundWords {
+    reported: Vec<Outward>,
+    /// The inputs that join the run with the commit.
+    joined: Vec<InputId>,
+}
+
+impl OutboundWords {
+    fn by(run: &Run, commit: &Commit) -> Self {
+        let stream = Stream::Run(run.started.run);
+        let own = commit
+            .appends
+            .iter()
+            .filter(|append| append.stream == stream);
+        let mut said = Self {
+            reported: Vec::new(),
+            joined: Vec::new(),
+        };
+        for new in own.flat_map(|append| &append.events) {
+            said.reported.extend(outward(run, &new.event));
+            if let Event::RunStepped(stepped) = &new.event {
+                let joins = |input: &&InputId| !run.claimed.contains(input);
+                said.joined.extend(stepped.claimed.iter().filter(joins));
+            }
+        }
+        said
+    }
+}
+
+impl SessionContext {
+    /// Returns the subscribers with the inputs of the run that were not looked at yet. An input
+    /// that was erased came from nobody.
+    pub(super) async fn heard(
+        &self,
+        mut subscribers: Subscribers,
+        claimed: &[InputId],
+    ) -> Result<Subscribers, DriverError> {
+        for input in claimed.get(subscribers.inputs..).unwrap_or_default() {
+            let found = self.store().input(*input).await?;
+            subscribers.inspect(found.as_ref().map(|(input, _)| input));
+        }
+        Ok(subscribers)
+    }
+
+    /// Returns the chat that hears what comes of a run; none if no chat does.
+    async fn recipient(&self, destination: Destination) -> Result<Option<Recipient>, DriverError> {
+        match destination {
+            Destination::Nobody => Ok(None),
+            Destination::Chat(recipient) => Ok(Some(recipient)),
+            Destination::Session => self.recipient_of(self.session).await,
+            Destination::Caller(caller) => self.recipient_above(caller).await,
+        }
+    }
+
+    /// Returns the chat from which a session was last written to.
+    async fn recipient_of(&self, session: SessionId) -> Result<Option<Recipient>, DriverError> {
+        let route = self.store().reply_route(session).await?;
+        Ok(route.map(|route| Recipient {
+            route,
+            is_awaited: true,
+            quiet: None,
+        }))
+    }
+
+    /// Returns the chat that the first of those answers who handed the work on.
+    async fn recipient_above(&self, caller: ReplyTo) -> Result<Option<Recipient>, DriverError> {
+        let mut caller = caller;
+        for _ in 0..CALLERS_MAX {
+            let Some(run) = load_caller(self.store(), caller.run).await? else {
+                return Ok(None);
+            };
+            let subscribers = self.heard(Subscribers::default(), &run.claimed).await?;
+            match subscribers.destination {
+                Some(Destination::Caller(next)) => caller = next,
+                Some(Destination::Session) => return self.recipient_of(run.started.session).await,
+                Some(Destination::Chat(recipient)) => return Ok(Some(recipient)),
+                Some(Destination::Nobody) | None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Queues what a run says to a chat. Where too many messages wait already, it is given up at
+    /// once, and an operator sees that.
+    async fn queue_reported(
+        &self,
+        commit: &mut Commit,
+        run: &Run,
+        recipient: &Recipient,
+        reported: &[Outward],
+    ) -> Result<(), DriverError> {
+        let time = self.core.now();
+        let context = Context::of_run(&run.started, time);
+        let stream = outbox(&recipient.route);
+        let waiting = self
+            .store()
+            .waiting_outbound_messages(&recipient.route)
+            .await?;
+        let is_full = waiting.in_chat >= CHAT_OUTBOUND_MESSAGES_MAX as u64
+            || waiting.of_connector >= OUTBOUND_MESSAGES_MAX as u64;
+        for reported in reported {
+            let Some(queued) = reported.queued(recipient, &run.started, time) else {
+                continue;
+            };
+            let is_old = matches!(reported, Outward::Words { is_new: false, .. });
+            if is_old
+                && self
+                    .store()
+                    .outbound_message(queued.outbound_message)
+                    .await?
+                    .is_some()
+            {
+                continue;
+            }
+            let given_up = OutboundMessageSettled {
+                connector: queued.connector.clone(),
+                outbound_message: queued.outbound_message,
+                outcome: OutboundMessageOutcome::Dead {
+                    reason: FULL.to_owned(),
+                },
+                edits: None,
+                time,
+            };
+            add(
+                commit,
+                stream,
+                &context,
+                Event::OutboundMessageQueued(queued),
+            );
+            if is_full {
+                add(
+                    commit,
+                    stream,
+                    &context,
+                    Event::OutboundMessageSettled(given_up),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells the chats that inputs came from that no turn will begin with those: each chat once.
+pub(crate) fn tell_of_dead(commit: &mut Commit, dead: &[InputAccepted], context: &Context) {
+    let mut reported = BTreeSet::new();
+    for input in dead {
+        let Destination::Chat(recipient) = Source::destination([&input.source]) else {
+            continue;
+        };
+        if !reported.insert(recipient.route.clone()) {
+            continue;
+        }
+        let time = context.time;
+        let queued = OutboundMessageQueued::of_dead(&recipient, input.session, input.input, time);
+        if let Some(queued) = queued {
+            let stream = outbox(&recipient.route);
+            add(
+                commit,
+                stream,
+                context,
+                Event::OutboundMessageQueued(queued),
+            );
+        }
+    }
+}
+
+/// Returns the stream with what is to be sent into a chat.
+fn outbox(route: &ReplyRoute) -> Stream {
+    Stream::Connector(ConnectorId::of_name(route.connector.as_str()))
+}

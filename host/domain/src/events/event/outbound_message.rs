@@ -1,0 +1,320 @@
+//! Payloads of a connector's stream: what arrived from people outside, what is to be sent to them,
+//! and what became of it.
+
+use crate::access::user::UserId;
+use crate::agents::path::{ConnectorKey, ConnectorName};
+use crate::values::digest::Digest;
+use crate::values::id::{
+    AgentId, InputId, OperationId, OutboundMessageId, RunId, SessionId, TriggerEventId,
+};
+use crate::values::time::Timestamp;
+use crate::work::connector::{Choice, Incoming, Outbound};
+use crate::work::trouble::ServiceTrouble;
+use serde::{Deserialize, Serialize};
+
+/// Characters of the digest of a lost chunk's id, by which the next try is another one.
+const LOST_CHARS: usize = 16;
+
+/// A message that arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboundMessage {
+    /// Its id here.
+    pub id: TriggerEventId,
+    /// The message, as the service told it.
+    pub message: Incoming,
+}
+
+/// See [`super::Event::ConnectorReceived`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConnectorReceived {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// Messages that had not arrived before, in the service's order.
+    pub inbound_messages: Vec<InboundMessage>,
+    /// The place where the next poll goes on; none to leave it as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Time of inbound message.
+    pub time: Timestamp,
+}
+
+/// The outcome of an inbound message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum InboundMessageOutcome {
+    /// A session took it.
+    Accepted {
+        /// The user that the sender is.
+        user: UserId,
+        /// The input.
+        input: InputId,
+        /// The session.
+        session: SessionId,
+        /// Its agent.
+        agent: AgentId,
+    },
+    /// It was the answer to a question.
+    Answered {
+        /// The user that the sender is.
+        user: UserId,
+        /// The question.
+        operation: OperationId,
+    },
+    /// It was a directive to the queue, which was followed: there is no input.
+    Configured {
+        /// The user that the sender is.
+        user: UserId,
+        /// The session.
+        session: SessionId,
+    },
+    /// It is from nobody whom this host knows.
+    Ignored,
+    /// It is from nobody whom this host knows, who was told so.
+    Unknown,
+    /// It is from nobody whom this host knows, who got a pairing code.
+    Paired,
+    /// It was refused for good.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// See [`super::Event::InboundMessagesSettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboundMessagesSettled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The inbound messages.
+    pub inbound_messages: Vec<TriggerEventId>,
+    /// The outcome of all of them.
+    pub outcome: InboundMessageOutcome,
+    /// Time at which it did.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::PairingOffered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingOffered {
+    /// The sender, as the service knows them.
+    pub key: ConnectorKey,
+    /// The sender's name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The chat in which the code was told.
+    pub chat: String,
+    /// The code.
+    pub code: String,
+    /// Time until which it counts.
+    pub expires: Timestamp,
+    /// Time of the offer.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::PairingSettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingSettled {
+    /// The sender, as the service knows them.
+    pub key: ConnectorKey,
+    /// The user that they are from now on; none if it was declined or expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserId>,
+    /// Time at which it was settled.
+    pub time: Timestamp,
+}
+
+/// The cause of a message to people outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutboundMessageCause {
+    /// A turn's reply.
+    Turn {
+        /// The session.
+        session: SessionId,
+        /// The run that became the turn.
+        run: RunId,
+    },
+    /// A question to the user.
+    Question {
+        /// The session.
+        session: SessionId,
+        /// The run that asks.
+        run: RunId,
+        /// The question: the id under which it is answered.
+        operation: OperationId,
+    },
+    /// A message that no turn was begun with.
+    Input {
+        /// The session.
+        session: SessionId,
+        /// The input that was put aside.
+        input: InputId,
+    },
+    /// The host's own words to a sender: who they are is not known, or their message was refused.
+    Host {
+        /// The inbound message that it answers.
+        inbound_message: TriggerEventId,
+    },
+    /// An operator's test.
+    Test {
+        /// The operator.
+        user: UserId,
+    },
+}
+
+/// See [`super::Event::OutboundMessageQueued`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboundMessageQueued {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub outbound_message: OutboundMessageId,
+    /// The chat, in the service's terms.
+    pub chat: String,
+    /// The text, in Markdown; of a question, the question.
+    pub text: String,
+    /// The choices of a question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+    /// The text of a question where its choices cannot be buttons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_buttons: Option<String>,
+    /// The cause.
+    pub cause: OutboundMessageCause,
+    /// Time at which it was queued.
+    pub time: Timestamp,
+}
+
+impl OutboundMessageQueued {
+    /// Returns the message, whole.
+    #[must_use]
+    pub fn outbound(&self) -> Outbound {
+        Outbound {
+            text: self.text.clone(),
+            choices: self.choices.clone(),
+            without_buttons: self.without_buttons.clone(),
+        }
+    }
+}
+
+impl OutboundMessageId {
+    /// The idempotency key of one part of a message, counted from 0: the same for every attempt.
+    #[must_use]
+    pub fn chunk_key(self, chunk: u32) -> String {
+        format!("{}-{chunk}", self.idempotency_key())
+    }
+
+    /// The idempotency key of a chunk that is sent once more, because the one that the service took
+    /// under an id did not arrive.
+    #[must_use]
+    pub fn chunk_key_after(self, chunk: u32, lost: &str) -> String {
+        let lost = Digest::of(lost.as_bytes()).hex();
+        let lost = lost.get(..LOST_CHARS).unwrap_or(&lost);
+        format!("{}-{lost}", self.chunk_key(chunk))
+    }
+}
+
+/// See [`super::Event::OutboundMessageStarted`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboundMessageStarted {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub outbound_message: OutboundMessageId,
+    /// Number of this attempt, from 1.
+    pub attempt: u32,
+    /// Number of the chunk that is about to be sent, from 0, of a text that was split.
+    pub chunk: u32,
+    /// The service's id of the message that the chunk is put into by an edit; none if it is a
+    /// message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
+    /// Time at which it is about to be sent.
+    pub time: Timestamp,
+}
+
+/// The outcome of an attempt to deliver a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum OutboundMessageOutcome {
+    /// The service took it, under these ids of its own, one for each chunk.
+    Delivered {
+        /// The ids.
+        service_ids: Vec<String>,
+    },
+    /// A chunk of it was taken; others are to follow.
+    Chunk {
+        /// The service's id of it.
+        service_id: String,
+    },
+    /// It was not taken, and is tried again.
+    Failed {
+        /// The reason.
+        reason: String,
+        /// Time of the next attempt.
+        retry_at: Timestamp,
+    },
+    /// It cannot be told whether it was taken. It is not sent again.
+    Unknown {
+        /// The reason.
+        reason: String,
+    },
+    /// A chunk that the service took did not arrive after all. Others are sent as before. The
+    /// message is given up when all of them were.
+    Undelivered {
+        /// Number of the chunk, from 0.
+        chunk: u32,
+        /// The reason.
+        reason: String,
+    },
+    /// It is given up.
+    Dead {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// See [`super::Event::OutboundMessageSettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboundMessageSettled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub outbound_message: OutboundMessageId,
+    /// The outcome.
+    #[serde(flatten)]
+    pub outcome: OutboundMessageOutcome,
+    /// The service's id of the message that another attempt edits, as this one did; none if another
+    /// one is a message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
+    /// Time at which it was known.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OutboundMessageRequeued`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboundMessageRequeued {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub outbound_message: OutboundMessageId,
+    /// The user who has it tried again.
+    pub by: UserId,
+    /// The service's id of the message that the next attempt edits, as the last one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
+    /// Time at which it was.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::ConnectorTroubled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectorTroubled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The trouble.
+    pub trouble: ServiceTrouble,
+    /// Time at which it was noticed.
+    pub time: Timestamp,
+}

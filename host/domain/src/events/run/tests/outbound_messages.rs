@@ -1,0 +1,138 @@
+//! Tests of outbound messages to external agents: tried again, waited for, answered.
+
+use super::*;
+use crate::events::run::external;
+use crate::thread::message::text_of;
+use crate::work::outbound_message::DELIVERED;
+
+/// Starts an outbound message, the nth of its step, that has to be answered within a second.
+fn delivered(run: &mut Run, key: &str, place: u32) -> OperationId {
+    let operation = Operation {
+        id: OperationId::mint(run.started.run, 0, key),
+        key: key.into(),
+        step: 0,
+        place,
+        performer: Performer::External { messages: vec![1] },
+        effect: EffectClass::Idempotent,
+        time_limit_ms: None,
+        deadline: Some(NOW.plus_ms(1_000)),
+        answers: None,
+        in_thread: false,
+        reserved: Default::default(),
+        approval: None,
+    };
+    run.start(&operation, NOW);
+    operation.id
+}
+
+/// Ends a try of an outbound message, after which it pauses until a time.
+fn tried(run: &mut Run, operation: OperationId, state: &[u8], due: Timestamp) {
+    let segment = run.open[&operation].segment + 1;
+    let continuation = Continuation {
+        operation,
+        segment,
+        state: state.to_vec(),
+        pause: Pause::Until { due },
+        active_ms: 0,
+        call: None,
+    };
+    run.advance(&Event::OperationContinued(continuation))
+        .unwrap();
+}
+
+#[test]
+fn an_outbound_message_is_performed_until_it_is_taken_and_then_waits_for_its_answer() {
+    let mut run = begun();
+    let id = delivered(&mut run, "d", 0);
+    let performed = Next::Perform {
+        record_first: false,
+    };
+    assert_eq!(next(&run.open[&id], NOW), performed);
+    assert!(would_be_sent(&run.open[&id], NOW));
+    tried(&mut run, id, b"", NOW.plus_ms(10));
+    assert!(matches!(next(&run.open[&id], NOW), Next::Wait { .. }));
+    assert!(would_be_sent(&run.open[&id], NOW), "after its pause");
+    assert_eq!(next(&run.open[&id], NOW.plus_ms(10)), performed);
+    tried(&mut run, id, DELIVERED, NOW.plus_ms(5_000));
+    let waits = Next::Wait {
+        until: Some(NOW.plus_ms(1_000)),
+    };
+    assert_eq!(next(&run.open[&id], NOW.plus_ms(10)), waits);
+    assert!(!would_be_sent(&run.open[&id], NOW.plus_ms(10)));
+    let Next::Settle(late) = next(&run.open[&id], NOW.plus_ms(1_000)) else {
+        panic!("its time is up")
+    };
+    assert_eq!(late.outcome, OperationOutcome::TimedOut);
+}
+
+#[test]
+fn an_answer_settles_the_message_that_it_names_or_the_one_that_waits_longest() {
+    let mut run = begun();
+    let second = delivered(&mut run, "b", 1);
+    let first = delivered(&mut run, "a", 0);
+    let taken = |run: &Run, named| external::answer(run, named, "Yes.".into(), NOW);
+    for (named, expected) in [(None, first), (Some(second), second), (Some(first), first)] {
+        let (event, operation, blobs) = taken(&run, named).unwrap();
+        assert_eq!((operation, blobs.len()), (expected, 0));
+        let Event::RunSettled(settled) = event else {
+            panic!("{event:?}")
+        };
+        let settlement = &settled.settled[0];
+        assert!(settlement.untrusted, "it is from outside");
+        let OperationOutcome::Parts { parts } = &settlement.outcome else {
+            panic!("{settlement:?}")
+        };
+        assert_eq!(text_of(parts), "Yes.");
+    }
+    let unknown = OperationId::mint(run.started.run, 7, "x");
+    let refused = taken(&run, Some(unknown)).unwrap_err();
+    assert_eq!(refused.code.as_str(), "NOTHING_TO_ANSWER");
+    let (event, ..) = taken(&run, Some(first)).unwrap();
+    run.advance(&event).unwrap();
+    assert!(taken(&run, Some(first)).is_err(), "it was answered");
+    assert_eq!(taken(&run, None).unwrap().1, second);
+}
+
+#[test]
+fn what_is_said_upon_an_answer_from_elsewhere_carries_the_mark_itself() {
+    let mut run = begun();
+    let id = delivered(&mut run, "d", 0);
+    let (event, ..) = external::answer(&run, Some(id), "Yes.".into(), NOW).unwrap();
+    run.advance(&event).unwrap();
+    let says = |words: &str, decision| StepResult {
+        decision,
+        effects: vec![Effect::Say {
+            parts: vec![Part::text(words)],
+        }],
+        memo: None,
+    };
+    let marks = |stepped: &RunStepped| -> Vec<bool> {
+        let said = stepped.said.iter();
+        said.map(|message| message.untrusted).collect()
+    };
+    let goes_on = wait(vec![asking_a_model("m")], Until::Any).decision;
+    let heard = says("It says yes.", goes_on);
+    let (run, stepped) = step(&run, vec![], &[], heard, EffectClass::ReadOnly);
+    assert_eq!(marks(&stepped), [true]);
+    // Words of its own after that are its own. Their turn has the mark all the same.
+    let reply = Decision::Reply {
+        parts: vec![Part::text("Bye.")],
+    };
+    let (run, stepped) = step(
+        &run,
+        vec![],
+        &[],
+        says("So be it.", reply),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(marks(&stepped), [false, false]);
+    assert!(run.is_untrusted());
+}
+
+#[test]
+fn no_user_answers_an_outbound_message() {
+    let mut run = begun();
+    let id = delivered(&mut run, "d", 0);
+    let refused = answer(&run, id, &UserId::local(), json!("Me."), NOW).unwrap_err();
+    assert_eq!(refused.code.as_str(), "NOT_SUSPENDED");
+}

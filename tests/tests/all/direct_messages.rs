@@ -1,0 +1,1107 @@
+//! Agents that talk: to each other's sessions, back to their callers, and never in a circle.
+
+use agent_host_tests::patience::until;
+use agent_host_tests::process::script;
+use agent_host_tests::world::target;
+use agent_host_tests::{Setup, World};
+use broker::By;
+use domain::event::Event;
+use domain::id::SessionId;
+use domain::operation::Performer;
+use domain::speaker::Speaker;
+use domain::turn::TurnEnd;
+use domain::user::UserId;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A model that asks the other agent what it is told to ask.
+const ASKS: &str = r#"
+[[rule]]
+when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }
+reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", content = "$1" } }] }
+"#;
+
+/// A setup with a third puppet, in which agents may call each other so deep.
+fn deep(call_depth_max: u32) -> Setup {
+    let mut setup = Setup::default();
+    setup.limits.dispatch.call_depth_max = call_depth_max;
+    setup
+        .definitions
+        .push(json!({ "agentId": "third", "displayName": "Third", "component": "puppet" }));
+    setup
+}
+
+fn says(reply: &str) -> String {
+    script(&json!([{ "reply": reply }]))
+}
+
+/// Work that ends after the caller has gone on.
+fn later(reply: &str) -> String {
+    script(&json!([{ "start": [{ "key": "t", "timer": 1_200 }] }, { "reply": reply }]))
+}
+
+fn call(key: &str, tool: &str, arguments: &Value) -> Value {
+    json!({ "key": key, "tool": tool, "args": arguments })
+}
+
+fn message(key: &str, to: &str, content: &str) -> Value {
+    call(
+        key,
+        "agents_message",
+        &json!({ "agentId": to, "content": content }),
+    )
+}
+
+fn start(operations: &[Value]) -> Value {
+    json!([{ "until": "all", "start": operations }])
+}
+
+/// Returns the outcome of an operation, as the puppet reports it.
+fn outcome<'a>(lines: &'a [String], key: &str) -> &'a str {
+    let line = lines
+        .iter()
+        .find_map(|line| line.strip_prefix(&format!("{key} ")));
+    line.unwrap_or_else(|| panic!("nothing about {key}: {lines:?}"))
+}
+
+/// The result of a message.
+fn result(lines: &[String], key: &str) -> Value {
+    let text = outcome(lines, key);
+    serde_json::from_str(text.strip_prefix("parts ").unwrap_or(text))
+        .unwrap_or_else(|_| panic!("no result: {text}"))
+}
+
+/// Everything that was said in a session, one line each.
+async fn heard(world: &World, session: SessionId) -> String {
+    world
+        .messages(session)
+        .await
+        .iter()
+        .map(|message| message.text() + "\n")
+        .collect()
+}
+
+fn session_of(result: &Value) -> SessionId {
+    result["sessionId"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_again() {
+    let world = World::new(Setup::default()).await;
+    let first = result(
+        &world
+            .play(start(&[message("m", "other", &says("hello"))]))
+            .await,
+        "m",
+    );
+    assert_eq!(
+        (&first["mode"], &first["status"], &first["agentId"]),
+        (&json!("sync"), &json!("complete"), &json!("other"))
+    );
+    assert_eq!(
+        (
+            &first["response"],
+            &first["created"],
+            &first["toolCallCount"]
+        ),
+        (&json!("hello"), &json!(true), &json!(0))
+    );
+    assert_eq!(first["sessionName"], first["sessionId"]);
+    assert!(
+        heard(&world, session_of(&first)).await.ends_with("hello\n"),
+        "the response is stored in the target's session"
+    );
+
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("again"), "session": "latest" }),
+    );
+    let second = result(&world.play(start(&[latest])).await, "m");
+    assert_eq!(
+        (&second["sessionId"], &second["created"]),
+        (&first["sessionId"], &json!(false))
+    );
+    let created = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("new"), "session": "create" }),
+    );
+    let third = result(&world.play(start(&[created])).await, "m");
+    assert_ne!(third["sessionId"], first["sessionId"]);
+    let explicit =
+        json!({ "agentId": "other", "content": says("here"), "session": first["sessionId"] });
+    let fourth = result(
+        &world
+            .play(start(&[call("m", "agents_message", &explicit)]))
+            .await,
+        "m",
+    );
+    assert_eq!(
+        (&fourth["sessionId"], &fourth["response"]),
+        (&first["sessionId"], &json!("here"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["agentDenylist"] = json!(["worker"]);
+    let world = World::new(setup).await;
+    let own = world.open("puppet").await;
+    let to = |agent: &str, session: &str| {
+        json!({
+            "agentId": agent, "content": "x", "session": session,
+        })
+    };
+    let reported_of = world
+        .play(start(&[
+            call("latest", "agents_message", &to("other", "latest")),
+            call("nobody", "agents_message", &to("nobody", "create")),
+            call("denied", "agents_message", &to("worker", "create")),
+            call("foreign", "agents_message", &to("other", &own.to_string())),
+            call(
+                "gone",
+                "agents_message",
+                &to("other", "00000000-0000-4000-8000-000000000001"),
+            ),
+            call("words", "agents_message", &to("other", "newest")),
+            call(
+                "path",
+                "dispatch_to_agent",
+                &json!({ "target": "/ada/agent/puppet", "content": "x" }),
+            ),
+            call("caller", "reply_to_caller", &json!({ "content": "x" })),
+        ]))
+        .await;
+    for (key, code) in [
+        ("latest", "agent-session-error"),
+        ("nobody", "agent-not-found"),
+        ("denied", "agent-not-accessible"),
+        ("foreign", "agent-session-error"),
+        ("gone", "agent-session-error"),
+        ("words", "agent-session-error"),
+        ("path", "agent-not-found"),
+        ("caller", "no-caller"),
+    ] {
+        assert!(
+            outcome(&reported_of, key).starts_with(&format!("failed {code}: ")),
+            "{key}: {reported_of:?}"
+        );
+    }
+    let rules: Vec<String> = world
+        .ledger()
+        .await
+        .iter()
+        .flat_map(|entry| entry.decisions.iter().map(|it| it.rule.to_string()))
+        .collect();
+    assert!(
+        rules.iter().any(|rule| rule == "agentDenylist"),
+        "{rules:?}"
+    );
+}
+
+/// A message that nobody waits for is told to have started before it is dealt with. Its answer is
+/// stored in the target's session and comes as a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }),
+    );
+    world.play_in(session, &start(&[asked])).await;
+    world.until(session, |row| row.revision >= 1).await;
+    let reply = world.last_reply(session).await;
+    let lines: Vec<String> = reply.lines().map(str::to_owned).collect();
+    let reported = result(&lines, "m");
+    let target = session_of(&reported);
+    let input: domain::id::InputId = reported["responseId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(
+        reported,
+        json!({
+            "mode": "async", "status": "started", "agentId": "other", "sessionId": target,
+            "sessionName": target, "created": true, "responseId": input,
+        })
+    );
+    let row = world.store().session(target).await.unwrap().unwrap();
+    assert_eq!(row.revision, 0, "it was told before there was an answer");
+    let (accepted, _) = world.store().input(input).await.unwrap().unwrap();
+    assert_eq!(accepted.session, target, "by its id the turn is found");
+    world.quiet().await;
+    assert!(
+        heard(&world, target).await.ends_with("\nmuch later\n"),
+        "the answer is stored in the target's session"
+    );
+    assert!(heard(&world, session).await.contains("\nmuch later\n"));
+    let late = world.messages(session).await;
+    let late = late.iter().find(|message| message.text() == "much later");
+    let by = Some(Speaker::Agent {
+        agent: "other".to_owned(),
+        response_id: Some(input.to_string()),
+    });
+    assert_eq!(
+        late.unwrap().said_by(),
+        by,
+        "it says which question it answers"
+    );
+    assert_eq!(
+        world
+            .starts()
+            .await
+            .iter()
+            .filter(|start| start.session == session)
+            .count(),
+        2,
+        "the answer is a turn of its own"
+    );
+}
+
+/// The answer to an async message streams in for all who watch the target's session, as any does:
+/// in chunks, before it is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stream() {
+    const ANSWER: &str = "hello from the model";
+    let rule = format!("[[rule]]\nreply = {{ text = \"{ANSWER}\", delayMs = 250 }}\n");
+    let world = World::new(Setup {
+        script: rule,
+        ..Setup::default()
+    })
+    .await;
+    let mut watched = world.broker.live().join(|_, _| true);
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "assistant", "content": "hello", "mode": "async" }),
+    );
+    let watching = async {
+        let mut streamed = String::new();
+        let mut seen = Vec::new();
+        while streamed != ANSWER {
+            let frame = watched.frames.recv().await.unwrap().frame;
+            if let broker::Show::Text(text) = frame.show {
+                streamed.push_str(&text);
+                let stored = heard(&world, frame.session).await;
+                seen.push((frame.session, stored.contains(ANSWER)));
+            }
+        }
+        seen
+    };
+    let both = async { tokio::join!(world.play(start(&[asked])), watching) };
+    let (lines, seen) = tokio::time::timeout(Duration::from_secs(30), both)
+        .await
+        .expect("the whole answer");
+    let target = session_of(&result(&lines, "m"));
+    assert!(
+        seen.iter().all(|(session, _)| *session == target),
+        "{seen:?}"
+    );
+    let early = seen.iter().filter(|(_, is_stored)| !is_stored);
+    assert!(early.count() >= 2, "{seen:?}");
+    world.quiet().await;
+    assert!(
+        heard(&world, target)
+            .await
+            .ends_with("hello from the model\n")
+    );
+}
+
+/// A message is a user's message to the other agent, whose turn has that agent's own lists and not
+/// its sender's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_between_agents_is_a_users_message_in_the_targets_own_scope() {
+    let mut setup = deep(1);
+    setup.definitions[0]["toolAllowlist"] = json!(["agents_message"]);
+    setup.definitions[5]["toolDenylist"] = json!(["put"]);
+    let world = World::new(setup).await;
+    let steps = json!([{ "start": [{ "key": "p", "tool": "put" }] }]);
+    let own = world.play(steps.clone()).await;
+    assert_eq!(outcome(&own, "p"), "denied", "the sender may not do it");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let denied = result(
+        &world
+            .play(start(&[message("m", "third", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert_eq!(denied["response"], "p denied", "{denied}");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let done = result(
+        &world
+            .play(start(&[message("m", "other", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert!(
+        done["response"].as_str().unwrap().starts_with("p parts"),
+        "{done}"
+    );
+    assert!(!world.effects().is_empty(), "the other agent may");
+    let heard = world.messages(session_of(&done)).await;
+    let first = heard.first().unwrap();
+    assert_eq!(
+        (first.role, first.text()),
+        (domain::message::Role::User, script(&steps))
+    );
+}
+
+/// A timeout of a message does not cancel the turn, which goes on in the target's session.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_messages_timeout_does_not_cancel_the_turn_in_the_targets_session() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let slow =
+        script(&json!([{ "start": [{ "key": "t", "timer": 2_500 }] }, { "reply": "slowly" }]));
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": slow, "timeout": 1 }),
+    );
+    world.play_in(session, &start(&[asked])).await;
+    world.until(session, |row| row.revision >= 1).await;
+    let lines: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let result = result(&lines, "m");
+    assert_eq!(
+        (&result["status"], &result["timeoutSeconds"]),
+        (&json!("timeout"), &json!(1))
+    );
+    let target = session_of(&result);
+    assert!(
+        world
+            .store()
+            .session(target)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some(),
+        "it is at work still"
+    );
+    world.quiet().await;
+    assert!(heard(&world, target).await.ends_with("slowly\n"));
+    assert!(
+        heard(&world, session).await.contains("\nslowly\n"),
+        "and the answer comes late"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_target_takes_the_message_as_a_turn_of_its_own_once_it_is_free() {
+    let world = World::new(Setup::default()).await;
+    let busy = world.open("other").await;
+    world
+        .say(
+            "other",
+            busy,
+            &script(&json!([{ "start": [{ "key": "t", "timer": 700 }] }, { "reply": "first" }])),
+        )
+        .await;
+    world.until(busy, |row| row.open_run.is_some()).await;
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("second"), "session": "latest" }),
+    );
+    let result = result(&world.play(start(&[latest])).await, "m");
+    assert_eq!(
+        (result["response"].as_str(), session_of(&result)),
+        (Some("second"), busy)
+    );
+    let text = heard(&world, busy).await;
+    assert!(
+        text.find("first\n").unwrap() < text.find("second\n").unwrap(),
+        "{text}"
+    );
+    assert_eq!(
+        world.store().session(busy).await.unwrap().unwrap().revision,
+        2
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
+    let world = World::new(Setup::default()).await;
+    let steps = json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "start": [{ "key": "t", "timer": 900 }] },
+        { "start": [call("s", "reply_to_caller", &json!({ "content": "more" }))] },
+        { "reply": "the end" },
+    ]);
+    let session = world.open("puppet").await;
+    let dispatch = json!({ "key": "d", "agent": "other", "text": script(&steps) });
+    world.play_in(session, &start(&[dispatch])).await;
+    world.until(session, |row| row.revision >= 1).await;
+    assert_eq!(world.last_reply(session).await, "d parts early");
+    let child = world
+        .starts()
+        .await
+        .into_iter()
+        .find(|start| start.session != session)
+        .unwrap()
+        .session;
+    assert!(
+        world
+            .store()
+            .session(child)
+            .await
+            .unwrap()
+            .unwrap()
+            .open_run
+            .is_some(),
+        "it goes on"
+    );
+    world.quiet().await;
+    let ends: Vec<TurnEnd> = world
+        .events()
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunEnded(ended) if ended.session == child => Some(ended.end),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [TurnEnd::Replied], "nobody cancelled it");
+    let text = heard(&world, session).await;
+    assert!(
+        text.contains("\nmore\n"),
+        "a second reply comes as a message: {text}"
+    );
+    assert!(
+        !text.contains("\nthe end"),
+        "and the end of the turn says nothing more: {text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_replied_to_early_in_its_own_terms() {
+    let world = World::new(Setup::default()).await;
+    let early = script(&json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "reply": "late" },
+    ]));
+    let result = result(
+        &world.play(start(&[message("m", "other", &early)])).await,
+        "m",
+    );
+    assert_eq!(
+        (
+            &result["status"],
+            &result["response"],
+            &result["toolCallCount"]
+        ),
+        (&json!("complete"), &json!("early"), &json!(0))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_goes_to_a_worker_of_ones_own_or_to_an_agent_that_is_there() {
+    let world = World::new(Setup::default()).await;
+    let there = world.open("other").await;
+    let lines = world
+        .play(start(&[
+            call(
+                "worker",
+                "dispatch_to_agent",
+                &json!({ "target": "other", "content": says("made"), "wait": true }),
+            ),
+            call(
+                "path",
+                "dispatch_to_agent",
+                &json!({ "target": "/local/agent/other", "content": says("there"), "wait": true }),
+            ),
+            call(
+                "later",
+                "dispatch_to_agent",
+                &json!({ "target": "other", "content": later("much later") }),
+            ),
+        ]))
+        .await;
+    assert_eq!(
+        (outcome(&lines, "worker"), outcome(&lines, "path")),
+        ("parts made", "parts there")
+    );
+    assert!(
+        outcome(&lines, "later").starts_with("parts Started as task"),
+        "{lines:?}"
+    );
+    assert!(
+        heard(&world, there).await.ends_with("there\n"),
+        "it was done in the latest session of that agent"
+    );
+    world.quiet().await;
+    let starts = world.starts().await;
+    let depths: Vec<(u32, u32)> = starts
+        .iter()
+        .skip(1)
+        .map(|start| (start.depth, start.spawn_depth))
+        .collect();
+    assert_eq!(
+        depths.iter().filter(|depth| **depth == (1, 0)).count(),
+        2,
+        "two calls: {depths:?}"
+    );
+    assert_eq!(
+        depths.iter().filter(|depth| **depth == (0, 1)).count(),
+        1,
+        "one spawn: {depths:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_in_a_circle_of_any_length() {
+    let world = World::new(deep(5)).await;
+    let lines = world.play(start(&[message("m", "puppet", "x")])).await;
+    assert!(
+        outcome(&lines, "m").starts_with(
+            "failed WAITS_FOR_CYCLE: `/local/agent/puppet` would wait for the session"
+        ),
+        "{lines:?}"
+    );
+
+    // Each asks the next in its own session, and the last asks the first.
+    let back = script(&start(&[call(
+        "c",
+        "agents_message",
+        &json!({ "agentId": "puppet", "content": "x", "session": "latest" }),
+    )]));
+    let onward = script(&start(&[message("b", "third", &back)]));
+    let lines = world.play(start(&[message("a", "other", &onward)])).await;
+    let text = outcome(&lines, "a");
+    let chain = "`/local/agent/third` would wait for `/local/agent/puppet`, which waits for \
+         `/local/agent/other`, which waits for `/local/agent/third`";
+    assert!(
+        text.contains("WAITS_FOR_CYCLE") && text.contains(chain),
+        "{text}"
+    );
+    // Who does not wait closes no circle.
+    let back = json!({
+        "agentId": "puppet", "content": says("heard"), "session": "latest", "mode": "async",
+    });
+    let session = world.open("puppet").await;
+    let asked = message(
+        "a",
+        "other",
+        &script(&start(&[call("c", "agents_message", &back)])),
+    );
+    world.play_in(session, &start(&[asked])).await;
+    world.quiet().await;
+    let text = heard(&world, session).await;
+    assert!(
+        text.contains("\nheard\n") && !text.contains("WAITS_FOR_CYCLE"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_completed_once_whichever_side_is_cut_off() {
+    let mut world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "once" }]));
+    let early = script(&json!([
+        { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
+        { "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "silence" },
+    ]));
+    let slowly = json!({
+        "key": "d", "tool": "dispatch_to_agent",
+        "args": { "target": "other", "content": early, "wait": true },
+    });
+    world
+        .play_in(session, &start(&[message("m", "other", &slow), slowly]))
+        .await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        world = world.restart(|_| ()).await;
+    }
+    world.idle(session).await;
+    world.quiet().await;
+    let lines: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(outcome(&lines, "d"), "parts early");
+    assert_eq!(result(&lines, "m")["response"], json!("once"));
+    assert_eq!(
+        world
+            .store()
+            .session(session)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision,
+        1,
+        "nothing came twice"
+    );
+    let handed = world
+        .events()
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunStepped(stepped) => Some(stepped.started),
+            _ => None,
+        });
+    let handed = handed
+        .flatten()
+        .filter(|operation| matches!(operation.performer, Performer::Agent { .. }))
+        .count();
+    assert_eq!((handed, world.starts().await.len()), (2, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down() {
+    let world = World::new(deep(3)).await;
+    let long = script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]));
+    let below = |text: &str| {
+        script(&start(&[
+            json!({ "key": "d", "agent": "other", "text": text }),
+        ]))
+    };
+    let session = world.open("puppet").await;
+    world.say("puppet", session, &below(&below(&long))).await;
+    until(async || world.starts().await.len() >= 3).await;
+    assert!(
+        world
+            .broker
+            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
+            .await
+            .unwrap()
+    );
+    world.quiet().await;
+    let aborted =
+        world.events().await.into_iter().filter(
+            |event| matches!(event, Event::RunEnded(ended) if ended.end == TurnEnd::Aborted),
+        );
+    assert_eq!(aborted.count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_what_is_named_of_what_is_left_and_shrinks_along_the_chain() {
+    let world = World::new(deep(3)).await;
+    let named = |key: &str, text: &str, budget: Value| {
+        call(
+            key,
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": text, "wait": true, "budget": budget }),
+        )
+    };
+    let inner = script(&start(&[named(
+        "i",
+        &says("inner"),
+        json!({ "tokens": 900_000, "calls": 50, "wall_s": 3_000 }),
+    )]));
+    let lines = world
+        .play(json!([
+            {
+                "until": "all",
+                "start": [
+                    named("a", &inner, json!({ "tokens": 400_000, "calls": 7, "wall_s": 60 })),
+                    named("b", &says("b"), json!({})),
+                ],
+            },
+            {
+                "until": "all",
+                "start": [
+                    call("c", "dispatch_to_agent", &json!({
+                        "target": "other", "content": later("c"), "budget": { "tokens": 1_000 },
+                    })),
+                ],
+            },
+            { "until": "all", "start": [named("e", &says("e"), json!({}))] },
+        ]))
+        .await;
+    assert!(outcome(&lines, "a").contains("inner"), "{lines:?}");
+    world.quiet().await;
+    let starts = world.starts().await;
+    let limits: Vec<(u64, u32)> = starts
+        .iter()
+        .map(|start| (start.limits.tokens_max, start.limits.tool_calls_max))
+        .collect();
+    assert!(limits.contains(&(400_000, 7)), "as it is named: {limits:?}");
+    assert!(
+        limits.contains(&(400_000, 6)),
+        "never more than the caller's: {limits:?}"
+    );
+    assert!(
+        limits.contains(&(300_000, 45)),
+        "half of what is left where nothing is named, and what is set aside is not: {limits:?}"
+    );
+    assert!(limits.contains(&(1_000, 48)), "{limits:?}");
+    // The others have ended and used no tokens; nobody hears what a worker that goes on by itself
+    // uses, so it is charged its budget.
+    assert!(limits.contains(&(499_500, 23)), "{limits:?}");
+    let outer = starts
+        .iter()
+        .find(|start| start.limits.tool_calls_max == 7)
+        .unwrap();
+    let inner = starts
+        .iter()
+        .find(|start| start.limits.tool_calls_max == 6)
+        .unwrap();
+    assert!(
+        inner.deadline.unwrap() <= outer.deadline.unwrap(),
+        "neither has it more time"
+    );
+    assert!(outer.deadline.unwrap() <= outer.time.plus_ms(60_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_handed_over_counts_against_the_turn_that_handed_it_over() {
+    let world = World::new(Setup::default()).await;
+    let thinks = script(
+        &json!([{ "start": [{ "key": "q", "model": "be brief" }] }, { "reply": "thought" }]),
+    );
+    let wait = |key: &str, text: &str| {
+        call(
+            key,
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": text, "wait": true }),
+        )
+    };
+    world
+        .play(json!([{ "start": [wait("a", &thinks)] }, { "start": [wait("b", &says("b"))] }]))
+        .await;
+    let starts = world.starts().await;
+    let used: u64 = world
+        .events()
+        .await
+        .iter()
+        .filter_map(|event| match event {
+            Event::TurnCommitted(committed) if committed.session == starts[1].session => {
+                Some(committed.turn.usage.total())
+            }
+            _ => None,
+        })
+        .sum();
+    assert!(used > 0);
+    assert_eq!(
+        starts[2].limits.tokens_max,
+        (1_000_000 - used) / 2,
+        "half of what the first has left of all"
+    );
+}
+
+/// A session that a persona narrows has no way round it through another session of its agent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent() {
+    let personas = vec![json!({
+        "id": "narrow", "displayName": "Narrow", "agent": "puppet",
+        "toolAllowlist": ["look", "agents_message"],
+    })];
+    let world = World::new(Setup {
+        personas,
+        ..Setup::default()
+    })
+    .await;
+    world.create("puppet").await;
+    let path = world
+        .broker
+        .agent(&UserId::local(), &target("puppet"))
+        .await
+        .unwrap()
+        .row
+        .agent
+        .path;
+    let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
+    for named in ["puppet", path.as_str()] {
+        let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
+        let posted = world.broker.post_routed(broker::PostRouted {
+            to: broker::Address::Persona("narrow".parse().unwrap()),
+            content: vec![domain::message::Part::text(script(&start(&[call(
+                "m",
+                "agents_message",
+                &arguments,
+            )])))],
+            model: None,
+            queue: domain::queue::QueueOverride::default(),
+            priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
+            user: UserId::local(),
+            idempotency_key: None,
+        });
+        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else {
+            panic!("it was not accepted")
+        };
+        world.idle(accepted.session).await;
+        let reply = world.last_reply(accepted.session).await;
+        assert!(
+            reply.starts_with("m failed agent-not-accessible"),
+            "{named}: {reply}"
+        );
+    }
+    assert_eq!(world.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
+    let world = World::new(Setup::default()).await;
+    let busy = world.open("other").await;
+    world
+        .say(
+            "other",
+            busy,
+            &script(&json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }])),
+        )
+        .await;
+    world.until(busy, |row| row.open_run.is_some()).await;
+    let session = world.open("puppet").await;
+    let latest = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "other", "content": says("never"), "session": "latest" }),
+    );
+    let path = world
+        .broker
+        .agent(&UserId::local(), &target("other"))
+        .await
+        .unwrap()
+        .row
+        .agent
+        .path;
+    let waits = call(
+        "w",
+        "dispatch_to_agent",
+        &json!({ "target": path, "content": says("never"), "wait": true }),
+    );
+    world
+        .play_in(
+            session,
+            &json!([{ "until": "all", "start": [latest, waits] }]),
+        )
+        .await;
+    world.until(busy, |row| row.waiting > 1).await;
+    world
+        .broker
+        .archive(
+            By::from(&UserId::local()),
+            &target("other"),
+            "gone".to_owned(),
+        )
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let reply: Vec<String> = world
+        .last_reply(session)
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        outcome(&reply, "m").starts_with("failed agent-message-failed: ")
+            && outcome(&reply, "m").contains("archived"),
+        "{reply:?}"
+    );
+    assert!(outcome(&reply, "w").contains("archived"), "{reply:?}");
+    let dead = world.broker.dead_letters(100).await.unwrap();
+    assert!(
+        dead.iter().any(
+            |letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")
+        ),
+        "{dead:?}"
+    );
+    // Its caller has the outcome: it is not begun again unnoticed.
+    let me = UserId::local();
+    let mut refused = Vec::new();
+    for letter in dead {
+        let again = world
+            .broker
+            .requeue(By::from(&me), letter.accepted.input, None);
+        if let Err(broker::Error::Refused(refusal)) = again.await {
+            refused.push(refusal.code.as_str());
+        }
+    }
+    assert!(refused.contains(&"WORK_SETTLED"), "{refused:?}");
+}
+
+/// A conversation is handed over with what it is about and comes back with a summary.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_handed_over_with_its_subject_and_comes_back_summarised() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let first = json!({
+        "agentId": "other", "content": says("what is it about?"), "session": "create",
+        "mode": "async",
+    });
+    world
+        .play_in(session, &start(&[call("m", "agents_message", &first)]))
+        .await;
+    world.quiet().await;
+    let there = world
+        .starts()
+        .await
+        .into_iter()
+        .find(|start| start.session != session)
+        .unwrap()
+        .session;
+    // The user goes on there, and the result is reported where it began.
+    let summary = json!({
+        "agentId": "puppet", "content": says("in short: done"), "session": session.to_string(),
+        "mode": "async",
+    });
+    let steps =
+        json!([{ "start": [call("s", "agents_message", &summary)] }, { "reply": "that was all" }]);
+    world.say("other", there, &script(&steps)).await;
+    world.quiet().await;
+    let text = heard(&world, there).await;
+    assert!(
+        text.contains("what is it about?\n") && text.contains("that was all\n"),
+        "{text}"
+    );
+    assert!(heard(&world, session).await.contains("\nin short: done\n"));
+}
+
+/// Agents of any component talk to each other, whether a model or the agent itself makes the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_any_component_talk_to_each_other_through_a_model_or_by_themselves() {
+    let mut setup = Setup::default();
+    setup.script.insert_str(0, ASKS);
+    setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
+    let world = World::new(setup).await;
+    let session = world.open("assistant").await;
+    world
+        .say(
+            "assistant",
+            session,
+            &format!("ask {}", says("as you wish")),
+        )
+        .await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(
+        reply.contains(r#""status":"complete""#) && reply.contains("as you wish"),
+        "{reply}"
+    );
+    let back = result(
+        &world
+            .play(start(&[message("m", "assistant", "hello")]))
+            .await,
+        "m",
+    );
+    assert_eq!(back["response"], json!("hello from the model"));
+}
+
+/// A long answer is cut in a result that stays JSON. Its sender can read the whole, and the calls
+/// behind it are named with their durations.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_stays_whole_in_a_blob_and_its_calls_are_named_with_their_times() {
+    let long = "ä".repeat(30_000);
+    let works = script(&json!([
+        { "until": "all", "start": [
+            { "key": "p", "tool": "put" },
+            call("w", "dispatch_to_agent", &json!({
+                "target": "third", "content": later("done"), "wait": true,
+            })),
+        ] },
+        { "reply": long },
+    ]));
+    let mut setup = deep(3);
+    setup.script.insert_str(0, ASKS);
+    setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
+    let world = World::new(setup).await;
+    let session = world.open("assistant").await;
+    world
+        .say("assistant", session, &format!("ask {works}"))
+        .await;
+    world.idle(session).await;
+    let messages = world.messages(session).await;
+    let reported = messages
+        .iter()
+        .find(|message| message.answers.is_some())
+        .expect("the result of the model's call");
+    let domain::message::Part::Text { text } = &reported.parts[0] else {
+        panic!("{reported:?}")
+    };
+    assert!(text.len() <= domain::limits::INLINE_TEXT_BYTES_MAX);
+    let result: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        (&result["status"], &result["truncated"]),
+        (&json!("complete"), &json!(true))
+    );
+    let domain::message::Part::Blob { digest, size, .. } = &reported.parts[1] else {
+        panic!("{reported:?}")
+    };
+    assert_eq!(
+        result["blob"],
+        json!({ "digest": digest.reference(), "bytes": size })
+    );
+    let whole = world.store().blob(*digest).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(whole).unwrap(), long);
+    // The calls of the other agent, each with its time.
+    let calls = result["toolCalls"].as_array().unwrap();
+    let names: Vec<&str> = calls
+        .iter()
+        .map(|call| call["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["put", "dispatch_to_agent"]);
+    assert_eq!(result["toolCallCount"], 2);
+    let waited = calls[1]["durationMs"].as_u64().unwrap();
+    assert!(
+        (1_200..result["durationMs"].as_u64().unwrap() + 1).contains(&waited),
+        "{result}"
+    );
+}
+
+/// What the operator switches off no agent has, whatever its lists say; and a turn that began with
+/// it is refused it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_reach_agents_are_switched_off_by_the_configuration() {
+    let mut setup = Setup {
+        agent_tools_disabled: vec!["agents_*"],
+        ..Setup::default()
+    };
+    setup.definitions[0]["toolAllowlist"] = json!(["*"]);
+    let mut world = World::new(setup).await;
+    let both = [
+        message("m", "other", &says("never")),
+        call(
+            "d",
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": says("made"), "wait": true }),
+        ),
+    ];
+    let lines = world.play(start(&both)).await;
+    assert!(
+        outcome(&lines, "m").starts_with("failed TOOL_NOT_AVAILABLE"),
+        "{lines:?}"
+    );
+    assert_eq!(outcome(&lines, "d"), "parts made");
+    // Switched on, it is there; and off again, in the middle of a turn, it is not.
+    world
+        .reload(|setup| setup.agent_tools_disabled.clear())
+        .await;
+    let lines = world
+        .play(start(&[message("m", "other", &says("hello"))]))
+        .await;
+    assert_eq!(result(&lines, "m")["response"], json!("hello"));
+    let session = world.open("puppet").await;
+    let steps = json!([
+        { "start": [{ "key": "t", "timer": 1_000 }] },
+        { "start": [message("m", "other", &says("never"))] },
+    ]);
+    world.play_in(session, &steps).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    world
+        .reload(|setup| setup.agent_tools_disabled = vec!["agents_message"])
+        .await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.ends_with("m denied"), "{reply}");
+    assert_eq!(
+        world
+            .starts()
+            .await
+            .iter()
+            .filter(|start| start.depth == 1)
+            .count(),
+        2,
+        "one worker, and one turn for the message that was let through"
+    );
+}
