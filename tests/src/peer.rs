@@ -18,7 +18,7 @@ const OPEN_MAX: Duration = Duration::from_secs(60);
 
 /// A request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Its method.
     pub method: String,
     /// Its path with the query.
@@ -33,7 +33,7 @@ pub struct Asked {
     pub at: Instant,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// A header; empty when it is not there.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
@@ -66,7 +66,7 @@ pub enum Says {
 pub struct Peer {
     /// Its port.
     pub port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     is_down: Arc<AtomicBool>,
 }
 
@@ -76,7 +76,7 @@ impl Peer {
     /// # Panics
     /// There is no port.
     #[must_use]
-    pub fn new(says: impl Fn(&Asked, usize) -> Says + Send + Sync + 'static) -> Self {
+    pub fn new(says: impl Fn(&ReceivedRequest, usize) -> Says + Send + Sync + 'static) -> Self {
         let listener = listening(0);
         let port = listener.local_addr().expect("an address").port();
         let peer = Self {
@@ -131,7 +131,7 @@ impl Peer {
 
     /// All requests so far.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         lock(&self.asked).clone()
     }
 
@@ -143,7 +143,7 @@ impl Peer {
 
     /// Takes the requests so far away.
     #[must_use]
-    pub fn take(&self) -> Vec<Asked> {
+    pub fn take(&self) -> Vec<ReceivedRequest> {
         std::mem::take(&mut *lock(&self.asked))
     }
 
@@ -162,7 +162,7 @@ impl Peer {
     ///
     /// # Panics
     /// They do not come in time.
-    pub async fn heard(&self, count: usize) -> Vec<Asked> {
+    pub async fn heard(&self, count: usize) -> Vec<ReceivedRequest> {
         let waiting = async {
             while self.count() < count {
                 tokio::time::sleep(POLL).await;
@@ -188,7 +188,7 @@ impl Peer {
     }
 }
 
-fn lock(asked: &Mutex<Vec<Asked>>) -> MutexGuard<'_, Vec<Asked>> {
+fn lock(asked: &Mutex<Vec<ReceivedRequest>>) -> MutexGuard<'_, Vec<ReceivedRequest>> {
     asked.lock().expect("no panic")
 }
 
@@ -200,7 +200,7 @@ fn listening(port: u16) -> TcpListener {
     listener
 }
 
-fn serve(mut stream: TcpStream, answer: impl Fn(&Asked) -> Says) {
+fn serve(mut stream: TcpStream, answer: impl Fn(&ReceivedRequest) -> Says) {
     stream.set_nonblocking(false).expect("a socket that blocks");
     let Some(request) = read(&mut stream) else {
         return;
@@ -232,7 +232,7 @@ fn serve(mut stream: TcpStream, answer: impl Fn(&Asked) -> Says) {
 }
 
 /// Reads a request; none if the other side hung up.
-fn read(stream: &mut TcpStream) -> Option<Asked> {
+fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -242,7 +242,7 @@ fn read(stream: &mut TcpStream) -> Option<Asked> {
     let whole = String::from_utf8_lossy(&head);
     let mut lines = whole.lines();
     let mut first = lines.next()?.split(' ').map(str::to_owned);
-    let mut asked = Asked {
+    let mut asked = ReceivedRequest {
         method: first.next()?,
         path: first.next()?,
         head: String::new(),

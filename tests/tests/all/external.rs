@@ -5,7 +5,7 @@ mod dishonest;
 mod killed;
 
 use agent_host_tests::patience::until;
-use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::peer::{Peer, ReceivedRequest, Says};
 use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use broker::external::Signed;
@@ -115,7 +115,7 @@ fn later(status: u16, after_s: u32) -> Says {
     Says::Raw(format!("{head}content-length: 0\r\n\r\n").into_bytes())
 }
 
-fn message_of(heard: &Asked) -> Option<OperationId> {
+fn message_of(heard: &ReceivedRequest) -> Option<OperationId> {
     Some(heard.body["messageId"].as_str().unwrap().parse().unwrap())
 }
 

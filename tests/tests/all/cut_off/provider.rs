@@ -1,7 +1,7 @@
 //! A model provider for a test, in two dialects. A model's name says how its reply ends, or why
 //! there is none.
 
-use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::peer::{Peer, ReceivedRequest, Says};
 use serde_json::{Value, json};
 
 /// The key with which it is asked.
@@ -11,7 +11,7 @@ pub(super) fn provider() -> Peer {
     Peer::new(|asked, _| answer(asked))
 }
 
-fn answer(asked: &Asked) -> Says {
+fn answer(asked: &ReceivedRequest) -> Says {
     let error = |message: &str| json!({ "error": { "message": message } });
     match asked.body["model"].as_str().unwrap() {
         "locked" => Says::Json(401, error(&format!("Incorrect API key provided: {KEY}"))),

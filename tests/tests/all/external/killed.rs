@@ -3,7 +3,7 @@
 
 use super::{WEATHER, message_of, now_s, signed_at};
 use agent_host_tests::patience::until;
-use agent_host_tests::peer::{Asked, Peer, Says};
+use agent_host_tests::peer::{Peer, ReceivedRequest, Says};
 use agent_host_tests::process::{Folder, Host};
 use domain::id::OperationId;
 use reqwest::Method;
@@ -147,8 +147,9 @@ async fn a_kill_at_any_moment_of_an_outbound_message_repeats_it_only_under_the_s
         let heard = peer.heard(outbound_messages).await;
         assert_eq!(heard.len(), outbound_messages, "{point}");
         for other in &heard {
-            let key =
-                |outbound_message: &Asked| outbound_message.header("idempotency-key").to_owned();
+            let key = |outbound_message: &ReceivedRequest| {
+                outbound_message.header("idempotency-key").to_owned()
+            };
             assert_eq!(key(other), key(&heard[0]), "{point}");
             assert_eq!(other.text, heard[0].text, "{point}");
         }

@@ -1,7 +1,7 @@
 //! A model provider for a test, in two dialects. It keeps the bodies of its requests, counts those
 //! for its list of models, and is slow on demand.
 
-use agent_host_tests::peer::{self, Asked, Says};
+use agent_host_tests::peer::{self, ReceivedRequest, Says};
 use agent_host_tests::prompt::saying;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Peer {
         self.peer.url("")
     }
 
-    fn asked(&self, method: &str) -> impl Iterator<Item = Asked> {
+    fn asked(&self, method: &str) -> impl Iterator<Item = ReceivedRequest> {
         let asked = self.peer.asked().into_iter();
         asked.filter(move |asked| asked.method == method)
     }
@@ -74,7 +74,7 @@ impl Peer {
     }
 }
 
-fn answer(asked: &Asked, known: &Mutex<Known>) -> Says {
+fn answer(asked: &ReceivedRequest, known: &Mutex<Known>) -> Says {
     if asked.method == "GET" {
         return Says::Json(200, json!({ "data": [{ "id": "m-1" }, { "id": "m-2" }] }));
     }
