@@ -31,7 +31,7 @@ const PROSE: &str = concat!(
 /// Bytes of a turn of ten calls that are words: the tool's name and arguments, and the results.
 const WORDS_OF_CALLS: usize = 10 * ("look".len() + "{}".len() + "did it".len());
 
-/// What the model says, by what was said to it.
+/// The replies of the model, by what was said to it.
 const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "tool" }

@@ -13,12 +13,12 @@ const POLL: Duration = Duration::from_millis(5);
 /// # Panics
 /// When nothing comes in time.
 #[track_caller]
-pub fn found<T>(look: impl AsyncFn() -> Option<T>) -> impl Future<Output = T> {
+pub fn found<T>(answer: impl AsyncFn() -> Option<T>) -> impl Future<Output = T> {
     let at = Location::caller();
     async move {
         let looking = async {
             loop {
-                if let Some(found) = look().await {
+                if let Some(found) = answer().await {
                     return found;
                 }
                 tokio::time::sleep(POLL).await;

@@ -374,17 +374,7 @@ impl Reloading {
             && has_code_of(&entries, &before)
             && before.skill_folders() == skills
         {
-            let folders_opened = self.open_what_moved(&entries).await?;
-            self.host.loaded.written = next.written;
-            let present = self.host.broker.configuration();
-            let unchanged = broker::Reloaded {
-                configuration: present,
-                replaces: present,
-            };
-            return Ok(Outcome {
-                folders_opened,
-                ..self.outcome(unchanged, Vec::new())
-            });
+            return self.keep(next, &entries).await;
         }
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
@@ -427,6 +417,21 @@ impl Reloading {
             folders_opened,
             left_behind: tell::content(&left_behind),
             ..self.outcome(reloaded, differences)
+        })
+    }
+
+    /// Goes on with what is served: the next configuration says the same.
+    async fn keep(&mut self, next: Loaded, entries: &[Entry]) -> Result<Outcome, Refused> {
+        let folders_opened = self.open_what_moved(entries).await?;
+        self.host.loaded.written = next.written;
+        let present = self.host.broker.configuration();
+        let unchanged = broker::Reloaded {
+            configuration: present,
+            replaces: present,
+        };
+        Ok(Outcome {
+            folders_opened,
+            ..self.outcome(unchanged, Vec::new())
         })
     }
 

@@ -381,7 +381,7 @@ pub struct SessionView {
     pub open: Vec<Operation>,
     /// The questions that wait for the user, in the order in which they were asked.
     pub asking: Vec<PendingAction>,
-    /// What was asked and answered in it: the first 200 items.
+    /// The first 200 items that were asked and answered in it.
     pub items: Vec<Recorded>,
     /// The messages of its thread that were asked for, including those of the open run.
     pub messages: Vec<Message>,

@@ -121,8 +121,8 @@ domain::refusals! {
          it; cancel the turn that waits for it";
     /// The refusal of an agent that was made for a piece of work which ended long ago.
     agent_dead(agent: impl std::fmt::Display) = AgentDead: "Agent is dead: {agent}";
-    /// The refusal of an answer that is larger than the host takes from anybody. It was not read, so
-    /// that nobody knows who signed it.
+    /// The refusal of an answer that is larger than the host takes from anybody. It was not read,
+    /// so nobody knows who signed it.
     answer_unread() = AnswerTooLarge: "the answer is larger than an answer of any agent may be";
     answer_too_large(bytes_max: u32) = AnswerTooLarge:
         "an answer of this agent has at most {bytes_max} bytes";

@@ -225,7 +225,8 @@ fn string_bytes(json: &[u8]) -> usize {
     end.map_or(json.len(), |end| end + 2)
 }
 
-/// Returns the bytes of the object at the start of JSON if it has no list, no object and no long text.
+/// Returns the bytes of the object at the start of JSON if it has no list, no object and no long
+/// text.
 fn flat_bytes(json: &[u8]) -> Option<usize> {
     let mut bytes = 1;
     loop {

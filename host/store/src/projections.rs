@@ -117,6 +117,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded, stream: i64) -> sql::R
 /// that none is forgotten.
 fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()> {
     use Event as E;
+    let from_outside = || outside::changed(sql, recorded, event);
     match event {
         E::AgentCreated(created) => agents::created(sql, created)?,
         E::PreferencesUpdated(PreferencesUpdated { agent, .. })
@@ -167,24 +168,16 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
         E::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
         E::DefinitionMade(_) | E::DefinitionRemoved(_) => definitions::changed(sql, event)?,
         E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) => connectors::changed(sql, event)?,
-        E::TriggerDefined(_) | E::TriggerRemoved(_) => outside::changed(sql, recorded, event)?,
-        E::TriggerPaused(_) | E::TriggerResumed(_) => outside::changed(sql, recorded, event)?,
-        E::TriggerFired(_) | E::TriggerPosted(_) => outside::changed(sql, recorded, event)?,
-        E::TriggerTroubled(_) | E::TriggerEventFailed(_) => outside::changed(sql, recorded, event)?,
-        E::TriggerEventAccepted(_) | E::TriggerEventsSkipped(_) => {
-            outside::changed(sql, recorded, event)?
-        }
-        E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => {
-            outside::changed(sql, recorded, event)?
-        }
-        E::ConnectorTroubled(_) | E::PairingSettled(_) => outside::changed(sql, recorded, event)?,
-        E::ProviderTroubled(_) | E::PairingOffered(_) => outside::changed(sql, recorded, event)?,
-        E::OutboundMessageQueued(_) | E::OutboundMessageStarted(_) => {
-            outside::changed(sql, recorded, event)?
-        }
-        E::OutboundMessageSettled(_) | E::OutboundMessageRequeued(_) => {
-            outside::changed(sql, recorded, event)?
-        }
+        E::TriggerDefined(_) | E::TriggerRemoved(_) => from_outside()?,
+        E::TriggerPaused(_) | E::TriggerResumed(_) => from_outside()?,
+        E::TriggerFired(_) | E::TriggerPosted(_) => from_outside()?,
+        E::TriggerTroubled(_) | E::TriggerEventFailed(_) => from_outside()?,
+        E::TriggerEventAccepted(_) | E::TriggerEventsSkipped(_) => from_outside()?,
+        E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => from_outside()?,
+        E::ConnectorTroubled(_) | E::PairingSettled(_) => from_outside()?,
+        E::ProviderTroubled(_) | E::PairingOffered(_) => from_outside()?,
+        E::OutboundMessageQueued(_) | E::OutboundMessageStarted(_) => from_outside()?,
+        E::OutboundMessageSettled(_) | E::OutboundMessageRequeued(_) => from_outside()?,
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}

@@ -249,7 +249,7 @@ async fn a_turn_reads_the_skills_that_it_began_with_whatever_is_in_them_by_now()
     world.idle(session).await;
     assert_eq!(
         world.last_reply(session).await,
-        "b parts Look first.\nput done\nInspection first.\n"
+        "b parts Look first.\nput done\nLook first.\n"
     );
     let reported = world.play(line("grep Look guide/SKILL.md")).await;
     assert_eq!(reported, ["b parts Look thrice."]);

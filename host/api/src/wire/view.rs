@@ -209,7 +209,7 @@ pub(crate) struct SessionView {
     pub(crate) pending_action: Option<PendingActionView>,
     /// The questions asked after that one that are not answered either.
     pub(crate) further_actions: Vec<PendingActionView>,
-    /// What was asked and answered in it: the first 200 items. `GET
+    /// The first 200 items that were asked and answered in it. `GET
     /// /api/agents/{id}/sessions/{sid}/items` lists all.
     pub(crate) items: Vec<ItemView>,
     /// The configuration that it was opened with.

@@ -128,8 +128,7 @@ impl Broker {
                     return Err(session_exists(session).into());
                 }
                 None if is_new || is_conversation(&conflict.clash) => return Ok(None),
-                // Another changed the agent in between. Look again: the inspection finds the
-                // reason.
+                // Another changed the agent in between: a second check finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
             },
             Err(error) => return Err(error.into()),

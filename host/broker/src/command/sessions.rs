@@ -168,19 +168,7 @@ impl Broker {
         let position = *self.store().durable().borrow();
         let (row, agent) = self.session_of(user, target, session).await?;
         let quarantined = self.core.quarantine.get(row.id);
-        let run = match row.open_run {
-            None => None,
-            // To read it would end the process.
-            Some(_) if quarantined.is_some() && self.core.noted_inspections.are_over(row.id) => {
-                None
-            }
-            Some(run) => match load_run(self.store(), run).await {
-                Ok((run, _)) => Some(run),
-                // The messages of its thread can be read all the same.
-                Err(_) if quarantined.is_some() => None,
-                Err(failure) => return Err(failure.into()),
-            },
-        };
+        let run = self.shown_run(&row, quarantined.is_some()).await?;
         let head = run.as_ref().map_or(row.head_message, Run::head);
         let (first, last) = messages.unwrap_or((head.saturating_sub(MESSAGES_SHOWN - 1), head));
         let first = first.max(1);
@@ -230,6 +218,25 @@ impl Broker {
             },
             row,
         })
+    }
+
+    /// Returns the open run of a session; none where a quarantined session's cannot be read.
+    async fn shown_run(
+        &self,
+        row: &SessionRow,
+        is_quarantined: bool,
+    ) -> Result<Option<Run>, Error> {
+        match row.open_run {
+            None => Ok(None),
+            // To read it would end the process.
+            Some(_) if is_quarantined && self.core.noted_inspections.are_over(row.id) => Ok(None),
+            Some(run) => match load_run(self.store(), run).await {
+                Ok((run, _)) => Ok(Some(run)),
+                // The messages of its thread can be read all the same.
+                Err(_) if is_quarantined => Ok(None),
+                Err(failure) => Err(failure.into()),
+            },
+        }
     }
 
     /// Returns a session, whoever may see it.

@@ -91,18 +91,15 @@ impl Shared {
             idempotency_key: Some(key_of(&served.name, &first.message.id)),
         };
         let arriving = arriving(served, sender, batch);
-        let routed = self
-            .core
-            .broker
-            .post_inbound_message(command, arriving)
-            .await?;
+        let broker = &self.core.broker;
+        let routed = broker.post_inbound_message(command, arriving).await?;
         store::point("edge.handed.after");
         match routed {
             Routed::Accepted(receipt) => self.accepted(served, sender, batch, receipt).await,
             // No such address leads to several threads.
             Routed::Unclear(_) => {
-                let reported = "several conversations may be meant";
-                Err(Refusal::new(ErrorCode::NoThreadFound, reported).into())
+                let reason = "several conversations may be meant";
+                Err(Refusal::new(ErrorCode::NoThreadFound, reason).into())
             }
         }
     }

@@ -310,24 +310,7 @@ impl Exchange<'_> {
         feed: &Feed<'_>,
     ) -> Result<Answer, AttemptError> {
         let program = self.program;
-        let turn = Turn {
-            model: self.ask.model,
-            system: &prepared.system,
-            system_file: &prepared.system_file,
-            key_pipe: prepared.key_pipe.as_deref(),
-            key: program.key_by(KeyTransfer::Stdin),
-            prompt: &prepared.prompt,
-            resumed: prepared
-                .resumed
-                .as_ref()
-                .map(|(session, _)| session.as_str()),
-            fresh: &prepared.fresh,
-            folder: &program.config.folder,
-            read_only: program.config.read_only,
-            is_confined: Enforcement::of_system() == Enforcement::Whole,
-            tools: &program.config.tools,
-            login: program.config.login,
-        };
+        let turn = self.described(prepared);
         let entry = self.begun();
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
@@ -375,6 +358,27 @@ impl Exchange<'_> {
             reported_usage,
             ..error
         })
+    }
+
+    /// Returns the turn as the program is to take it.
+    fn described<'b>(&'b self, prepared: &'b Prepared) -> Turn<'b> {
+        let program = self.program;
+        let resumed = prepared.resumed.as_ref();
+        Turn {
+            model: self.ask.model,
+            system: &prepared.system,
+            system_file: &prepared.system_file,
+            key_pipe: prepared.key_pipe.as_deref(),
+            key: program.key_by(KeyTransfer::Stdin),
+            prompt: &prepared.prompt,
+            resumed: resumed.map(|(session, _)| session.as_str()),
+            fresh: &prepared.fresh,
+            folder: &program.config.folder,
+            read_only: program.config.read_only,
+            is_confined: Enforcement::of_system() == Enforcement::Whole,
+            tools: &program.config.tools,
+            login: program.config.login,
+        }
     }
 
     /// Puts the use of the key and the start of the turn on record.

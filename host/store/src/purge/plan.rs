@@ -89,11 +89,8 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
         let stream = streams::number(sql, Stream::Session(*maker))?;
         for (position, imported) in imports_of(sql, stream)? {
             // What came in one event goes as a whole or not at all.
-            if imported
-                .turns
-                .iter()
-                .all(|it| erased.contains_key(&it.turn.id))
-            {
+            let is_erased = |it: &ImportedTurn| erased.contains_key(&it.turn.id);
+            if imported.turns.iter().all(is_erased) {
                 if !has_place(sql, stream, position)? {
                     places.push(without_words(&imported, position));
                 }

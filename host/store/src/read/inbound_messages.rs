@@ -66,7 +66,7 @@ pub struct InboundMessageRow {
 row! {
     /// A chat with messages that arrived and of which it is not known what became of them.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct OpenChat from "inbound messages a" {
+    pub struct OpenChat from "inbound_messages a" {
         /// The connector.
         pub connector: ConnectorName = "a.connector",
         /// The chat, in the service's terms.

@@ -89,32 +89,31 @@ fn tables(connection: &Connection) -> sql::Result<Vec<Replaced>> {
     Ok(all)
 }
 
+/// The condition that a row is one that was noted.
+fn is_noted(table: &Table, row: &str) -> String {
+    let columns = table.key.iter().zip(KEY);
+    let same = columns.map(|(column, noted)| format!("{row}.{column} = noted.{noted}"));
+    same.collect::<Vec<_>>().join(" AND ")
+}
+
+/// The condition that two rows have the same in some columns.
+fn same(columns: &[String]) -> String {
+    let same = columns.iter();
+    let same = same.map(|column| format!("ours.{column} IS theirs.{column}"));
+    same.collect::<Vec<_>>().join(" AND ")
+}
+
 fn one_table(connection: &Connection, table: &Table) -> sql::Result<Replaced> {
     let name = table.name;
-    let is_noted = |row: &str| {
-        let same = table
-            .key
-            .iter()
-            .zip(KEY)
-            .map(|(column, noted)| format!("{row}.{column} = noted.{noted}"));
-        same.collect::<Vec<_>>().join(" AND ")
-    };
-    let same = |columns: &[String]| {
-        columns
-            .iter()
-            .map(|column| format!("ours.{column} IS theirs.{column}"))
-            .collect::<Vec<_>>()
-            .join(" AND ")
-    };
     let same_key = same(&table.key);
     let same_row = same(&table.columns);
     let ours = format!(
         "main.touched AS noted CROSS JOIN store.{name} AS ours ON {}",
-        is_noted("ours")
+        is_noted(table, "ours")
     );
     let theirs = format!(
         "main.touched AS noted CROSS JOIN main.{name} AS theirs ON {}",
-        is_noted("theirs")
+        is_noted(table, "theirs")
     );
     let not_theirs = format!(
         "noted.projection = '{name}' AND NOT EXISTS (SELECT 1 FROM main.{name} AS theirs \

@@ -52,12 +52,12 @@ const FULL_SCANS: &[FullScan] = &[
     FullScan {
         statement: "SELECT count(*) AS there, count(*) FILTER (WHERE paused_kind IN \
                     ('failures', 'schedule')) AS given_up, count(*) FILTER (WHERE \
-                    open_until IS NOT NULL) AS stalled, (SELECT count(*) FROM trigger_events WHERE \
+                    open_until IS NOT NULL) AS resting, (SELECT count(*) FROM trigger_events WHERE \
                     state IN ('waiting', 'fired')) AS open_trigger_events FROM triggers WHERE \
                     removed_at IS NULL",
         scans: &[
             "SCAN triggers USING INDEX triggers_by_name",
-            "SCAN trigger events USING INDEX trigger_events_open",
+            "SCAN trigger_events USING INDEX trigger_events_open",
         ],
         _reason: "an operator asks how many of all triggers rest",
     },

@@ -1139,7 +1139,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         &sample.store,
         Some(&turn),
         run(60),
-        &[message(15, Role::User, "x")],
+        &[message(15, Role::User, &"x".repeat(300))],
     )
     .await;
     let end = commit(Stream::Run(run(60)), vec![run_ended(run(60), 1, next.id)]).append(

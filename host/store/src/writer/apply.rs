@@ -127,7 +127,11 @@ fn write(
         let version = found + append.events.len() as u64;
         let number = state.cache.number(sql, stream)?;
         for (event, version) in append.events.iter_mut().zip(found + 1..) {
-            insert(sql, state, (number, version), event, brought.as_ref())?;
+            let place = Place {
+                stream: number,
+                version,
+            };
+            insert(sql, state, place, event, brought.as_ref())?;
         }
         state.cache.set_version(stream, version);
         match versions.iter_mut().find(|(known, _)| *known == stream) {
@@ -139,15 +143,7 @@ fn write(
     for (stream, snapshot) in snapshots {
         keep(sql, state.cache.number(sql, *stream)?, snapshot)?;
     }
-    let accepted = accepted_for(appends);
-    let mut waits_unheard = !accepted.is_empty();
-    for session in accepted {
-        waits_unheard = waits_unheard
-            && state
-                .cache
-                .session_status(sql, session)?
-                .is_some_and(|session_status| session_status.is_deaf);
-    }
+    let waits_unheard = waits_unheard(sql, state, appends)?;
     if let Some(brought) = brought {
         state.cache.bring(brought);
     }
@@ -270,40 +266,71 @@ fn remember(
     )
 }
 
-/// Appends an event to its stream, by that one's number and the event's version there, with all
-/// that follows from it.
+/// Returns whether inputs are accepted, and all of them for sessions that hear of none now.
+fn waits_unheard(
+    sql: &Sql<'_>,
+    state: &mut State,
+    appends: &[PreparedAppend],
+) -> sql::Result<bool> {
+    let accepted = accepted_for(appends);
+    for session in &accepted {
+        let status = state.cache.session_status(sql, *session)?;
+        if !status.is_some_and(|status| status.is_deaf) {
+            return Ok(false);
+        }
+    }
+    Ok(!accepted.is_empty())
+}
+
+/// The place of an event: the number of its stream, and its version there.
+#[derive(Clone, Copy)]
+struct Place {
+    stream: i64,
+    version: u64,
+}
+
+impl PreparedEvent {
+    /// Returns the hash of the event behind another, at a position.
+    fn hash_behind(&self, previous: Digest, position: u64, version: u64) -> Digest {
+        let Self { recorded, ids, .. } = self;
+        let link = Link {
+            previous,
+            position,
+            stream: &recorded.stream,
+            version,
+            id: &ids.event,
+            kind: &recorded.kind,
+            actor: &recorded.actor,
+            time: recorded.time.0,
+            causation: ids.causation.as_deref().unwrap_or_default(),
+            correlation: ids.correlation.as_deref().unwrap_or_default(),
+            subject: [&ids.agent, &ids.session, &ids.run]
+                .map(|id| id.as_deref().unwrap_or_default()),
+            payload: self.payload_digest,
+        };
+        link.hash()
+    }
+}
+
+/// Appends an event to its stream, with all that follows from it.
 fn insert(
     sql: &Sql<'_>,
     state: &mut State,
-    (stream, version): (i64, u64),
+    Place { stream, version }: Place,
     event: &mut PreparedEvent,
     brought: Option<&Brought>,
 ) -> Result<(), Refused> {
+    let position = state.head.position + 1;
+    let hash = event.hash_behind(state.head.hash, position, version);
     let PreparedEvent {
         recorded,
-        ids,
+        ids: _,
         salt,
         payload,
         payload_digest,
         bytes,
         about,
     } = event;
-    let position = state.head.position + 1;
-    let link = Link {
-        previous: state.head.hash,
-        position,
-        stream: &recorded.stream,
-        version,
-        id: &ids.event,
-        kind: &recorded.kind,
-        actor: &recorded.actor,
-        time: recorded.time.0,
-        causation: ids.causation.as_deref().unwrap_or_default(),
-        correlation: ids.correlation.as_deref().unwrap_or_default(),
-        subject: [&ids.agent, &ids.session, &ids.run].map(|id| id.as_deref().unwrap_or_default()),
-        payload: *payload_digest,
-    };
-    let hash = link.hash();
     let Subject {
         agent,
         session,

@@ -251,7 +251,7 @@ mod tests {
 
     /// Returns the last lines about an agent beside a folder of skills, behind those of its lists.
     fn lines(more: &Value) -> Vec<String> {
-        let text = "---\nname: guide\ndescription: A guide.\n---\nInspection first.\n";
+        let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
         let files = BTreeMap::from([("SKILL.md".to_owned(), text.to_owned())]);
         let folder = SkillFolder::read("guide", files).unwrap();
         let catalogue = Catalogue::default().with_skills(vec![folder]);

@@ -288,7 +288,7 @@ fn a_folder_that_is_no_skill_is_refused_with_the_fix() {
 
 #[test]
 fn frozen_skills_are_read_back_with_all_files_and_tools() {
-    let text = "---\nname: guide\ndescription: A guide.\n---\nInspection first.\n";
+    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
     let guide = folder(
         "guide",
         &[("SKILL.md", text), ("references/a.md", "A\u{0}é")],
@@ -305,7 +305,7 @@ fn frozen_skills_are_read_back_with_all_files_and_tools() {
 
 #[test]
 fn skills_are_left_until_a_list_takes_them_away() {
-    let text = "---\nname: guide\ndescription: A guide.\n---\nInspection first.\n";
+    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
     let guide = folder("guide", &[("SKILL.md", text)]).unwrap();
     let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
     let agent = definition(&json!({ "toolExposure": "skills" }));

@@ -46,8 +46,10 @@ struct SessionRecord {
 #[serde(deny_unknown_fields)]
 struct BlobRecord {
     digest: Digest,
-    part: usize,
-    parts: usize,
+    #[serde(rename = "piece")]
+    chunk: usize,
+    #[serde(rename = "pieces")]
+    chunks: usize,
     base64: String,
 }
 
@@ -83,14 +85,14 @@ pub(super) fn session(header: &Header) -> Value {
 pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = Value> {
     blobs.iter().flat_map(|(&digest, bytes)| {
         // A blob without bytes is one empty chunk.
-        let parts = bytes.len().div_ceil(CHUNK_BYTES).max(1);
-        let of = |part: usize| bytes.chunks(CHUNK_BYTES).nth(part).unwrap_or_default();
-        (0..parts).map(move |part| {
+        let chunks = bytes.len().div_ceil(CHUNK_BYTES).max(1);
+        let of = |chunk: usize| bytes.chunks(CHUNK_BYTES).nth(chunk).unwrap_or_default();
+        (0..chunks).map(move |chunk| {
             json!(BlobRecord {
                 digest,
-                part,
-                parts,
-                base64: STANDARD.encode(of(part))
+                chunk,
+                chunks,
+                base64: STANDARD.encode(of(chunk))
             })
         })
     })
@@ -170,7 +172,7 @@ impl Collected {
                 ));
             }
             SESSION => self.begin(line, meant(record).map_err(no)?).map_err(no)?,
-            BLOB => self.part(meant(record).map_err(no)?).map_err(no)?,
+            BLOB => self.chunk(meant(record).map_err(no)?).map_err(no)?,
             MESSAGE => match meant(record).map_err(no)? {
                 MessageRecord::Message(message) => self.messages.push(Some(message)),
                 MessageRecord::Erased(_) => self.messages.push(None),
@@ -210,12 +212,12 @@ impl Collected {
         Ok(())
     }
 
-    fn part(
+    fn chunk(
         &mut self,
         BlobRecord {
             digest,
-            part,
-            parts,
+            chunk,
+            chunks,
             base64,
         }: BlobRecord,
     ) -> Result<(), String> {
@@ -225,15 +227,15 @@ impl Collected {
         let (of, next, all, mut whole) =
             self.unfinished
                 .take()
-                .unwrap_or((digest, 0, parts, Vec::new()));
-        if (digest, part, parts) != (of, next, all) || part >= parts || parts > LINES_MAX {
+                .unwrap_or((digest, 0, chunks, Vec::new()));
+        if (digest, chunk, chunks) != (of, next, all) || chunk >= chunks || chunks > LINES_MAX {
             return Err(format!(
                 "piece {next} of {all} of blob {of} belongs here: put the pieces in order"
             ));
         }
         whole.extend_from_slice(&bytes);
-        if part + 1 < parts {
-            self.unfinished = Some((digest, part + 1, parts, whole));
+        if chunk + 1 < chunks {
+            self.unfinished = Some((digest, chunk + 1, chunks, whole));
         } else if self.blobs.insert(digest, whole).is_some() {
             return Err(format!("blob {digest} is there twice: take one out"));
         }

@@ -204,7 +204,7 @@ fn aix_takes_every_line_and_its_turns_have_the_ids_of_ours() {
     assert_eq!(
         texts,
         [
-            ("user", "What is on this page?\nInspection \"closely\"."),
+            ("user", "What is on this page?\nLook \"closely\"."),
             ("assistant", "I read it."),
             ("assistant", "Fractions – ½ and ¼.\u{2028}"),
             ("user", "Explain the first one."),

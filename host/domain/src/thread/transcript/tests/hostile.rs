@@ -451,7 +451,7 @@ fn a_file_of_ours_is_what_was_written_or_nothing() {
         "which is the last",
     );
     check(format!("{written}\n"), 0, "somebody changed the file");
-    check(replaced(blob, "\"chunks\":1", "\"chunks\":2"), blob + 1, "");
+    check(replaced(blob, "\"pieces\":1", "\"pieces\":2"), blob + 1, "");
     check(
         replaced(2, "agent-host.transcript/1", "agent-host.transcript/2"),
         2,

@@ -166,7 +166,7 @@ pub(super) fn story() -> Transcript {
         vec![
             Draft {
                 parts: vec![
-                    Part::text("What is on this page?\nInspection \"closely\"."),
+                    Part::text("What is on this page?\nLook \"closely\"."),
                     photo,
                 ],
                 ..user("")
