@@ -483,12 +483,14 @@ async fn a_tutors_question_waits_through_kill_nine_and_takes_its_answer() {
         "INVALID_TOOL_CALL_ID",
         Some("/tool_call_id"),
     );
-    let answer = |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
+    let answer =
+        |call: &Value| json!({ "tool_call_id": call["tool_call_id"], "response": { "index": 0 } });
     host.post(&format!("{agent}/respond"), &answer(&asked))
         .gives(202)
         .await;
-    let next =
-        |seen: &Value| asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"];
+    let next = |seen: &Value| {
+        asks(seen) && seen["pending_action"]["tool_call_id"] != asked["tool_call_id"]
+    };
     host.until(&session, |seen| next(seen) || seen["status"] == "completed")
         .await;
 }

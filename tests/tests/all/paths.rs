@@ -50,7 +50,11 @@ async fn talk(line: &Line, path: &str, words: &str) -> String {
         )
         .gives(201)
         .await;
-    let messages = format!("{}/sessions/{}/messages", at(path), opened.text("session_id"));
+    let messages = format!(
+        "{}/sessions/{}/messages",
+        at(path),
+        opened.text("session_id")
+    );
     let said = line
         .post(
             &format!("{messages}?wait_s=30"),

@@ -479,7 +479,10 @@ async fn an_inventory_of_panels_that_makes_no_sense_is_refused_with_its_field() 
     wrong["selected_panel_id"] = json!("panel-2");
     let (status, refused) = push(&host, &session, &wrong).await;
     assert_eq!(status, 422, "{refused}");
-    assert!(refused.to_string().contains("selected_panel_id"), "{refused}");
+    assert!(
+        refused.to_string().contains("selected_panel_id"),
+        "{refused}"
+    );
     let (status, refused) = push(
         &host,
         &session,

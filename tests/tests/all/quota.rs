@@ -73,7 +73,8 @@ async fn purge(host: &Host, line: &Line, opened: &Answer) {
     tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
         .await
         .expect("a session that can be deleted");
-    let purge = json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
+    let purge =
+        json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
     host.post("/api/purges", &purge).gives(200).await;
 }
 

@@ -103,8 +103,7 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         "Here is a question."
     );
     // What is half filled in is there again after a crash, with everything else.
-    let ui =
-        json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
+    let ui = json!({ "tool_call_id": pending["tool_call_id"], "widget_partial_state": { "half": true } });
     let saved = host.put(&format!("{session}/ui-state"), &ui).await;
     assert_eq!(
         (

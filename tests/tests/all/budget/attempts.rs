@@ -205,7 +205,9 @@ async fn a_model_call_whose_work_panics_is_charged_what_was_reserved() {
         &json!({ "content": json!({ "steps": [asks("a")] }).to_string() }),
     )
     .await;
-    crash::rest(&host, &answer.text("session_id")).await.unwrap();
+    crash::rest(&host, &answer.text("session_id"))
+        .await
+        .unwrap();
     assert!(host.stop().await.success());
     let store = crash::open(&folder).await;
     let events = store

@@ -21,10 +21,7 @@ async fn stage() -> (Folder, Host, Session) {
         &json!({ "content": "begin" }),
     )
     .await;
-    until(async || {
-        host.get(&session).await.body["pending_action"].is_object()
-    })
-    .await;
+    until(async || host.get(&session).await.body["pending_action"].is_object()).await;
     (folder, host, session)
 }
 
