@@ -17,7 +17,7 @@ use std::process::{Output, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 
 /// The config file in a folder.
@@ -367,6 +367,28 @@ impl Folder {
             output
                 .expect("a command that ends in time")
                 .expect("a program that runs")
+        })
+    }
+
+    /// Runs a program of [`Folder::program`] that reads these lines, to its end.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    #[must_use]
+    pub fn typed(mut program: Command, lines: &str) -> Boxed<'static, Output> {
+        let lines = lines.to_owned();
+        program
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Box::pin(async move {
+            let mut running = program.spawn().expect("a program that starts");
+            let mut stdin = running.stdin.take().expect("its stdin");
+            let written = stdin.write_all(lines.as_bytes()).await;
+            written.expect("a program that reads");
+            drop(stdin);
+            let ended = tokio::time::timeout(PATIENCE, running.wait_with_output()).await;
+            ended.expect("an end in time").expect("a program that runs")
         })
     }
 

@@ -291,8 +291,8 @@ async fn a_call_that_needs_an_approval_only_after_a_restart_is_not_made_without_
 async fn a_call_that_came_to_need_an_approval_while_it_asked_does_not_go_on() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [call("t", "asks", &json!({}))] });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([call("t", "asks", &json!({}))]);
+    world.play_in(session, &steps).await;
     let (question, _) = world.question("puppet", session).await;
     let world = world
         .restart(|setup| setup.change_grant = effects_confirmed)
@@ -410,8 +410,8 @@ fn config() -> Value {
 /// question.
 async fn wants(line: &Line, agent: &str) -> (Session, Value) {
     let session = line.open(agent).await;
-    let steps = json!({ "steps": [call("t", "put", &json!({}))] }).to_string();
-    line.say(&session, &steps).await;
+    let steps = json!([call("t", "put", &json!({}))]);
+    line.play(&session, &steps).await;
     (session.clone(), line.question(&session).await)
 }
 

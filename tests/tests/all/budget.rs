@@ -225,8 +225,8 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
     let world = World::new(costing(10)).await;
     let session = world.open("puppet").await;
     for n in 0..4 {
-        let said = json!({ "steps": [{ "reply": format!("{n} {}", "y".repeat(4_000)) }] });
-        world.say("puppet", session, &said.to_string()).await;
+        let said = json!([{ "reply": format!("{n} {}", "y".repeat(4_000)) }]);
+        world.play_in(session, &said).await;
         world.idle(session).await;
     }
     world

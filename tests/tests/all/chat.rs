@@ -9,10 +9,8 @@ mod terminal;
 use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use terminal::Terminal;
-use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
 
 /// What the model answers.
 const SCRIPT: &str = r##"
@@ -49,18 +47,8 @@ async fn host() -> (Folder, Host) {
 /// Chats with lines that are piped in.
 async fn pipe(folder: &Folder, key: Option<&str>, arguments: &[&str], lines: &str) -> Output {
     let mut chat = folder.program(&[&["chat"][..], arguments].concat());
-    chat.stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if let Some(key) = key {
-        chat.env("AGENT_HOST_TOKEN", key);
-    }
-    let mut chat = chat.spawn().unwrap();
-    let mut stdin = chat.stdin.take().unwrap();
-    stdin.write_all(lines.as_bytes()).await.unwrap();
-    drop(stdin);
-    let ended = timeout(PATIENCE, chat.wait_with_output()).await;
-    ended.expect("an end in time").unwrap()
+    chat.envs(key.map(|key| ("AGENT_HOST_TOKEN", key)));
+    Folder::typed(chat, lines).await
 }
 
 fn text(bytes: &[u8]) -> String {

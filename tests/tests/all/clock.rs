@@ -169,8 +169,8 @@ async fn a_turn_waits_for_a_persons_answer_for_longer_than_it_may_rest() {
         |key: &str, tool: &str| json!({ "key": key, "tool": tool, "args": { "sleep": 300 } });
     // The clock runs first, and stops with the call that needs no answer.
     let start = [call("looked", "look"), call("agreed", "put")];
-    let steps = json!({ "steps": [{ "until": "all", "start": start }] });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([{ "until": "all", "start": start }]);
+    world.play_in(session, &steps).await;
     let (question, action) = world.question("puppet", session).await;
     sleep(Duration::from_millis(2_500)).await;
     let answer = json!({ "approve": true, "call": action.props["call"] });

@@ -52,13 +52,11 @@ async fn an_agent_that_waits_for_any_is_told_of_the_first_and_can_cancel_the_res
 async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let steps = json!({
-        "steps": [
-            { "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true },
-            { "cancel": ["long"] },
-        ],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([
+        { "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true },
+        { "cancel": ["long"] },
+    ]);
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "are you there?").await;
     world.idle(session).await;
@@ -72,13 +70,11 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
 /// reply.
 async fn interrupted(world: &World) -> Vec<String> {
     let session = world.open("puppet").await;
-    let steps = json!({
-        "steps": [
-            { "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] },
-            { "reply": "first" },
-        ],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([
+        { "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] },
+        { "reply": "first" },
+    ]);
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
     world.say("puppet", session, "one more thing").await;
     world.idle(session).await;
@@ -347,13 +343,11 @@ async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
-    let steps = json!({
-        "steps": [
-            { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
-            { "reply": "gone on" },
-        ],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([
+        { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
+        { "reply": "gone on" },
+    ]);
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.revision == 2).await;
     let texts: Vec<String> = world
         .messages(session)
@@ -394,8 +388,8 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
         json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }]);
     let other = json!({ "steps": asks }).to_string();
     let hand_over = json!({ "key": "d", "agent": "other", "text": other, "timeout": 1_500 });
-    let steps = json!({ "steps": [{ "start": [hand_over] }] });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([{ "start": [hand_over] }]);
+    world.play_in(session, &steps).await;
     let child = loop {
         if let [_, child] = world.runs().await[..] {
             break world.store().run(child).await.unwrap().unwrap();

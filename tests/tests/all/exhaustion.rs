@@ -471,10 +471,8 @@ async fn a_turn_whose_first_step_finds_no_place_is_on_record() {
     let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
     let busy = host.open("puppet").await;
     let session = host.open("puppet").await;
-    let call = json!({
-        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }],
-    });
-    host.say(&busy, &call.to_string()).await;
+    let call = json!([{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 1_500 } }] }]);
+    host.play(&busy, &call).await;
     until(async || !folder.effects().is_empty()).await;
     host.say(&session, r#"{"steps":[]}"#).await;
     host.rest(&session).await;
@@ -514,10 +512,8 @@ async fn a_step_that_is_turned_away_keeps_its_turn_before_who_comes_later() {
             .body;
         reported["lines"].as_array().map_or(0, Vec::len)
     };
-    let call = json!({
-        "steps": [{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }],
-    });
-    host.say(&busy, &call.to_string()).await;
+    let call = json!([{ "start": [{ "key": "t", "tool": "send", "args": { "sleep": 3_000 } }] }]);
+    host.play(&busy, &call).await;
     until(async || !folder.effects().is_empty()).await;
     host.say(&first, r#"{"steps":[]}"#).await;
     until(async || limited(&first).await != 0).await;

@@ -101,13 +101,13 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
     })
     .await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [
+    let steps = json!([
         { "start": [{ "key": "asked", "model": "x" }] },
         { "start": [{ "key": "pause", "timer": 400 }] },
         { "start": [{ "key": "called", "call": 0 }] },
         { "start": [{ "key": "again", "model": "x" }] },
-    ] });
-    world.say("puppet", session, &steps.to_string()).await;
+    ]);
+    world.play_in(session, &steps).await;
     let calls = |message: &domain::message::Message| {
         message
             .parts

@@ -325,11 +325,11 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let ask = |key: &str| json!({ "key": key, "model": "x" });
-    let steps = json!({ "steps": [
+    let steps = json!([
         { "until": "all", "start": [ask("a"), { "key": "t", "timer": 1_500 }] },
         { "until": "all", "start": [ask("b")] },
-    ] });
-    world.say("puppet", session, &steps.to_string()).await;
+    ]);
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
     let world = world
         .restart(|setup| {

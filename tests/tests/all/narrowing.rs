@@ -355,8 +355,8 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     // A turn is open when a session ends that heard of something: its next step is shown that.
     let session = world.open("puppet").await;
     let asks = json!({ "start": [{ "key": "q", "client": "confirmation" }] });
-    let steps = json!({ "steps": [asks, remember("during")] });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([asks, remember("during")]);
+    world.play_in(session, &steps).await;
     let (question, _) = world.question("puppet", session).await;
     lesson(json!([inspection, complete])).await;
     world

@@ -728,12 +728,11 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     let session = begun.text("session_id");
     let path = format!("/api/agents/{id}");
     let of_session = format!("{path}/sessions/{session}");
-    let steps = json!({ "steps": [
+    let steps = json!([
         { "start": [{ "key": "m", "model": "x" }] },
         { "reply": "a secret of mine" },
-    ] })
-    .to_string();
-    alice.say(&of_session, &steps).await;
+    ]);
+    alice.play(&of_session, &steps).await;
     let turn = found(async || {
         let shown = alice.get(&of_session).await;
         shown.body["turn_id"]

@@ -124,8 +124,8 @@ async fn a_turn_that_ends_the_host_five_times_fails_and_asks_no_model_again() {
         "{ended:?}"
     );
     // The session goes on.
-    let replies = json!({ "steps": [{ "reply": "still here" }] });
-    host.say(&session, &replies.to_string()).await;
+    let replies = json!([{ "reply": "still here" }]);
+    host.play(&session, &replies).await;
     assert!(
         host.rest(&session).await["messages"]
             .to_string()
@@ -170,11 +170,11 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
         { "start": [{ "key": "slow", "model": "be brief" }] },
     ] });
     let work = json!({ "target": "other", "content": replies.to_string(), "wait": true });
-    let hands_over = json!({ "steps": [
+    let hands_over = json!([
         { "start": [{ "key": "d", "tool": "dispatch_to_agent", "args": work }] },
         { "reply": "thanks" },
-    ] });
-    host.say(&session, &hands_over.to_string()).await;
+    ]);
+    host.play(&session, &hands_over).await;
     host.rest(&session).await;
     let id = session.rsplit('/').next().unwrap();
     let started = host.events_of("run.started.v1").await;
@@ -494,8 +494,8 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
 
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
-    let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
-    host.say(&other, &replies).await;
+    let replies = json!([{ "reply": "served" }]);
+    host.play(&other, &replies).await;
     assert!(
         host.rest(&other).await["messages"]
             .to_string()
@@ -701,11 +701,11 @@ async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_l
         .unwrap();
     let session = host.open("puppet").await;
     let other = host.open("puppet").await;
-    let script = json!({ "steps": [
+    let script = json!([
         { "start": [{ "key": "m", "model": "be brief" }] },
         { "reply": "never" },
-    ] });
-    host.say(&session, &script.to_string()).await;
+    ]);
+    host.play(&session, &script).await;
     let seen = host.rest(&session).await;
     assert!(
         seen["messages"].to_string().contains("can never be stored"),
@@ -809,8 +809,8 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     let before = tries();
     sleep(Duration::from_secs(6)).await;
     assert_eq!((before, tries()), (5, 5), "{}", folder.log());
-    let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
-    host.say(&other, &replies).await;
+    let replies = json!([{ "reply": "served" }]);
+    host.play(&other, &replies).await;
     assert!(
         host.rest(&other).await["messages"]
             .to_string()

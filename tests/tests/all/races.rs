@@ -121,10 +121,8 @@ async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
 /// A turn that is in the middle of the first segment of a call, with that call's operation.
 async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
     let session = world.open("puppet").await;
-    let steps = json!({
-        "steps": [{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([{ "start": [{ "key": "t", "tool": "patient", "args": { "sleep": 300 } }] }]);
+    world.play_in(session, &steps).await;
     until(async || !world.effects().is_empty()).await;
     let run = world.runs().await[0];
     let stepped = world

@@ -39,19 +39,17 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
     })
     .await;
     let session = world.open("puppet").await;
-    let steps = json!({
-        "steps": [
-            { "start": [{ "key": "q", "client": "question" }] },
-            {
-                "until": "all",
-                "start": [
-                    { "key": "m", "model": "x" }, { "key": "a", "tool": "look" },
-                    { "key": "b", "tool": "put" },
-                ],
-            },
-        ],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([
+        { "start": [{ "key": "q", "client": "question" }] },
+        {
+            "until": "all",
+            "start": [
+                { "key": "m", "model": "x" }, { "key": "a", "tool": "look" },
+                { "key": "b", "tool": "put" },
+            ],
+        },
+    ]);
+    world.play_in(session, &steps).await;
     let (call, _) = world.question("puppet", session).await;
     let world = world
         .restart(|setup| {
@@ -143,11 +141,11 @@ async fn a_model_is_shown_the_tools_of_its_turn_also_when_their_component_was_re
     })
     .await;
     let session = world.open("puppet").await;
-    let steps = json!({ "steps": [
+    let steps = json!([
         { "start": [{ "key": "t", "timer": 300 }] },
         { "start": [{ "key": "m", "model": "x" }] },
-    ] });
-    world.say("puppet", session, &steps.to_string()).await;
+    ]);
+    world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
     let world = world
         .restart(|setup| setup.components.retain(|name| *name != "effects"))
@@ -182,8 +180,8 @@ async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
     for (is_pinned, expected) in [(false, "t parts asked true"), (true, "t failed not-found")] {
         let world = World::new(Setup::default()).await;
         let session = world.open("puppet").await;
-        let steps = json!({ "steps": [{ "start": [{ "key": "t", "tool": "asks" }] }] });
-        world.say("puppet", session, &steps.to_string()).await;
+        let steps = json!([{ "start": [{ "key": "t", "tool": "asks" }] }]);
+        world.play_in(session, &steps).await;
         let (call, _) = world.question("puppet", session).await;
         let world = world
             .restart(|setup| {

@@ -59,8 +59,8 @@ async fn a_tool_whose_promise_asks_too_much_is_refused_by_name_when_it_is_loaded
 /// Has the puppet do one thing in a session of its own, and returns the messages.
 async fn messages_after(host: &Host, start: &Value) -> String {
     let session = host.open("puppet").await;
-    let script = json!({ "steps": [{ "start": [start], "until": "any" }] });
-    host.say(&session, &script.to_string()).await;
+    let script = json!([{ "start": [start], "until": "any" }]);
+    host.play(&session, &script).await;
     host.rest(&session).await["messages"].to_string()
 }
 

@@ -61,8 +61,7 @@ impl Stage {
     async fn say(&self, line: &Line, session: &str, words: &str) -> String {
         let path = self.path(session);
         let before = line.get(&path).await.body["revision"].as_u64().unwrap();
-        let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        line.say(&path, &script).await;
+        line.play(&path, &json!([{ "reply": words }])).await;
         let seen = line
             .until(&path, |seen| {
                 seen["revision"].as_u64() > Some(before) && seen["run_id"].is_null()

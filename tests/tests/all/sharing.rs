@@ -8,8 +8,6 @@ use agent_host_tests::patience::found;
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppet, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 struct Team {
     host: Host,
@@ -59,19 +57,10 @@ impl Team {
 
     async fn say(&self, line: &Line, session: &str, words: &str) {
         let path = format!("{}/sessions/{session}", self.agent);
-        let script = json!({ "steps": [{ "reply": words }] }).to_string();
-        line.say(&path, &script).await;
-        let answered = async {
-            while !line.get(&path).await.body["messages"]
-                .to_string()
-                .contains(&format!("\"{words}\""))
-            {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, answered)
-            .await
-            .expect("an answer");
+        line.play(&path, &json!([{ "reply": words }])).await;
+        let said = format!("\"{words}\"");
+        line.until(&path, |seen| seen["messages"].to_string().contains(&said))
+            .await;
     }
 
     async fn sessions(&self, line: &Line) -> Vec<String> {

@@ -2,12 +2,9 @@
 //! summary: over HTTP, and in `chat`.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, Session, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, Reply, Session, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
 
 /// The answers of the model of the conversations.
 const SCRIPT: &str = r#"
@@ -370,8 +367,8 @@ async fn two_puppets() -> (Folder, Host) {
 /// Has the puppet ask something, and waits until it does.
 async fn have_it_ask(host: &Host, session: &str) {
     let question = json!({ "key": "q", "client": "question" });
-    let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
-    host.say(session, &steps.to_string()).await;
+    let steps = json!([{ "start": [question] }, { "reply": "thank you" }]);
+    host.play(session, &steps).await;
     until(async || host.get(session).await.body["pending_action"].is_object()).await;
 }
 
@@ -395,20 +392,10 @@ async fn a_return_to_a_session_at_work_is_refused_by_the_id_of_that_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chat_goes_to_another_agent_and_back_by_its_commands() {
     let (folder, host) = town().await;
-    let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
-    chat.stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut chat = chat.spawn().unwrap();
-    let mut stdin = chat.stdin.take().unwrap();
     let lines =
         "hello\n/agents\n/agent smith plan horseshoes\n/back\nrecall\n/new\nagain\n/sessions\n";
-    stdin.write_all(lines.as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = timeout(PATIENCE, chat.wait_with_output())
-        .await
-        .expect("an end in time")
-        .unwrap();
+    let chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
+    let output = Folder::typed(chat, lines).await;
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     let mut at = 0;
@@ -426,18 +413,8 @@ async fn chat_goes_to_another_agent_and_back_by_its_commands() {
         at += found.unwrap_or_else(|| panic!("no `{expected}` in its place: {shown}"));
     }
     // What cannot be done ends lines that are piped in.
-    let mut chat = folder.program(&["chat", "--quiet", "--agent", "smith"]);
-    chat.stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut chat = chat.spawn().unwrap();
-    let mut stdin = chat.stdin.take().unwrap();
-    stdin.write_all(b"/back\n").await.unwrap();
-    drop(stdin);
-    let output = timeout(PATIENCE, chat.wait_with_output())
-        .await
-        .expect("an end in time")
-        .unwrap();
+    let chat = folder.program(&["chat", "--quiet", "--agent", "smith"]);
+    let output = Folder::typed(chat, "/back\n").await;
     assert!(!output.status.success(), "{output:?}");
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("nowhere to go back to"),
@@ -450,18 +427,8 @@ async fn chat_goes_to_another_agent_and_back_by_its_commands() {
 async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request() {
     let (folder, host) = town().await;
     for line in ["/session nope\n", "/agent nope\n"] {
-        let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
-        chat.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut chat = chat.spawn().unwrap();
-        let mut stdin = chat.stdin.take().unwrap();
-        stdin.write_all(line.as_bytes()).await.unwrap();
-        drop(stdin);
-        let output = timeout(PATIENCE, chat.wait_with_output())
-            .await
-            .expect("an end in time")
-            .unwrap();
+        let chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
+        let output = Folder::typed(chat, line).await;
         assert!(!output.status.success(), "{output:?}");
         let reported = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(reported.contains("`nope`"), "{reported}");
@@ -476,16 +443,7 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     let said = json!({ "steps": [{ "reply": "noted" }] });
     let lines = format!("{said}\n/rename Plans\n/pin\n/fork Other plans\n/delete\n/help\n");
     let chat = async |to: [&str; 2], lines: &str| {
-        let mut chat = folder.program(&["chat", "--quiet", to[0], to[1]]);
-        chat.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut chat = chat.spawn().unwrap();
-        let mut stdin = chat.stdin.take().unwrap();
-        stdin.write_all(lines.as_bytes()).await.unwrap();
-        drop(stdin);
-        let ended = timeout(PATIENCE, chat.wait_with_output()).await;
-        ended.expect("an end in time").unwrap()
+        Folder::typed(folder.program(&["chat", "--quiet", to[0], to[1]]), lines).await
     };
     let other = ["--agent", "other"];
     let output = chat(other, &lines).await;
@@ -531,20 +489,10 @@ async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session(
     let asks = Session::of(&opened);
     let id = opened.text("session_id");
     have_it_ask(&host, &asks).await;
-    let mut chat = folder.program(&["chat", "--quiet", "--session", &id]);
-    chat.stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut chat = chat.spawn().unwrap();
-    let mut stdin = chat.stdin.take().unwrap();
     let steps = json!({ "steps": [{ "reply": "over there" }] });
     let lines = format!("/agents\n/agent other {steps}\n/sessions\n/session {id}\nyes\n");
-    stdin.write_all(lines.as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = timeout(PATIENCE, chat.wait_with_output())
-        .await
-        .expect("an end in time")
-        .unwrap();
+    let chat = folder.program(&["chat", "--quiet", "--session", &id]);
+    let output = Folder::typed(chat, &lines).await;
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     let other_session = format!("\n  {id}");

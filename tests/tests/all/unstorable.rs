@@ -58,8 +58,8 @@ impl FailedTurn {
         host.say(&session, &asks.to_string()).await;
         host.rest(&session).await;
         let tried = tries() - before;
-        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-        host.say(&session, &replies.to_string()).await;
+        let replies = json!([{ "reply": "it goes on" }]);
+        host.play(&session, &replies).await;
         let seen = host.rest(&session).await;
         assert!(
             seen["messages"].to_string().contains("it goes on"),

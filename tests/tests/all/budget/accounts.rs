@@ -180,12 +180,10 @@ async fn a_named_budget_holds_for_all_that_comes_of_the_work_after_its_first_tur
     let world = World::new(setup).await;
     let session = world.open("puppet").await;
     let nothing = json!("begin");
-    let steps = json!({
-        "steps": [
-            { "start": [dispatch("d", &nothing, &json!({ "calls": 5 }))] }, { "reply": "over" },
-        ],
-    });
-    world.say("puppet", session, &steps.to_string()).await;
+    let steps = json!([
+        { "start": [dispatch("d", &nothing, &json!({ "calls": 5 }))] }, { "reply": "over" },
+    ]);
+    world.play_in(session, &steps).await;
     world.quiet().await;
     let starts = world.starts().await;
     let worker = starts

@@ -37,11 +37,11 @@ async fn begun(world: &World, then: &Value) -> SessionId {
 
 /// The same, in a session that is there.
 async fn begun_in(world: &World, session: SessionId, then: &Value) -> SessionId {
-    let script = json!({ "steps": [
+    let script = json!([
         { "until": "all", "start": [{ "key": "q", "client": "question" }] },
         { "until": "all", "start": [then] },
-    ] });
-    world.say("puppet", session, &script.to_string()).await;
+    ]);
+    world.play_in(session, &script).await;
     world.question("puppet", session).await;
     session
 }
@@ -398,8 +398,8 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
     let asking = begun(&world, &json!({ "key": "t", "tool": "look" })).await;
     let (call, _) = world.question("puppet", asking).await;
     let waiting = world.open("puppet").await;
-    let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 600_000 }] }] });
-    world.say("puppet", waiting, &long.to_string()).await;
+    let long = json!([{ "start": [{ "key": "t", "timer": 600_000 }] }]);
+    world.play_in(waiting, &long).await;
     world.until(waiting, |row| row.open_run.is_some()).await;
     let structured = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", structured).await;
@@ -467,8 +467,8 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
 async fn no_session_of_a_definition_that_is_gone_is_forked() {
     let mut world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let script = json!({ "steps": [{ "reply": "hello" }] });
-    world.say("puppet", session, &script.to_string()).await;
+    let script = json!([{ "reply": "hello" }]);
+    world.play_in(session, &script).await;
     let target = Target::Agent(world.idle(session).await.agent);
     let me = UserId::local();
     let fork = async |world: &World| {

@@ -3,6 +3,7 @@
 use super::scene::{ADA, AGENT, Scene, Wanted, choice, get};
 use super::telegram_server::Fault;
 use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::script;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ async fn of_turn(scene: &Scene) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
     let scene = Scene::new().await;
-    let slow = json!({ "steps": [{ "start": [{ "key": "t", "timer": 500 }] }] });
-    scene.telegram.say(ADA, &slow.to_string());
+    let slow = json!([{ "start": [{ "key": "t", "timer": 500 }] }]);
+    scene.telegram.say(ADA, &script(&slow));
     until(async || scene.state().await["last_received_at"].is_string()).await;
     scene.telegram.server.go_down();
     scene.telegram.say(ADA, "said while it was down");

@@ -74,9 +74,8 @@ impl Team {
     /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
     async fn lesson(&self, line: &Line, topic: &str, effects: &Value) {
         let path = line.open_as(&self.agent, "lesson").await;
-        let script = json!({ "steps": [{ "complete": { "topic": topic }, "effects": effects }] })
-            .to_string();
-        line.say(&path, &script).await;
+        let steps = json!([{ "complete": { "topic": topic }, "effects": effects }]);
+        line.play(&path, &steps).await;
         last_words(line, &path, |seen| seen["status"] == "completed").await;
     }
 
