@@ -93,8 +93,7 @@ pub struct ResolvedModel {
     pub context_window: u64,
     /// Tokens of a reply, at most, whatever is asked for.
     pub max_tokens: Option<u32>,
-    /// Tokens of a reply that its provider is asked for if nothing limits it; none if the provider
-    /// itself then sets the limit.
+    /// Tokens that its provider is asked for if nothing limits a reply; none for its own limit.
     pub default_output_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
