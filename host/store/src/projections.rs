@@ -180,9 +180,8 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
         E::OutboundMessageSettled(_) | E::OutboundMessageRequeued(_) => from_outside()?,
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
-        E::PluginEmitted(_) => {}
         E::ComponentAdmitted(_) | E::HostRestored(_) | E::OperatorRead(_) => {}
-        E::ConfigReloaded(_) | E::ConfigRefused(_) => {}
+        E::ConfigReloaded(_) | E::ConfigRefused(_) | E::PluginEmitted(_) => {}
     }
     Ok(())
 }
