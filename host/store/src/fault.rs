@@ -6,6 +6,7 @@
 //! compiled to nothing.
 
 use crate::sql::{self, Failure};
+use domain::event::Event;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,12 +73,17 @@ fn variable(name: &str) -> Option<String> {
 /// Returns whether a payload contains the text in a variable of the environment. No payload does
 /// without debug assertions.
 #[inline]
-fn has_words(words: &'static Words, name: &str, payload: &[u8]) -> bool {
+fn has_words(words: &'static Words, name: &str, payload: impl FnOnce() -> Vec<u8>) -> bool {
     cfg!(debug_assertions)
         && words
             .get_or_init(|| variable(name))
             .as_ref()
-            .is_some_and(|words| contains(payload, words))
+            .is_some_and(|words| contains(&payload(), words))
+}
+
+/// Returns an event as JSON.
+fn json(event: Option<&Event>) -> Vec<u8> {
+    serde_json::to_vec(&event).unwrap_or_default()
 }
 
 fn contains(payload: &[u8], words: &str) -> bool {
@@ -91,16 +97,16 @@ fn contains(payload: &[u8], words: &str) -> bool {
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
     static WORDS: Words = Words::new();
 
-    has_words(&WORDS, "AGENT_HOST_UNSTORABLE", payload)
+    has_words(&WORDS, "AGENT_HOST_UNSTORABLE", || payload.to_vec())
 }
 
 /// Panics as a faulty projection would, on an event that contains the text in
 /// `AGENT_HOST_PANICS_ON`.
-pub(crate) fn project(payload: &[u8]) {
+pub(crate) fn project(event: Option<&Event>) {
     static WORDS: Words = Words::new();
 
-    let is_unwanted = has_words(&WORDS, "AGENT_HOST_PANICS_ON", payload)
-        || (cfg!(test) && contains(payload, PANICS_IN_TESTS));
+    let is_unwanted = has_words(&WORDS, "AGENT_HOST_PANICS_ON", || json(event))
+        || (cfg!(test) && contains(&json(event), PANICS_IN_TESTS));
     assert!(!is_unwanted, "a test wants a panic on this event");
 }
 
@@ -111,15 +117,15 @@ pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
 ///
 /// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts one that
 /// is stored. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
-pub(crate) fn refuse(payload: &[u8]) -> sql::Result<()> {
+pub(crate) fn refuse(event: Option<&Event>) -> sql::Result<()> {
     static CONTRADICTS: Words = Words::new();
     static MISREADS: Words = Words::new();
 
     let reason = "a test wants it so";
-    if has_words(&CONTRADICTS, "AGENT_HOST_CONTRADICTS_ON", payload) {
+    if has_words(&CONTRADICTS, "AGENT_HOST_CONTRADICTS_ON", || json(event)) {
         return Err(sql::Error::failed(Failure::Constraint, reason));
     }
-    if has_words(&MISREADS, "AGENT_HOST_MISREADS_ON", payload) {
+    if has_words(&MISREADS, "AGENT_HOST_MISREADS_ON", || json(event)) {
         return Err(sql::unreadable("payload", reason));
     }
     Ok(())
@@ -132,11 +138,11 @@ pub(crate) fn read(payload: &[u8]) {
     static PANICS: Words = Words::new();
     static DIES: Words = Words::new();
 
-    if has_words(&DIES, "AGENT_HOST_READING_DIES_ON", payload) {
+    if has_words(&DIES, "AGENT_HOST_READING_DIES_ON", || payload.to_vec()) {
         std::process::abort();
     }
     assert!(
-        !has_words(&PANICS, "AGENT_HOST_READING_PANICS_ON", payload),
+        !has_words(&PANICS, "AGENT_HOST_READING_PANICS_ON", || payload.to_vec()),
         "a test wants a panic on reading this event"
     );
 }
@@ -146,7 +152,7 @@ pub(crate) fn read(payload: &[u8]) {
 pub fn perform(arguments: &str) {
     static DIES: Words = Words::new();
 
-    if has_words(&DIES, "AGENT_HOST_PERFORMING_DIES_ON", arguments.as_bytes()) {
+    if has_words(&DIES, "AGENT_HOST_PERFORMING_DIES_ON", || arguments.into()) {
         std::process::abort();
     }
 }

@@ -1,5 +1,5 @@
 //! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
-//! `unpair`) and what is sent (`outbound_messages`, `requeue`, `test`).
+//! `unpair`) and what is sent (`outbound-messages`, `requeue`, `test`).
 
 use crate::answer::{Answer, Row};
 use crate::cli::Connector;
@@ -123,7 +123,7 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
         } => {
             let after = after.map(|after| after.to_string());
             let filter = parameters([("state", state), ("after", after)]);
-            let path = format!("{}/outbound_messages?limit={limit}{filter}", of(&connector));
+            let path = format!("{}/outbound-messages?limit={limit}{filter}", of(&connector));
             let page = client.get(&path).await?;
             let older = page.get("next_after").and_then(Value::as_u64);
             let older =
@@ -142,7 +142,7 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
         } => {
             let outbound_message = segment(&outbound_message);
             let path = format!(
-                "{}/outbound_messages/{outbound_message}/requeue",
+                "{}/outbound-messages/{outbound_message}/requeue",
                 of(&connector)
             );
             Answer::row(client.post(&path, &json!({})).await?, outbound_message_row)
@@ -184,7 +184,7 @@ async fn test(client: &Client, connector: &str, body: &Value) -> Result<Answer, 
     let path = format!("{}/test", of(connector));
     let mut sent = client.post(&path, body).await?;
     let outbound_message = text(&sent, "/outbound_message_id").to_owned();
-    let path = format!("{}/outbound_messages?limit={TEST_AMONG}", of(connector));
+    let path = format!("{}/outbound-messages?limit={TEST_AMONG}", of(connector));
     for _ in 0..TEST_POLLS_MAX {
         let page = client.get(&path).await?;
         let mut rows = list(&page, "/outbound_messages").iter();
@@ -247,7 +247,7 @@ fn key_row(key: &Value) -> Row {
 fn row(connector: &Value) -> Row {
     let notes = [
         "last inbound message {/last_received_at}",
-        "arrived {/inbound_messages_waiting}",
+        "inbound waiting {/inbound_messages_waiting}",
         "to be sent {/outbound_messages_waiting}",
         "unknown {/outbound_messages_unknown}",
         "dead {/outbound_messages_dead}",

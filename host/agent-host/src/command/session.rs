@@ -43,7 +43,7 @@ const STATS: [(&str, &str); 8] = [
         "time",
         "{/turns_ms} ms in turns, {/usage/active_ms} ms at work",
     ),
-    ("began", "{/started_at}, last used {/last_activity_at}"),
+    ("started", "{/started_at}, last used {/last_activity_at}"),
 ];
 
 /// Runs the command.
@@ -372,7 +372,7 @@ mod tests {
                 "context   21 of 8000 tokens (0 %)",
                 "cost      1.000050",
                 "time      9 ms in turns, 7 ms at work",
-                "created   A, last used B",
+                "started   A, last used B",
             ]
         );
     }

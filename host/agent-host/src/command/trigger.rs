@@ -131,7 +131,7 @@ fn history(page: Value) -> Answer {
     };
     let older = page.get("next_after").and_then(Value::as_u64);
     let older = older.map(|next| format!("there are older ones: --after {next} shows them"));
-    Answer::list(page, "/runs", run_row, "it has had no trigger event yet")
+    Answer::list(page, "/runs", run_row, "it has not run yet")
         .notice(older)
         .notice(due)
 }

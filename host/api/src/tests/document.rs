@@ -252,7 +252,9 @@ fn has_snake_case(place: &str, schema: &Value) {
             for (key, part) in parts {
                 let fields = part.as_object().filter(|_| key == "properties");
                 for field in fields.into_iter().flat_map(|fields| fields.keys()) {
-                    let is_snake = !field.contains(|letter: char| letter.is_uppercase());
+                    // The states of tasks are words of the design in capitals.
+                    let is_snake = !field.contains(|letter: char| letter.is_uppercase())
+                        || *field == field.to_uppercase();
                     assert!(is_snake, "{place}: {field}");
                 }
                 has_snake_case(place, part);
@@ -324,11 +326,10 @@ fn ids_and_times_have_their_form() {
     assert_eq!(form("TurnId")["pattern"], "^[0-9a-fA-F]{64}$");
     assert_eq!(form("ContentDigest")["pattern"], "^sha256:[0-9a-fA-F]{64}$");
     assert_eq!(form("AgentRole")["enum"].as_array().unwrap().len(), 4);
-    let events = &document["components"]["schemas"]["EventData"]["oneOf"];
-    assert_eq!(
-        events.as_array().unwrap().len(),
-        domain::event::kinds().len()
-    );
+    let events = document["components"]["schemas"]["Event"]["oneOf"].as_array();
+    let erased = json!({ "$ref": "#/components/schemas/EventErased" });
+    let kinds = events.unwrap().iter().filter(|it| **it != erased);
+    assert_eq!(kinds.count(), domain::event::kinds().len());
 }
 
 /// A reference to a schema that is not there is nothing that generators can use.

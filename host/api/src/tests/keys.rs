@@ -135,7 +135,7 @@ async fn a_key_is_shown_once_and_nothing_but_its_hash_is_kept() {
     host.store.close().await;
     let folder = host.data.path().join("data");
     assert!(
-        has(&folder, parsed.hash().hex().as_bytes()),
+        has(&folder, &parsed.hash().0),
         "the search finds what is there"
     );
     let bytes: Vec<u8> = (0..32)

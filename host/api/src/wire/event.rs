@@ -310,7 +310,7 @@ events! {
     TriggerPaused = "trigger.paused.v1",
     /// A trigger is fired again.
     TriggerResumed = "trigger.resumed.v1",
-    /// A event of a trigger was accepted: from here on nothing loses it.
+    /// An event of a trigger was accepted: from here on nothing loses it.
     TriggerEventAccepted = "trigger.event.accepted.v1",
     /// Trigger events of a trigger's schedule were passed over.
     TriggerEventsSkipped = "trigger.events.skipped.v1",

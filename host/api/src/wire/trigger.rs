@@ -118,7 +118,7 @@ pub(crate) enum TriggerState {
     Disabled,
 }
 
-/// A event of a trigger, and what became of it; or trigger events that were passed over.
+/// An event of a trigger, and what became of it; or trigger events that were passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerRun)]
 #[serde(tag = "state", rename_all = "snake_case")]

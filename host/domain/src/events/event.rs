@@ -309,7 +309,7 @@ pub enum Event {
     /// A trigger is fired again.
     #[serde(rename = "trigger.resumed.v1")]
     TriggerResumed(TriggerResumed),
-    /// A event of a trigger was accepted: from here on nothing loses it.
+    /// An event of a trigger was accepted: from here on nothing loses it.
     #[serde(rename = "trigger.event.accepted.v1")]
     TriggerEventAccepted(TriggerEventAccepted),
     /// Trigger events of a trigger's schedule were passed over.

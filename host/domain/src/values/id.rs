@@ -98,7 +98,7 @@ uuid_ids! {
     TriggerId
     /// A connector: half of a hash of its name.
     ConnectorId
-    /// A event of a trigger, or an inbound message of a connector. A UUIDv7.
+    /// An event of a trigger, or an inbound message of a connector. A UUIDv7.
     TriggerEventId
     /// An account (`work/account.rs`): the id of the run that a message began, or of the input
     /// that handed work over.

@@ -70,7 +70,7 @@ pub(super) async fn settle(
                     connector.name = %served.name,
                     failures,
                     error = &error as &dyn std::error::Error,
-                    "inbound messages cannot be handed over now; they are later"
+                    "inbound messages cannot be handed over now; it will be tried again"
                 );
                 return Next::Again {
                     ms: AGAIN.pause_ms(failures.saturating_add(1)),

@@ -53,12 +53,12 @@ struct Desk {
 }
 
 impl Desk {
-    /// Returns whether a event of a trigger can be dealt with now.
+    /// Returns whether an event of a trigger can be dealt with now.
     fn takes(&self, trigger: TriggerId) -> bool {
         !self.at_work.contains(&trigger) && !self.blocked.contains_key(&trigger)
     }
 
-    /// Notes that work on a event of a trigger has ended.
+    /// Notes that work on an event of a trigger has ended.
     fn done(&mut self, trigger: TriggerId, next: Next) {
         self.at_work.remove(&trigger);
         if let Next::Again { ms } = next {

@@ -27,7 +27,7 @@ struct Quirk {
     /// A sentence on the server's behaviour.
     quirk: String,
     /// The reason for which the quirk is kept, if the gateway was always right.
-    leased: Option<String>,
+    assumed: Option<String>,
     #[serde(default)]
     asked: CorpusRequest,
     /// Values that the request has to have at these places; a `null` for nothing at all.
@@ -332,7 +332,7 @@ async fn every_quirk_of_the_corpus_ends_as_it_should() {
             is_reported(&quirk.source) && is_reported(&quirk.quirk),
             "{name}"
         );
-        assert!(quirk.leased.as_deref().is_none_or(is_reported), "{name}");
+        assert!(quirk.assumed.as_deref().is_none_or(is_reported), "{name}");
         assert!(quirk.answers().next().is_some(), "{name} has no answer");
         for answer in quirk.answers() {
             for portion in [usize::MAX, 1] {

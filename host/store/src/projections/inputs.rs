@@ -36,7 +36,7 @@ pub(super) fn accepted(
     )
 }
 
-/// The origin of an input outside: a event of a trigger, or a chat.
+/// The origin of an input outside: an event of a trigger, or a chat.
 #[derive(Default)]
 struct Outside<'a> {
     trigger: Option<&'a str>,

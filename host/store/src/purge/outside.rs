@@ -26,7 +26,7 @@ pub(super) struct Gone<T> {
 }
 
 row! {
-    /// A event of a trigger.
+    /// An event of a trigger.
     #[derive(Debug)]
     pub(super) struct TriggerEvent {
         pub(super) id: TriggerEventId,

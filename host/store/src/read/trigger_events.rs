@@ -291,7 +291,7 @@ impl StoredTriggerEvent {
             None => Ok(None),
             Some(_) => Err(unreadable(
                 "kind",
-                "a trigger event points to another event",
+                "the row of a trigger event names an event of another kind",
             )),
         }
     }
@@ -303,7 +303,7 @@ impl StoredTriggerEvent {
             None => Ok(None),
             Some(TriggerRecord::Skipped { .. }) => Err(unreadable(
                 "kind",
-                "a trigger event points to another event",
+                "the row of a trigger event names an event of another kind",
             )),
         }
     }
@@ -314,7 +314,7 @@ impl StoredTriggerEvent {
                 Event::TriggerFired(fired) => Some(fired),
                 _ => None,
             },
-            "a trigger run is another event",
+            "the row of a trigger run names an event of another kind",
         )?;
         let posted = self.posted.only(
             |event| match event {

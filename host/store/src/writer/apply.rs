@@ -369,8 +369,8 @@ fn insert(
     if let Some(event) = &recorded.event {
         note(sql, event)?;
     }
-    fault::project(&payload.packed);
-    fault::refuse(&payload.packed)?;
+    fault::project(recorded.event.as_ref());
+    fault::refuse(recorded.event.as_ref())?;
     project(sql, recorded, stream)?;
     state.cache.follow(sql, recorded)?;
     state.unindexed += u64::from(is_found(recorded));

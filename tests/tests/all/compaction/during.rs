@@ -127,12 +127,12 @@ async fn a_model_that_summarises_what_is_left_out_is_told_of_by_telemetry() {
     let session = stage.host.open("assistant").await;
     stage.host.say(&session, WORDS).await;
     let seen = frames.until("message.processed").await;
-    let run = &seen.last().unwrap().data["data"]["runId"];
+    let run = &seen.last().unwrap().data["data"]["run_id"];
     assert!(run.is_string(), "{seen:?}");
     let count = |event: &str, model: &str| {
         let of_run = seen.iter().filter(|frame| {
             let data = &frame.data["data"];
-            frame.event == event && data["runId"] == *run && data["model"] == model
+            frame.event == event && data["run_id"] == *run && data["model"] == model
         });
         of_run.count()
     };

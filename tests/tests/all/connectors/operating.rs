@@ -101,7 +101,7 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
         &json!({ "code": "CONNECTOR_NOT_FOUND", "field": "path:key" }),
     );
     for command in [
-        &["connector", "outbound_messages", "nope"][..],
+        &["connector", "outbound-messages", "nope"][..],
         &["connector", "pairings", "--connector", "nope"],
         &["connector", "test", "nope", "--user", "ada"],
     ] {
@@ -121,7 +121,7 @@ async fn a_refused_command_on_a_connector_names_what_there_is() {
         (
             &[
                 "connector",
-                "outbound_messages",
+                "outbound-messages",
                 "telegram",
                 "--state",
                 "sent",

@@ -212,7 +212,7 @@ mod tests {
         );
         let connector = Described::Connector(ConnectorDescription {
             id: "chat".into(),
-            summary: "Exchanges.".into(),
+            summary: "Talks.".into(),
             configuration: json!({}),
             abilities: Abilities {
                 intake: vec![Intake::Polling],

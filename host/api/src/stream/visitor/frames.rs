@@ -34,7 +34,7 @@ pub(crate) enum VisitorFrame<'a> {
         time: Time,
     },
     /// An agent got what the visitor said, on this page or on another one of theirs.
-    VisitorLine {
+    Said {
         /// Its id.
         input_id: InputId,
         /// The `message_id` of each message in it: what is said within a moment is one.
@@ -210,7 +210,7 @@ pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
         | Source::Reminder { .. } => &[],
     };
     let message = accepted.message.as_ref();
-    let said = VisitorFrame::VisitorLine {
+    let said = VisitorFrame::Said {
         input_id: accepted.input,
         message_ids: message_ids.to_vec(),
         text: message

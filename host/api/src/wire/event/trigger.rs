@@ -120,7 +120,7 @@ impl From<&TriggerOrigin> for OriginView {
     }
 }
 
-/// A event of a trigger, without anything that was said from outside.
+/// An event of a trigger, without anything that was said from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TriggerEvent)]
 #[serde(tag = "kind")]
