@@ -1,12 +1,13 @@
-//! Authority: what one call of a tool may do, and which rule decided each part of it.
+//! Authority: what one tool call may do, and which rule decided each part.
 //!
-//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling
-//! agent's lists ∩ what persona, role and path permit − every deny list, those of the agents that
-//! handed the work down included. An agent's allow lists are its own and do not travel. Denies
-//! travel, and so do permissions of personas, roles and paths, so authority only shrinks along a
-//! chain of callers. A tool that asks to write asks to read as well: an agent that may not read may
-//! not call it. The ceiling of a run is what it began with. A grant or a list that is widened
-//! meanwhile does not apply to it, nor does an agent that is added; what is narrowed does.
+//! Effective authority is what the tool asks for ∩ the operator's grant to its component ∩ the
+//! calling agent's lists ∩ the permissions of persona, role and path − every deny list. Deny lists
+//! include those of the agents that handed the work down. An agent's allow lists are its own and do
+//! not travel. Denies travel, and so do permissions of personas, roles and paths, so authority only
+//! shrinks along a chain of callers. A tool that asks to write also asks to read: an agent that may
+//! not read may not call it. The ceiling of a run is the authority at its start. A grant or list
+//! that is widened later does not apply to the run, nor does an agent that is added later. A grant
+//! or list that is narrowed later does apply.
 //!
 //! This is the only place where that is computed. The result is bound into the instance that runs
 //! the call.
@@ -94,8 +95,7 @@ impl ToolRequirements<'_> {
         all
     }
 
-    /// The names of all capabilities that it needs: those that it asks for, and those that they
-    /// bring with them.
+    /// The names of all capabilities that it needs: those it asks for, and those that these imply.
     #[must_use]
     pub fn capabilities_needed(&self) -> Vec<String> {
         self.needed()
@@ -261,9 +261,9 @@ impl Caller<'_> {
         refuse_by(&other.agent_id.0, [(!other.ui_visible, Rule::UiVisible)])
     }
 
-    /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
-    /// host's own `delegate` leads to need not be visible. Agents of a definition that a user made
-    /// are known to that user's other ones alone.
+    /// Checks whether the agent may hand work to another agent, visible or not. Agents that the
+    /// host's own `delegate` leads to need not be visible. Agents of a user's definition are known
+    /// only to that user's other definitions.
     ///
     /// # Errors
     /// The rule that decided.
@@ -357,8 +357,8 @@ fn lacks(list: Option<&PatternList>, name: &str) -> bool {
 /// The name of the tool that hands work to another agent.
 pub const DELEGATE: &str = "delegate";
 
-/// Returns whether an agent's list has the tool `delegate` and nothing else. Such an agent is told
-/// of no other tool, not even that there is one.
+/// Returns whether an agent's list contains the tool `delegate` and nothing else. Such an agent
+/// sees no other tool, and no sign that other tools exist.
 #[must_use]
 pub fn only_delegates(agent: &Definition) -> bool {
     agent
@@ -367,8 +367,8 @@ pub fn only_delegates(agent: &Definition) -> bool {
         .is_some_and(|list| list.0 == [DELEGATE])
 }
 
-/// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No
-/// component may offer one.
+/// Returns whether a name is reserved for the host's own tools, which bypass allow lists. No
+/// component may offer a tool of this name.
 #[must_use]
 pub fn is_system(tool: &str) -> bool {
     tool.starts_with("system_")
@@ -398,9 +398,9 @@ pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
     plain.chain(buckets)
 }
 
-/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write`
-/// read-only ones, and so on. A tool therefore cannot do for an agent what the agent's lists rule
-/// out, however hostile the tool is.
+/// A grant reduced to the permitted capabilities: without `files.read` no folders, without
+/// `files.write` read-only folders, and so on. Even a hostile tool therefore cannot do for an agent
+/// what the agent's lists rule out.
 fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
     let has = |name: &str| {
         rulings

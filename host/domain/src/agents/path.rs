@@ -1,6 +1,6 @@
 //! Paths: the addresses of agents, as one validated type with its parts.
 //!
-//! A path is all that an agent is found by, and says nothing of where it runs or what it is called:
+//! A path identifies an agent. It does not say where the agent runs or what its label is:
 //!
 //! ```text
 //! /<user>/<connector>                              whom a connector exchanges with
@@ -9,11 +9,11 @@
 //! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth
 //! ```
 //!
-//! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
-//! that marks a kind is never a name. (`app` came later and is not reserved: a connector may be
-//! called so, and is at `/<user>/app`, with `sub`, `memory` and `search` below it as ever.) The
-//! kind, the role and the parent of an agent, which follow from its path, are stored when it is
-//! made; reading a path again only checks it.
+//! Every segment has one meaning at its position, so no text can be read as two kinds. A word that
+//! marks a kind is never a name. (`app` was added later and is not reserved. A connector may have
+//! this name: it is at `/<user>/app`, with `sub`, `memory` and `search` below it.) The kind, the
+//! role and the parent of an agent follow from its path and are stored when the agent is made.
+//! Later readings of the path only check them.
 
 mod build;
 mod config;
@@ -152,8 +152,8 @@ impl AgentPath {
         &self.suffixes
     }
 
-    /// Returns the user to whom it belongs: the first segment. None for the host's own agents and
-    /// what is below them.
+    /// Returns the user who owns the agent: the first segment. None for the host's own agents and
+    /// their sub-agents.
     #[must_use]
     pub fn user(&self) -> Option<&UserId> {
         match &self.root {
@@ -162,8 +162,8 @@ impl AgentPath {
         }
     }
 
-    /// Returns the connector that the agent itself talks through. None for what is below such an
-    /// agent: it answers its parent alone. The connector of the whole tree is that of its
+    /// Returns the connector through which the agent itself talks. None for its sub-agents, which
+    /// answer their parent only. The connector of the whole tree is that of its
     /// [`AgentPath::root`].
     #[must_use]
     pub fn connector_name(&self) -> Option<&ConnectorName> {
@@ -173,15 +173,15 @@ impl AgentPath {
         }
     }
 
-    /// The path of the agent that made this one: of `/u/telegram/sub/0` it is `/u/telegram`. None
-    /// of a root.
+    /// The path of the agent that made this one: for `/u/telegram/sub/0` it is `/u/telegram`. None
+    /// for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (_, above) = self.suffixes.split_last()?;
         Some(Self::from_parts(self.root.clone(), above.to_vec()))
     }
 
-    /// The paths of those that it comes from, its parent first and its root last; none of a root.
+    /// The paths of its ancestors, parent first and root last; none for a root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)
     }

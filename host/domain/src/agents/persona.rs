@@ -1,5 +1,5 @@
-//! Personas: an identity and its permissions, put over threads. Which model answers is none of
-//! theirs.
+//! Personas: an identity and its permissions, applied to threads. A persona does not choose the
+//! model.
 
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
@@ -45,8 +45,8 @@ serde_as_text!(PersonaId::from_str);
 
 /// One entry of the config's `personas` array.
 ///
-/// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow
-/// list that is there is one more that has to allow. It chooses no model.
+/// It narrows what agents may do that work under it, and never widens it. Deny lists win, and an
+/// allow list is one more list that has to allow. It chooses no model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Persona {
@@ -57,7 +57,7 @@ pub struct Persona {
     /// Identity of the persona, as text for the system prompt of its turns.
     #[serde(default)]
     pub identity: String,
-    /// The definition whose agents lead its main sessions.
+    /// The definition of the agents in its main sessions.
     pub agent: DefinitionId,
     /// Users who may write to it; all users without.
     #[serde(default)]
@@ -93,8 +93,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Returns these bounds of a turn under way, less what its persona does not permit by now.
-    /// Nothing is permitted in the name of one that is gone.
+    /// Returns these bounds of an open turn, reduced to what its persona permits now. A deleted
+    /// persona permits nothing.
     #[must_use]
     pub fn within(self, persona: Option<&Persona>) -> Self {
         match persona {
@@ -138,8 +138,8 @@ impl Persona {
         }
     }
 
-    /// Returns the denials of its turns, added to those of `others`. They go down with the work
-    /// that the turns hand over.
+    /// Returns the denials of its turns, added to `others`. Work that the turns hand over inherits
+    /// them.
     #[must_use]
     pub fn denies(&self, others: &Denies) -> Denies {
         Denies {
@@ -150,7 +150,7 @@ impl Persona {
         }
     }
 
-    /// The system prompt of its turns: who it is, before what the agent is.
+    /// The system prompt of its turns: the persona's text, followed by the agent's.
     #[must_use]
     pub fn prompt(&self, of_agent: &str) -> String {
         if self.identity.trim().is_empty() {

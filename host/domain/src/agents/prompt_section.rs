@@ -34,7 +34,7 @@ words!(SectionName {
 });
 
 impl SectionName {
-    /// Returns whether it may differ from one run to the next while nothing is configured anew.
+    /// Returns whether it may differ between two runs of an unchanged configuration.
     #[must_use]
     pub fn is_volatile(self) -> bool {
         match self {

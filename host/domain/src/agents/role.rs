@@ -1,4 +1,4 @@
-//! Roles: what a user may do with an agent that is shared.
+//! Roles: what a user may do with a shared agent.
 
 use crate::values::error_code::ErrorCode;
 use crate::values::refusal::Refusal;
@@ -31,7 +31,8 @@ pub enum Right {
     /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
     /// own preferences.
     Interact,
-    /// Clearing and deleting sessions of other users. One's own take [`Self::Interact`].
+    /// Clearing and deleting sessions of other users. A user's own sessions need
+    /// [`Self::Interact`].
     DisposeOfOthers,
     /// Archiving it.
     Archive,

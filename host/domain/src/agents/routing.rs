@@ -1,26 +1,26 @@
-//! Routing of a message whose sender names no thread. It goes to the thread that speaks of the same
-//! thing, by what a search found and how long ago that was written.
+//! Routing of a message whose sender names no thread. It goes to the thread on the same subject,
+//! according to a search's matches and their age.
 //!
-//! No model is asked. Every message that full-text search finds has a rank: the more of the
-//! searched terms it has and the rarer they are, the higher. A thread has the rank of its best
-//! message, and a part of that of the next few. Recent messages weigh more. When two threads are
-//! close, the sender is asked which one is meant.
+//! Routing uses no model. Every message that full-text search finds has a rank. The rank grows with
+//! the number of matching terms and with their rarity. A thread has the rank of its best message,
+//! plus a part of the ranks of the next few. Recent messages weigh more. When two threads are
+//! close, the sender is asked to choose.
 
 use crate::values::id::SessionId;
 use crate::values::time::Timestamp;
 use std::collections::HashMap;
 
-/// Messages of one thread that count beside its best.
+/// Messages of one thread that count in addition to its best.
 const SUPPORTING_MAX: usize = 3;
 /// The part of its rank that each of them adds.
 const SUPPORT: f64 = 0.25;
-/// Days after which half of what recency adds is gone.
+/// Days after which half of the bonus for recency is left.
 const HALF_LIFE_DAYS: f64 = 14.0;
 /// The part of a rank that recency does not touch.
 const LASTING: f64 = 0.5;
-/// Part of the best thread's score from which another one is close.
+/// Fraction of the best thread's score from which another thread is close.
 const CLOSE: f64 = 0.8;
-/// Threads of which one is asked at most.
+/// The most threads between which the sender is asked to choose.
 pub const ASKED_MAX: usize = 5;
 const DAY_MS: f64 = 86_400_000.0;
 
@@ -44,7 +44,7 @@ pub struct Candidate {
     pub score: f64,
     /// Messages of it that were found.
     pub found: usize,
-    /// Time at which the last of them was written.
+    /// Time at which the latest of them was written.
     pub last: Timestamp,
 }
 
@@ -53,14 +53,14 @@ pub struct Candidate {
 pub enum Pick {
     /// No thread speaks of it.
     None,
-    /// This one does; the next best, if there is one, is not close.
+    /// This thread; the next best, if any, is not close.
     One {
         /// The best.
         best: Candidate,
         /// The next best.
         next: Option<Candidate>,
     },
-    /// These do, the best first, and none of them is clearly meant.
+    /// These threads, the best first; none is clearly meant.
     Several(Vec<Candidate>),
 }
 
@@ -93,8 +93,8 @@ pub fn pick(found: &[FoundMessage], now: Timestamp) -> Pick {
     }
 }
 
-/// The threads, the best first. Of two that fit equally well the one with the smaller id is first,
-/// so that the same question always gets the same answer.
+/// The threads, the best first. Of two equal threads the one with the smaller id is first, so that
+/// the same search always has the same result.
 fn rank(found: &[FoundMessage], now: Timestamp) -> Vec<Candidate> {
     let mut by_session: HashMap<SessionId, Vec<&FoundMessage>> = HashMap::new();
     for message in found

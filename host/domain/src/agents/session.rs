@@ -1,5 +1,4 @@
-//! An agent's structured sessions: the one that holds its slot, and the records of those that have
-//! ended.
+//! An agent's structured sessions: the one that occupies its slot, and the records of ended ones.
 
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -36,7 +35,7 @@ pub struct ActiveSession {
     pub phase: Phase,
     /// Client actions that were answered.
     pub interactions: u64,
-    /// Items on its record from another system, which do not count towards its limit of items.
+    /// Items imported from another system, which do not count towards its limit of items.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
 }
@@ -84,8 +83,8 @@ pub struct PendingAction {
     pub action: ClientAction,
 }
 
-/// The point from which an agent continues when its client has answered. It refers to the log of
-/// the run and to its thread, which hold everything else. The design's `ExecutionState` is rendered
+/// The point from which an agent continues after its client's answer. It refers to the log of the
+/// run and to its thread, which contain everything else. The design's `ExecutionState` is derived
 /// from it on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {

@@ -1,9 +1,10 @@
 //! Skills: components and folders that an agent reads about in files and uses by commands, instead
 //! of being shown schemas.
 //!
-//! A skill has a `SKILL.md` in the Agent Skills format below `/skills/{id}`. That of a component is
-//! made from its tools, or is the operator's own; a folder of the operator's is a skill without any
-//! component, too. Nothing here is a file of the machine: the files are texts in memory.
+//! A skill has a `SKILL.md` in the Agent Skills format below `/skills/{id}`. For a component, the
+//! host generates it from the tools, or the operator supplies it. A folder of the operator's is
+//! also a skill without a component. None of these are files of the machine: they are texts in
+//! memory.
 
 mod flags;
 mod folder;
@@ -68,7 +69,7 @@ pub enum Offer {
     Nothing,
 }
 
-/// One skill as an agent is offered it.
+/// One skill as it is offered to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skill {
     /// Its id.
@@ -88,8 +89,8 @@ pub struct SkillSet {
     files: BTreeMap<String, Arc<str>>,
 }
 
-/// Returns the form in which an agent is offered a component, by the exposure and the lists of its
-/// definition. The lists have no say where everything is a tool.
+/// Returns the form in which a component is offered to an agent, by the exposure and the lists of
+/// its definition. The lists are ignored if everything is exposed as tools.
 #[must_use]
 pub fn offer(definition: &Definition, component: &str) -> Offer {
     match definition.tool_exposure {
@@ -124,9 +125,9 @@ pub fn is_left(definition: &Definition, id: &str) -> bool {
     definition.tool_exposure == ToolExposure::Tools || is_listed(definition, id)
 }
 
-/// Returns the skills of an agent: of components that offer it these tools as skills, and of the
-/// operator's folders, by id. A folder with the name of a component replaces what is made from the
-/// component's tools.
+/// Returns the skills of an agent by id: those of components that offer it these tools as skills,
+/// and the operator's folders. A folder with the name of a component replaces the generated skill
+/// of that component.
 #[must_use]
 pub fn skills_of(
     definition: &Definition,

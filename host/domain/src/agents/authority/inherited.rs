@@ -24,7 +24,7 @@ pub struct Denies {
 }
 
 impl Denies {
-    /// These, and those of one more agent of the chain.
+    /// These denials, and those of one more agent of the chain.
     #[must_use]
     pub fn and_of(&self, agent: &Definition) -> Self {
         Self {
@@ -56,8 +56,8 @@ impl Denies {
     }
 }
 
-/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: any
-/// agent that works for a turn may do no more, in whatever turn that comes of it.
+/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: they
+/// limit every agent that works for a turn, in every turn that follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
     /// Tools; none for all of them.
@@ -69,8 +69,7 @@ pub struct Permissions {
     /// Models; none for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<PatternList>,
-    /// Others that count as well: only what all of them permit is permitted. Those of them have
-    /// none.
+    /// Further permissions: only what all of them permit is permitted. Their own `and` is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub and: Vec<Self>,
 }
@@ -82,7 +81,7 @@ impl Permissions {
         *self == Self::default()
     }
 
-    /// Returns those of them that are not among others.
+    /// Returns the sets of permissions that are not among those of others.
     #[must_use]
     pub fn beyond(&self, others: &Self) -> Self {
         let others: Vec<Self> = others.each().map(Self::alone).collect();

@@ -1,15 +1,15 @@
 //! The models that an agent may be answered by.
 //!
-//! Which model is named is authority, as which tool is: a model costs, sees what it is told, and
-//! may be a program with files of its own. What nobody names is answered by what the operator
-//! chose.
+//! The choice of a model is a matter of authority, as that of a tool is: a model costs money, sees
+//! its prompt, and may be a program with its own files. Where nobody names a model, the operator's
+//! choice applies.
 
 use super::{Caller, Denied};
 use crate::access::grant::PatternList;
 use crate::access::ruling::Rule;
 use crate::agents::definition::Definition;
 
-/// The reason for which an agent may have a model, as far as the configuration has one.
+/// The reason why an agent may use a model, as far as the configuration has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelStatus {
     /// Its definition has it as its `model`.
@@ -38,10 +38,10 @@ pub struct NamedModel<'a> {
 impl Caller<'_> {
     /// Checks whether the agent may be answered by a model.
     ///
-    /// It always may be by the model of its definition and its fallbacks, and by that of its role.
-    /// Its `modelAllowlist` says which others; without one, the default model is the only other. A
-    /// program needs its exact name in the definition, also where it is a fallback. Permissions of
-    /// persona and path have to allow each of them.
+    /// The models of its definition, its fallbacks and its role are always allowed. Its
+    /// `modelAllowlist` adds others; without a list, the default model is the only other. A program
+    /// needs its exact name in the definition, also as a fallback. Permissions of persona and path
+    /// have to allow each model.
     ///
     /// # Errors
     /// The rule that decided.

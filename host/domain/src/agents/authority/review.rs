@@ -1,4 +1,5 @@
-//! Asked against granted: what a component will be refused, and what it was granted for nothing.
+//! Requested against granted: the capabilities that a component will be refused, and the grants
+//! that it does not use.
 
 use super::{ToolRequirements, granted};
 use crate::access::grant::Grant;

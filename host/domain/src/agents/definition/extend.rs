@@ -1,4 +1,4 @@
-//! Definitions that extend another: what is inherited, and how lists become narrower.
+//! Definitions that extend another: inheritance, and how lists become narrower.
 
 use super::Definition;
 use crate::access::grant::{PatternList, named_only};
@@ -23,11 +23,11 @@ pub struct Wider {
 pub struct Extended {
     /// The definition.
     pub definition: Definition,
-    /// Entries of its own lists that are left out of it, because its base does not allow them.
+    /// Entries of its own lists that are left out, because its base does not allow them.
     pub wider: Vec<Wider>,
 }
 
-/// The reason why keys make no definition together with what they inherit.
+/// The reason why keys and inherited keys do not form a definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnfitKey {
@@ -38,12 +38,12 @@ pub struct UnfitKey {
 }
 
 impl Definition {
-    /// Returns the definition that is made of this one by some keys of its own.
+    /// Returns the definition that extends this one by some keys of its own.
     ///
-    /// A key that is not among them is inherited, and so is each of the `settings`. Lists only
-    /// become narrower: an entry of an allow list that no entry here covers is left out, deny
-    /// lists and `confirm` add up, and what is fixed here stays as it is. With `widens` among the
-    /// keys, its own lists take the place of those here instead.
+    /// A missing key is inherited, and so is each of the `settings`. Lists only become narrower: an
+    /// entry of an allow list that no entry here covers is left out. Deny lists and `confirm` add
+    /// up, and fixed settings stay as they are. With `widens` among the keys, its own lists replace
+    /// those here instead.
     ///
     /// # Errors
     /// A key has a value that it cannot have, or sets what is fixed here.
@@ -105,9 +105,9 @@ impl Definition {
         Ok(Extended { definition, wider })
     }
 
-    /// Makes the models of a definition that extends this one narrower, and returns the entries
-    /// that are left out. Without a list here, only the model of this one is there to be listed. A
-    /// name counts as that of a program only where it stands here too.
+    /// Narrows the models of a definition that extends this one, and returns the entries that are
+    /// left out. Without a list here, only this definition's own model can be listed. A name counts
+    /// as a program's name only if it is listed here too.
     fn narrow_models(&self, definition: &mut Self) -> Vec<String> {
         let own_model = PatternList(self.model.iter().cloned().collect());
         let base = self.model_allowlist.as_ref();
@@ -170,8 +170,8 @@ impl Definition {
     }
 }
 
-/// Takes the entries out of an allow list that its base does not cover, and returns them. A list
-/// that is missing becomes that of the base.
+/// Removes the entries of an allow list that its base does not cover, and returns them. A missing
+/// list becomes that of the base.
 fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<String> {
     let Some(given) = own.take() else {
         *own = base.cloned();

@@ -19,8 +19,8 @@ pub const WORKSPACE_DIR_BYTES_MAX: usize = 4_096;
 /// Bytes of an app's id.
 const APP_ID_BYTES_MAX: usize = 64;
 
-/// Configuration of an agent beside its address. Every field is optional; where one is missing, the
-/// agent's definition counts.
+/// Configuration of an agent besides its address. Every field is optional; the agent's definition
+/// supplies a missing one.
 ///
 /// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
 /// field that is not below is refused.
@@ -67,7 +67,7 @@ impl AgentConfig {
     /// Checks that every field keeps its limits.
     ///
     /// # Errors
-    /// The first field that does not, and what it would have to be.
+    /// The first field at fault, and the rule that it breaks.
     pub fn check(&self) -> Result<(), AgentConfigError> {
         let Self {
             name,
@@ -145,7 +145,7 @@ fn at_most(
     }
 }
 
-/// A text of one line that says something.
+/// A text of one line that is not blank.
 fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(), AgentConfigError> {
     at_most(field, text, bytes_max)?;
     match text {
@@ -160,7 +160,7 @@ fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(),
     }
 }
 
-/// A text that can stand within another.
+/// A text that can be embedded in another.
 fn check_plain_text(
     field: &'static str,
     text: Option<&str>,

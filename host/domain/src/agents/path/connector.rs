@@ -1,5 +1,5 @@
-//! Connector keys: how a user is known to a connector, and where a reply goes. What a
-//! service calls a person is never in a path.
+//! Connector keys: the id under which a connector knows a user, and the destination of replies. A
+//! service's name for a person is never part of a path.
 
 use super::segment::shown;
 use super::{AgentPath, ConnectorName, NotASegment};
@@ -28,7 +28,7 @@ pub enum ConnectorKeyError {
     /// The part before the first `:` is no connector's name.
     #[error(transparent)]
     Connector(#[from] NotASegment),
-    /// Nothing stands after the first `:`.
+    /// Nothing follows the first `:`.
     #[error("`{0}:` has nothing after the `:`; there stands what the service calls the user")]
     NoId(ConnectorName),
     /// The part after the first `:` is too long.
@@ -111,7 +111,7 @@ serde_as_text!(ConnectorKey::from_str);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyTarget {
-    /// The connector through which they go.
+    /// The connector that sends them.
     pub connector: ConnectorName,
     /// The recipient, as its service knows them.
     pub target_id: String,
@@ -146,7 +146,7 @@ impl ReplyTarget {
     /// that is there twice counts once.
     ///
     /// # Errors
-    /// The path is not a connector's, or its connector does not know the user by exactly one key.
+    /// The path is not a connector's, or the connector does not have exactly one key of the user.
     pub fn resolve(path: &AgentPath, keys: &[ConnectorKey]) -> Result<Self, NoReplyTarget> {
         let connector = path
             .connector_name()

@@ -1,13 +1,13 @@
-//! Errors of paths: which segment is at fault, at which place, what it is, and what could stand
-//! there.
+//! Errors of paths: the segment at fault, its position, the fault, and the segments that are
+//! allowed there.
 
 use super::segment::{ConnectorName, Name, SegmentFault, Tag};
 use super::{INDEX_MAX, PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 use crate::access::user::USER_BYTES_MAX;
 use std::fmt;
 
-/// The reason why a text is no path, or why there is none below another. Its segments are counted
-/// from 1.
+/// The reason why a text is no path, or why no path can be made below another one. Segments are
+/// counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with `/`.
@@ -31,7 +31,7 @@ pub enum PathError {
         /// Number of its segments.
         segments: usize,
     },
-    /// A segment cannot stand where it stands.
+    /// A segment is not allowed at its position.
     #[error(
         "{}segment {place} of `{path}`, `{segment}`, {fault}; there can stand {allowed}",
         unknown_pattern(.path, .fault)
@@ -80,8 +80,8 @@ pub enum Allowed {
     Suffix,
 }
 
-/// Returns the design's words for a path that is of no pattern, where a segment is of none; empty
-/// where the pattern is clear and a segment of it is at fault.
+/// Returns the design's message for a path that matches no pattern. Empty if the pattern is clear
+/// and one segment is at fault.
 fn unknown_pattern(path: &str, fault: &SegmentFault) -> String {
     if *fault == SegmentFault::Unknown {
         format!("Unknown path pattern: {path}; ")

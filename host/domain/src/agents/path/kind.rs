@@ -44,13 +44,13 @@ pub enum PathKind {
 pub enum ModelRole {
     /// `user`: who talks with people.
     User,
-    /// `subagent`: who works for another agent.
+    /// `subagent`: works for another agent.
     Subagent,
-    /// `memory`: who extracts what is to be remembered.
+    /// `memory`: extracts memories.
     Memory,
-    /// `memorySearch`: who searches what is remembered.
+    /// `memorySearch`: searches memories.
     MemorySearch,
-    /// `task`: who does work once.
+    /// `task`: does one piece of work.
     Task,
     /// `research`: the target `researcher` of a delegation.
     Research,
@@ -104,8 +104,8 @@ impl PathKind {
         }
     }
 
-    /// Returns whether agents of this kind are made below another one for a piece of work. They are
-    /// dead some time after it.
+    /// Returns whether agents of this kind are made below another agent for one piece of work. They
+    /// become dead some time after it.
     #[must_use]
     pub fn is_ephemeral(self) -> bool {
         match self {
@@ -171,9 +171,9 @@ impl AgentPath {
         self.kind().model_role()
     }
 
-    /// Returns the label of the agent for people. It is the configured name where its kind
-    /// has one, and else comes from the path. Spaces around a name do not count, and a name of
-    /// nothing else is none. System agents, tasks and memory agents are labelled with their paths.
+    /// Returns the label of the agent for people. It is the configured name if its kind has one,
+    /// and otherwise derived from the path. Spaces around a name are ignored, and a name of spaces
+    /// only is no name. System agents, tasks and memory agents are labelled with their paths.
     #[must_use]
     pub fn label(&self, name: Option<&str>) -> String {
         let name = name.map(str::trim).filter(|name| !name.is_empty());

@@ -1,5 +1,4 @@
-//! Reading paths: segment by segment from the left, so that each stands in a place where it has one
-//! meaning.
+//! Reading paths from left to right, so that each segment has one meaning at its position.
 
 use super::segment::{ConnectorName, Name, SegmentFault, Tag, fault_of_user, shown};
 use super::{
@@ -74,8 +73,8 @@ impl<'a> Reader<'a> {
         Ok(Root::Named { user, folder, name })
     }
 
-    /// Returns whether the name of an app follows. `app` is a word that connectors may have as
-    /// their names: then nothing follows, or what follows an agent's path.
+    /// Returns whether the name of an app follows. A connector may have the name `app`. Then its
+    /// segment is the last, or is followed by what may follow an agent's path.
     fn names_an_app(&self) -> bool {
         match self.segments.clone().next() {
             None | Some("sub" | "memory" | "search") => false,
@@ -102,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number in its one spelling: `+1`, `01` and `1_0` are none.
+/// A number in its one spelling; `+1`, `01` and `1_0` are refused.
 fn index(text: &str) -> Result<u32, SegmentFault> {
     if text.is_empty() {
         return Err(SegmentFault::Empty);

@@ -19,11 +19,11 @@ pub enum SegmentFault {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// It is one of [`RESERVED_WORDS`], and does not stand where it says a kind.
+    /// It is one of [`RESERVED_WORDS`], at a position where that word does not mark a kind.
     Reserved,
     /// A sign that cannot be in it.
     Sign(char),
-    /// `.` or `..`, which lead elsewhere wherever paths are put into URLs.
+    /// `.` or `..`, which change the meaning of a URL that contains the path.
     Dots,
     /// A user's id that does not begin with a letter or a digit.
     Beginning,

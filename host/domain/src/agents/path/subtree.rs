@@ -21,8 +21,8 @@ const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 /// - `/alice/**`, `/system/**`: everything of a user's, everything of the host's own;
 /// - `/**`: everything.
 ///
-/// There is no other wildcard. What looks like one is refused rather than taken by the letter: a
-/// deny that matches nothing protects nothing.
+/// Stars have no other use. A text that resembles another wildcard is refused rather than read
+/// literally: a deny that matches nothing protects nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subtree {
     /// The pattern without its stars; empty for everything.
@@ -33,7 +33,7 @@ pub struct Subtree {
 /// The reach of a pattern from its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Reach {
-    /// One path.
+    /// Exactly this path.
     Alone,
     /// It and all below it.
     AndBelow,
@@ -99,8 +99,8 @@ impl Subtree {
     }
 }
 
-/// Returns whether agents are below a text that is no agent's path. Such texts are those of
-/// everything, of a user, of the host's own agents, and of a user's folders.
+/// Returns whether agents can be below a text that is no agent's path. Such texts denote
+/// everything, a user, the host's own agents, or a user's folders.
 fn is_place(base: &str) -> bool {
     if matches!(base, "" | "/system") {
         return true;

@@ -7,7 +7,7 @@ use crate::access::user::UserId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One rule, and the users that it is for.
+/// One rule, and the users to whom it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
@@ -40,9 +40,9 @@ impl UserRule {
 /// The rules that hold for each user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserRules {
-    /// The rules for users who have none of their own.
+    /// The rules for users without rules of their own.
     others: PathRules,
-    /// Users who are named, each with what is said for all as well.
+    /// Users with rules of their own, each with the rules for everybody included.
     named: BTreeMap<UserId, PathRules>,
     /// The rules that limit models.
     of_models: Vec<UserRule>,

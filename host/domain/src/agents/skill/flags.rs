@@ -1,4 +1,4 @@
-//! The flags of a skill's command: what a model is told of a tool's arguments.
+//! The flags of a skill's command: the description of a tool's arguments for a model.
 
 use crate::access::tool::ToolDefinition;
 use crate::values::shown::visible;
@@ -48,8 +48,8 @@ pub fn flags_of(tool: &ToolDefinition) -> String {
     text
 }
 
-/// Returns the schemas of those arguments of a tool that are more than one word or number, with
-/// what they refer to; nothing without one.
+/// Returns the schemas of those arguments of a tool that are more than one word or number, with the
+/// schemas that they refer to. Empty if there are no such arguments.
 #[must_use]
 pub fn schemas_of(tool: &ToolDefinition) -> String {
     let mut text = String::new();

@@ -18,8 +18,8 @@ pub const FILES_MAX: usize = 128;
 pub const FILE_BYTES_MAX: usize = 256 << 10;
 /// Bytes of all files of a skill.
 pub const FOLDER_BYTES_MAX: usize = 2 << 20;
-/// Bytes of all files of all skills of a configuration. What an agent has of them is stored with
-/// its turns.
+/// Bytes of all files of all skills of a configuration. An agent's skills are stored with its
+/// turns.
 pub const ALL_FOLDERS_BYTES_MAX: usize = 16 << 20;
 /// The folder of a skill whose files would be programs elsewhere.
 const SCRIPTS: &str = "scripts/";
@@ -27,7 +27,7 @@ const SCRIPTS: &str = "scripts/";
 const NAME: &str = "name";
 const DESCRIPTION: &str = "description";
 
-/// The note that stands at the end of the `SKILL.md` of a skill with scripts.
+/// The note at the end of the `SKILL.md` of a skill with scripts.
 const NO_SCRIPTS: &str = "\n---\n\nNote of the host: the files in `scripts/` can be read here and \
                           cannot be run. Do what they would do by other means.\n";
 
@@ -58,7 +58,7 @@ pub enum SkillFault {
     /// The head lacks a field.
     #[error("the head of {SKILL_FILE} has no `{0}`; add it")]
     NoField(&'static str),
-    /// The name is not the one by which the skill is configured, or cannot be one.
+    /// The name differs from the id under which the skill is configured, or is no valid id.
     #[error(
         "the head of {SKILL_FILE} says `name: {name}`, and the skill is configured as `{id}`; use \
              one name of 1 to {NAME_CHARS_MAX} of a-z, 0-9 and - for both"

@@ -45,7 +45,7 @@ impl From<FrozenSkill> for Skill {
 }
 
 impl SkillSet {
-    /// Returns the document by which it is kept, with all files; none if there are no skills.
+    /// Returns the document in which the skills are stored, with all files; none without skills.
     #[must_use]
     pub fn freeze(&self) -> Option<Vec<u8>> {
         if self.is_empty() {
@@ -56,7 +56,7 @@ impl SkillSet {
         serde_json::to_vec(&skills).ok()
     }
 
-    /// Reads such a document. None if it is none.
+    /// Reads such a document. None if it is invalid.
     #[must_use]
     pub fn thaw(document: &[u8]) -> Option<Self> {
         let skills: Vec<FrozenSkill> = serde_json::from_slice(document).ok()?;
