@@ -1,10 +1,10 @@
-//! The agent aggregate: an agent as the fold of its stream. Its transitions are in the
-//! modules below, one file each. Each takes the agent as it is and returns events, or a refusal.
+//! The agent aggregate: an agent as the fold of its stream. Its transitions are in the modules
+//! below, one file each. Each transition reads the agent and returns events, or a refusal.
 //!
-//! Transcripts are not in it: they are turns and messages. The seven invariants of the design hold
-//! in every fold: at most one session is active; an execution state exists only while it waits; an
-//! answer names what waits; none starts while another is active; none is active when the agent is
-//! archived; each user has one role; a user is PRIMARY.
+//! Transcripts are not part of it: they are turns and messages. Every fold keeps the seven
+//! invariants of the design. At most one session is active; an execution state exists only while it
+//! waits; an answer names its question. No session starts while another is active; none is active
+//! when the agent is archived; each user has one role; a user is PRIMARY.
 
 pub mod assignment;
 pub mod configure;
@@ -106,7 +106,7 @@ pub struct Archived {
 }
 
 impl Agent {
-    /// The agent after one more event of its stream; none before it was created.
+    /// The agent after one more event of its stream; none before it is created.
     #[must_use]
     pub fn apply(agent: Option<Self>, event: &Event) -> Option<Self> {
         match (agent, event) {
@@ -312,7 +312,7 @@ impl Agent {
                 }
                 self.changed(it.terminated_at);
             }
-            // Everything else stands in other streams, or changes nothing here.
+            // All other events are in other streams, or change nothing here.
             _ => {}
         }
     }
@@ -364,8 +364,8 @@ impl Agent {
         self.changed(at);
     }
 
-    /// Adds a session in front, unless it ended before others did, as one that is imported may
-    /// have.
+    /// Adds a session in front. An imported session that ended before others goes to its place by
+    /// time.
     fn remember(&mut self, session: PastSession) {
         let earlier = self
             .session_history

@@ -1,8 +1,8 @@
 //! Every event of the host: what is stored, hash-chained, and all state is a fold of.
 //!
-//! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A
-//! variant's serialised name is its CloudEvents type; a payload that changes shape gets a new
-//! version, never a new meaning, and [`upcast`] reads the old ones as the new.
+//! Payloads contain everything that a fold needs, times included; handlers never ask a clock. A
+//! variant's serialised name is its CloudEvents type. A payload that changes shape gets a new
+//! version, never a new meaning, and [`upcast`] converts the old versions to the new.
 
 mod agent;
 mod boundary;
@@ -81,7 +81,7 @@ pub enum Event {
     /// An agent exists, at a path.
     #[serde(rename = "agent.created.v1")]
     AgentCreated(AgentCreated),
-    /// An agent was archived: its stream stays and takes nothing more.
+    /// An agent was archived: its stream stays and accepts no more events.
     #[serde(rename = "agent.archived.v1")]
     AgentArchived(AgentArchived),
     /// A user was assigned to an agent.
@@ -123,7 +123,7 @@ pub enum Event {
     /// A structured session began to wait for its client.
     #[serde(rename = "agent.execution.suspended.v1")]
     ExecutionSuspended(Box<ExecutionSuspended>),
-    /// Its client answered the last of what waited, and it goes on.
+    /// Its client answered the last open question, and it continues.
     #[serde(rename = "agent.execution.resumed.v1")]
     ExecutionResumed(ExecutionResumed),
     /// A structured session asked something more while it waited.
@@ -135,13 +135,13 @@ pub enum Event {
     /// A question is not to be answered any more.
     #[serde(rename = "agent.client.action.withdrawn.v1")]
     ActionWithdrawn(ActionWithdrawn),
-    /// A structured session of another system, which had ended there, joined the agent's history.
+    /// A structured session that had ended in another system joined the agent's history.
     #[serde(rename = "agent.session.imported.v1")]
     SessionImported(SessionImported),
     /// A note was kept for recall.
     #[serde(rename = "agent.note.remembered.v1")]
     NoteRemembered(NoteRemembered),
-    /// A note was forgotten: what it said is erased from the event that kept it.
+    /// A note was forgotten: its text is erased from the event that stored it.
     #[serde(rename = "agent.note.forgotten.v1")]
     NoteForgotten(NoteForgotten),
     /// A session exists.
@@ -172,8 +172,8 @@ pub enum Event {
     /// A turn joined the tree and the session's head moved to it.
     #[serde(rename = "session.turn.committed.v1")]
     TurnCommitted(TurnCommitted),
-    /// A session has turns that its memory agent has not read, and will get when it is idle; or it
-    /// is not to be read after all.
+    /// A session has turns that its memory agent has not read, and will read when the session is
+    /// idle. Or the session is not to be read any more.
     #[serde(rename = "session.memory.due.v1")]
     MemoryDue(MemoryDue),
     /// Turns of a session were handed to its memory agent. No later reading begins before them.
@@ -188,17 +188,17 @@ pub enum Event {
     /// A client handed over a file.
     #[serde(rename = "session.file.uploaded.v1")]
     FileUploaded(FileUploaded),
-    /// An input could not be dealt with and was put aside, to be looked at and requeued.
+    /// An input could not be processed and was set aside, for an operator to inspect and requeue.
     #[serde(rename = "session.input.dead.v1")]
     InputDead(InputDead),
     /// An input that had been put aside waits again.
     #[serde(rename = "session.input.requeued.v1")]
     InputRequeued(InputRequeued),
-    /// An input that waited was cancelled, or one that had been put aside was dropped for good.
+    /// A waiting input was cancelled, or an input that was set aside was discarded.
     #[serde(rename = "session.input.cancelled.v1")]
     InputCancelled(InputCancelled),
-    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of
-    /// messages reports them.
+    /// Waiting inputs were dropped, because the queue was full. The next turn of messages reports
+    /// them.
     #[serde(rename = "session.inputs.dropped.v1")]
     InputsDropped(InputsDropped),
     /// A run began and claimed its inputs.
@@ -207,17 +207,17 @@ pub enum Event {
     /// The agent was stepped.
     #[serde(rename = "run.stepped.v1")]
     RunStepped(Box<RunStepped>),
-    /// A step trapped or met a limit; nothing of it counts but the attempt.
+    /// A step trapped or met a limit; only the attempt counts.
     #[serde(rename = "run.step_failed.v1")]
     StepFailed(StepFailed),
-    /// A run is gone on with after the host ended without being told to. Recorded before anything
-    /// of it is done again.
+    /// A run continues after the host ended unexpectedly. Recorded before any of its work is
+    /// repeated.
     #[serde(rename = "run.recovered.v1")]
     RunRecovered(RunRecovered),
     /// Outcomes arrived and no step followed at once.
     #[serde(rename = "run.settled.v1")]
     RunSettled(RunSettled),
-    /// A tool's call goes on in another segment.
+    /// A tool call continues in another segment.
     #[serde(rename = "operation.continued.v1")]
     OperationContinued(Continuation),
     /// A client answered a tool's question; the next segment is due.
@@ -231,8 +231,8 @@ pub enum Event {
     /// "never sent".
     #[serde(rename = "operation.started.v1")]
     OperationStarted(OperationStarted),
-    /// A model is about to be asked again for the same call, which the budget allows. After a crash
-    /// this shows which attempts there may have been.
+    /// A model is about to be asked again for the same call, within the budget. After a crash, this
+    /// event shows which attempts may have been made.
     #[serde(rename = "operation.attempted.v1")]
     OperationAttempted(Box<OperationAttempted>),
     /// The prompts of a run were cut, because they outgrew the window of a model. Recorded before
@@ -243,7 +243,7 @@ pub enum Event {
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),
     /// The decisions of the boundary during a call: what was granted, refused and limited. They
-    /// include what left the host.
+    /// include the data that left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
     /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
@@ -268,7 +268,7 @@ pub enum Event {
     /// A user made a definition of their own from a template.
     #[serde(rename = "user.definition.made.v1")]
     DefinitionMade(Box<DefinitionMade>),
-    /// A definition that a user had made is no longer there. Its agents stay, and take no words.
+    /// A user's definition was removed. Its agents stay and accept no messages.
     #[serde(rename = "user.definition.removed.v1")]
     DefinitionRemoved(DefinitionRemoved),
     /// The host serves a store that was restored from a backup.
@@ -294,10 +294,11 @@ pub enum Event {
     /// content is erased from here on.
     #[serde(rename = "purge.begun.v1")]
     PurgeBegun(PurgeBegun),
-    /// It was: this much is gone, and this much stays because others point to it.
+    /// The purge is complete: this much was erased, and this much was kept because others refer to
+    /// it.
     #[serde(rename = "purge.done.v1")]
     Purged(Purged),
-    /// A trigger is there, or is another one under the same name.
+    /// A trigger was defined, or replaced under the same name.
     #[serde(rename = "trigger.defined.v1")]
     TriggerDefined(TriggerDefined),
     /// A trigger is no longer there. Its history stays.
@@ -334,13 +335,13 @@ pub enum Event {
     /// It is known what became of messages that had arrived.
     #[serde(rename = "connector.inbound.settled.v1")]
     InboundMessagesSettled(InboundMessagesSettled),
-    /// A sender whom nobody knows got a pairing code.
+    /// An unknown sender received a pairing code.
     #[serde(rename = "connector.pairing.offered.v1")]
     PairingOffered(PairingOffered),
     /// A pairing was confirmed, declined or expired.
     #[serde(rename = "connector.pairing.settled.v1")]
     PairingSettled(PairingSettled),
-    /// A message to people outside is to be sent. In the commit of what it comes of.
+    /// A message to people outside is to be sent. Stored in the commit of its cause.
     #[serde(rename = "connector.outbound.queued.v1")]
     OutboundMessageQueued(OutboundMessageQueued),
     /// A message to people outside is about to be sent. After a crash this distinguishes "sent"

@@ -1,11 +1,10 @@
 //! The run aggregate: one turn in the making, as the fold of its stream.
 //!
-//! The step engine's rules are in the modules below, one transition each: what wakes an agent and
-//! the news it is given ([`intake`]), what its decision leads to ([`check`], [`decide`],
-//! [`effects`]), what attempts at models cost ([`attempt`]), how operations settle ([`settle`]),
-//! how a run ends ([`end`]), what people outside are told of it ([`outward`](mod@outward)), and
-//! what a restart does with what was open ([`recover`]). The steps of a run that compacts its
-//! thread are in [`compact`].
+//! The step engine's rules are in the modules below, one transition each. [`intake`] decides when
+//! an agent wakes and with which news. [`check`], [`decide`] and [`effects`] apply its decision.
+//! [`attempt`] counts the cost of attempts at models, [`settle`] settles operations, and [`end`]
+//! ends a run. [`outward`](mod@outward) reports to people outside, and [`recover`] handles open
+//! work after a restart. The steps of a run that compacts its thread are in [`compact`].
 
 pub mod attempt;
 mod calls;
@@ -74,14 +73,14 @@ pub struct ClientQuestion {
 pub struct Run {
     /// The event with which it began.
     pub started: RunStarted,
-    /// Steps that were taken: the number of the next one.
+    /// The number of steps so far, which is the number of the next one.
     pub step: u32,
     /// Attempts at the next step that failed.
     pub failed_attempts: u32,
-    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and
-    /// another segment of a call are progress, after which it counts anew. Another attempt at what
-    /// was lost is none, and neither is that a timer elapsed or the client answered, nor a step
-    /// that heard only that: it may happen beside what ends the host.
+    /// Recoveries in a row after the host ended unexpectedly. Progress resets it: a step, an
+    /// outcome or another segment of a call. Another attempt at lost work is no progress. Neither
+    /// is an elapsed timer, an answer of the client, or a step whose only news is one of these:
+    /// they may happen while something else ends the host.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub recoveries: u32,
     /// The component that its next step runs on.
@@ -101,8 +100,8 @@ pub struct Run {
     pub untold_stopped: Vec<News>,
     /// The outcomes and messages it waits for; none before the first step.
     pub wait: Option<(Until, bool)>,
-    /// The decision with which the last step would have ended the run, had no messages arrived
-    /// meanwhile. If those are taken back, the run ends so.
+    /// The last step's decision to end the run, deferred because messages arrived meanwhile. If
+    /// those messages are withdrawn, the run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Decision>,
     /// The code of the model's call over which that decision gave up: see [`Run::model_failure`].
@@ -110,8 +109,8 @@ pub struct Run {
     pub deferred_over: Option<String>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
-    /// Number of them that the agent has answered: those claimed at its last reply, after which the
-    /// run went on with messages that had arrived meanwhile.
+    /// Number of inputs that the agent has answered: those claimed at its last reply, after which
+    /// the run continued with newer messages.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answered: usize,
     /// The most hops of what it claimed ([`crate::work::dispatch::DispatchLimits::hops_max`]).
@@ -133,7 +132,8 @@ pub struct Run {
     /// Number of calls that programs in a model's place made for it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub own_calls: u32,
-    /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
+    /// True if it replied to its caller before its end. Its end then reports nothing more to the
+    /// caller.
     pub replied: bool,
     /// True if it has heard or was shown something that rests on content from outside: see
     /// [`Run::is_untrusted`].
@@ -153,11 +153,11 @@ pub struct Run {
     /// The time for which it waited for people.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub waited: Waited,
-    /// The way in which it ended; none while it is open.
+    /// How it ended; none while it is open.
     pub ended: Option<TurnEnd>,
 }
 
-/// An event that cannot follow what came before it: the stream is damaged, or this code is.
+/// An event that cannot follow the previous ones: the stream is damaged, or this code is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a run's events do not fit together: {0}")]
 pub struct Corrupt(pub String);
@@ -205,7 +205,7 @@ impl Run {
     /// The fold of a stream.
     ///
     /// # Errors
-    /// When the events do not begin with a start or do not follow from each other.
+    /// If the events do not begin with a start or do not follow from each other.
     pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Corrupt> {
         let mut run: Option<Self> = None;
         for event in events {
@@ -269,8 +269,8 @@ impl Run {
             }
             Event::RunEnded(ended) => self.apply_ended(ended)?,
             Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
-            // A plugin's own events stand in the stream and mean nothing to the run; the others
-            // stand elsewhere.
+            // A plugin's own events are in the stream without meaning for the run; the others are
+            // in other streams.
             _ => {}
         }
         self.note_wait(event);
@@ -317,7 +317,7 @@ impl Run {
             self.start(operation, stepped.time);
         }
         self.claimed.extend(&stepped.claimed);
-        // The reply of a compaction answers nobody: without its end, nothing has come of it.
+        // The reply of a compaction answers nobody: until the run ends, it has no effect.
         if self.started.compacts.is_none() && stepped.decision.replies() {
             self.answered = self.claimed.len();
         }
@@ -476,7 +476,7 @@ impl Run {
         self.open.values().find(|open| open.operation.key == key)
     }
 
-    /// One of its messages.
+    /// The message of this id.
     #[must_use]
     pub fn message(&self, id: MessageId) -> Option<&Message> {
         let first = self.messages.first()?.id;

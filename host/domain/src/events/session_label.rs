@@ -28,16 +28,16 @@ pub struct Label<'a> {
 /// Changes of a label; a field that is none stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
-    /// Its name; none within takes it away.
+    /// The new name; an inner none removes it.
     pub name: Option<Option<String>>,
     /// True to pin it, false to unpin it.
     pub pinned: Option<bool>,
-    /// Keys to merge into its attributes; `null` takes one away.
+    /// Keys to merge into its attributes; `null` removes a key.
     pub attributes: Option<Map<String, Value>>,
 }
 
 impl Label<'_> {
-    /// Returns the events of a change; none if nothing differs.
+    /// Returns the events of a change; none if nothing changes.
     ///
     /// # Errors
     /// The name is none; there would be more attributes than are kept.

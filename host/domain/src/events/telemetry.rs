@@ -1,9 +1,9 @@
 //! Telemetry: what happens on the host in the terms of the designs, for whoever watches it.
 //!
-//! It is apart from the stored events: nothing of it is stored or read back, and nothing depends on
-//! it. Most of it follows from stored events ([`telemetry_of`]); the calls of models are told as
-//! they are made. It has ids, numbers, names of tools and models, and codes, and nothing that
-//! users, models or tools said.
+//! Telemetry is separate from the stored events: it is not stored or read back, and nothing depends
+//! on it. Most of it is derived from stored events ([`telemetry_of`]); model calls are reported as
+//! they are made. It contains ids, numbers, names of tools and models, and codes, and no text of
+//! users, models or tools.
 
 mod filter;
 mod reported;
@@ -25,7 +25,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Characters of a tool's name. What a model writes for one may be longer.
+/// The most characters of a tool's name. A model may write a longer one.
 pub const TOOL_CHARS_MAX: usize = 80;
 
 /// A kind of event.
@@ -39,7 +39,7 @@ pub enum TelemetryKind {
     AgentReady,
     /// An agent gave up its address.
     AgentUnregistered,
-    /// An agent takes nothing more.
+    /// An agent stopped accepting events.
     AgentShutdown,
     /// A message was accepted.
     MessageReceived,
@@ -140,10 +140,10 @@ pub struct TelemetryEvent {
     pub subject: Subject,
     /// Further ids and numbers by name.
     pub data: Map<String, Value>,
-    /// The error, of an event that tells of one.
+    /// The error that the event reports, if any.
     pub error: Option<TelemetryError>,
-    /// The text of a chunk of a reply. Shown only to an operator who asked for it and whose reading
-    /// is on record.
+    /// The text of a chunk of a reply. Shown only to an operator who asked for it, and whose
+    /// reading is recorded.
     pub content: Option<Arc<str>>,
 }
 

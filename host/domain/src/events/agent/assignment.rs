@@ -1,4 +1,4 @@
-//! Assignments: which user has which role with an agent, since when, and from whom.
+//! Assignments: which user has which role with an agent, since when, and who assigned it.
 
 use super::Agent;
 use crate::access::user::UserId;
@@ -21,7 +21,7 @@ pub struct Assignment {
     pub role: AgentRole,
     /// Since when.
     pub assigned_at: Timestamp,
-    /// The user who made the assignment, or last changed the role.
+    /// The user who assigned the role, or last changed it.
     pub assigned_by: UserId,
 }
 
@@ -152,8 +152,8 @@ impl Agent {
         }
     }
 
-    /// Hands the agent over. The successor becomes PRIMARY and takes over
-    /// what it remembers of the user who hands it over. That user keeps the role `keep`, or none.
+    /// Hands the agent over. The successor becomes PRIMARY and takes over the memories of the user
+    /// who hands over. That user keeps the role `keep`, or no role.
     ///
     /// # Errors
     /// As for assigning and removing; a successor who is the same user.

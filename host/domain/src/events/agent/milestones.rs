@@ -1,8 +1,8 @@
 //! The events that a run of a structured session adds to its agent's stream. They record questions
 //! that began to wait, and questions that were withdrawn.
 //!
-//! The run's stream is what happened; this is the part of it that the agent's own story has. Both
-//! are in one commit.
+//! The run's stream is the full record; these events are the part of it in the agent's own stream.
+//! Both are in one commit.
 
 use super::Agent;
 use crate::agents::session::Withdrawal;
@@ -77,10 +77,10 @@ pub fn execution(run: &Run, now: Timestamp) -> Execution {
     }
 }
 
-/// Returns the events for the agent's stream once a run of its active session has become `run`.
-/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are those whose
-/// time was up. An answer is taken with [`Agent::answered`] before this. For a session that is not
-/// the active one there are no events.
+/// Returns the events for the agent's stream after a run of its active session has become `run`.
+/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are the expired
+/// ones. An answer is taken with [`Agent::answered`] before this. For a session that is not the
+/// active one there are no events.
 #[must_use]
 pub fn milestones(
     agent: &Agent,

@@ -42,7 +42,7 @@ impl Agent {
     /// There is an execution state, from which it continues after the answer.
     ///
     /// # Errors
-    /// No structured session is active, or it does not wait: then suspending is what asks.
+    /// No structured session is active, or it does not wait: then suspending asks the question.
     pub fn request_client_action(
         &self,
         action: PendingAction,

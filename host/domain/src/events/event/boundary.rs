@@ -10,12 +10,12 @@ use crate::values::id::{OperationId, RunId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Decisions of one call that are put on record one by one. The others are counted.
+/// Decisions of one call that are recorded individually. Further ones are counted.
 pub const DECISIONS_RECORDED_MAX: usize = 64;
 /// Bytes of a decision's detail.
 pub const DETAIL_BYTES_MAX: usize = 256;
-/// Beginning of the detail that says of a call that failed that it was given its folders and opened
-/// nothing in them. It may have looked for a file elsewhere, which the host does not see.
+/// Beginning of the detail of a failed call that was given folders and opened nothing in them. It
+/// may have searched elsewhere, which the host does not see.
 pub const NOTHING_OPENED: &str = "nothing was opened in ";
 
 /// Result of a decision.
@@ -30,11 +30,11 @@ pub enum BoundaryVerdict {
     Limited,
 }
 
-/// All the times that a call asked for one capability and was answered in one way.
+/// All requests of a call for one capability that had the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundaryDecision {
-    /// The capability, such as `files.write`; the interface's name where no capability stands for
-    /// it, such as `wasi:sockets`.
+    /// The capability, such as `files.write`. An interface without a capability has its own name
+    /// here, such as `wasi:sockets`.
     pub capability: String,
     /// The answer.
     pub verdict: BoundaryVerdict,
@@ -50,8 +50,8 @@ pub struct BoundaryDecision {
 /// See [`super::Event::BoundaryDecided`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundaryDecided {
-    /// The run. None for a call that none asked for: a run of a trigger, a poll of a connector,
-    /// a message that comes of no turn.
+    /// The run. None for a call outside a run: a trigger run, a poll of a connector, a message of
+    /// no turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The operation that was performed; none for a step of the agent itself.
@@ -68,20 +68,20 @@ pub struct BoundaryDecided {
     /// The tool, or what else was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The operator's name of the component that was called; none when it did not come to that.
+    /// The operator's name of the called component; none if no component was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
     /// Its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Digest>,
-    /// The version of that code, by its manifest; none without one.
+    /// The version of that code, by its manifest; none if the manifest has no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
-    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each
-    /// have their own.
+    /// One entry for each capability, verdict and rule. Uses of secrets and limits of the call have
+    /// entries of their own.
     pub decisions: Vec<BoundaryDecision>,
     /// Number of further decisions that are not listed.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -103,7 +103,7 @@ pub struct ComponentAdmitted {
     pub component: String,
     /// Its code.
     pub code: Digest,
-    /// The version of that code, by its manifest; none without one.
+    /// The version of that code, by its manifest; none if the manifest has no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The component's grant: a blob of JSON.

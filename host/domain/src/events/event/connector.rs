@@ -12,7 +12,7 @@ pub struct ConnectorKeyBound {
     pub key: ConnectorKey,
     /// The user.
     pub user_id: UserId,
-    /// The user who made the binding.
+    /// The user who bound it.
     pub bound_by: UserId,
     /// Time of the binding.
     pub time: Timestamp,

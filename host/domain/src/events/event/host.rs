@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreChoice {
-    /// Nothing: none was.
+    /// No call was open.
     NothingOpen,
-    /// It goes on, and what was sent after the backup is sent again.
+    /// The call continues, and requests from after the backup are sent again.
     Resumed,
     /// It is settled, with an unknown outcome.
     SettledUnknown,
@@ -23,7 +23,7 @@ pub enum RestoreChoice {
 /// See [`super::Event::HostRestored`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRestored {
-    /// Time at which the backup was made.
+    /// Time of the backup.
     pub made_at: Timestamp,
     /// The choice made about work that was under way.
     pub choice: RestoreChoice,
@@ -84,7 +84,7 @@ pub struct ConfigReloaded {
     pub replaces: Digest,
     /// The trigger event.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who asked for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// The keys that differ, without their values;
@@ -108,9 +108,9 @@ pub const REFUSAL_BYTES_MAX: usize = 4 << 10;
 pub struct ConfigRefused {
     /// The configuration that is in force, as before.
     pub configuration: Digest,
-    /// The trigger event on which the other one was read.
+    /// The cause of the reload.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who asked for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// The reason in words, without secrets; [`REFUSAL_BYTES_MAX`] at most.

@@ -28,16 +28,16 @@ pub enum Source {
         trigger: TriggerName,
         /// The trigger event.
         trigger_event: TriggerEventId,
-        /// The measure by which replies go nowhere that say that there is nothing to do.
+        /// The rule by which replies without content ("nothing to do") are not sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quiet: Option<Quiet>,
-        /// The chat into which replies go; none where they go to nobody.
+        /// The chat that receives replies; none if nobody receives them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<ReplyRoute>,
     },
     /// Somebody outside, through a connector.
     Connector {
-        /// The chat into which replies go: the one that it came from.
+        /// The chat that receives replies: the origin of the message.
         reply_to: ReplyRoute,
         /// The service's ids of the messages that it was made of.
         messages: Vec<String>,
@@ -50,7 +50,7 @@ pub enum Source {
         reply_to: Option<ReplyTo>,
         /// The calling agent's path.
         from: String,
-        /// Time by which the work is to be done.
+        /// Time by which the work has to be done.
         deadline: Option<Timestamp>,
         /// Depth in calls.
         depth: u32,
@@ -81,7 +81,7 @@ pub enum Source {
         from: String,
         /// Depth in calls of the run that handed over the work.
         depth: u32,
-        /// One hop more than the work had that it replies to.
+        /// The hops of the work that it replies to, plus one.
         hops: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -95,7 +95,7 @@ pub enum Source {
         /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// Time by which the work is to be done that this reply comes of.
+        /// The deadline of the work from which this reply follows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
@@ -120,7 +120,7 @@ pub enum Source {
         /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// Time by which the work is to be done that this reminder comes of.
+        /// The deadline of the work from which this reminder follows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
@@ -140,10 +140,10 @@ impl Source {
         )
     }
 
-    /// Returns whether the input may join an open run, in which it stays a message of its own, with
-    /// its speaker and its mark. Only messages do, and of those no late reply and no reminder that
-    /// comes of a turn with any limit on its authority. A run that began without that limit would
-    /// act on it without.
+    /// Returns whether the input may join an open run. There it stays a separate message, with its
+    /// speaker and its mark. Only messages may join, except late replies, and reminders of a turn
+    /// with any limit on its authority. A run that began without that limit would act on the
+    /// reminder without it.
     #[must_use]
     pub fn may_join(&self) -> bool {
         match self {
@@ -162,8 +162,7 @@ impl Source {
         }
     }
 
-    /// Returns what the input waits for if nothing else was specified: a message joins the run
-    /// under way.
+    /// Returns what the input waits for by default: a message joins the open run.
     #[must_use]
     pub fn waits_for(&self) -> queue::WaitKind {
         if self.may_join() {
@@ -209,8 +208,8 @@ impl Source {
         }
     }
 
-    /// Returns the denials of a run that begins with the input, besides those of its agent. Work
-    /// that is handed over or postponed stays bound by the denials of the run it comes from.
+    /// Returns the denials of a run that begins with the input, in addition to those of its agent.
+    /// Work that is handed over or postponed stays bound by the denials of its original run.
     #[must_use]
     pub fn denies(&self) -> Option<&Denies> {
         match self {
@@ -305,7 +304,7 @@ pub struct InputAccepted {
     /// Priority that the sender asks for; none to use that of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// Labels that the sender put on the message. No agent is told of them.
+    /// Labels that the sender put on the message. Agents do not see them.
     #[serde(default, skip_serializing_if = "MessageLabels::is_empty")]
     pub labels: MessageLabels,
     /// Time of acceptance.
@@ -366,8 +365,8 @@ pub struct InputCancelled {
 pub struct InputsDropped {
     /// The session.
     pub session: SessionId,
-    /// The inputs, those that had waited longest. None when a turn that was to report earlier ones
-    /// never came to be.
+    /// The dropped inputs, oldest first. None when the turn that was to report earlier ones was
+    /// never made.
     pub inputs: Vec<InputId>,
     /// The overflow to report: these inputs, and those dropped before that no turn has reported
     /// yet.
@@ -388,7 +387,7 @@ pub struct InputDead {
     pub session: SessionId,
     /// The reason why it was put aside.
     pub reason: String,
-    /// Time at which it was put aside.
+    /// Time at which it was set aside.
     pub time: Timestamp,
 }
 

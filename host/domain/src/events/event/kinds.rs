@@ -9,7 +9,7 @@ use std::fmt;
 /// The kinds that are written today, in the order of the variants of [`Event`].
 #[must_use]
 pub fn kinds() -> &'static [&'static str] {
-    // No such kind exists: the code that reads it reports which ones do.
+    // No such kind exists: the deserializer reports the kinds that do.
     let nothing = MapDeserializer::<_, Expected>::new(std::iter::once(("type", "")));
     Event::deserialize(nothing)
         .err()

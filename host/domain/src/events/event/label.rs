@@ -86,8 +86,8 @@ pub struct TurnsImported {
     pub agent: AgentId,
     /// The turns, each after its parent; a parent that is not among them was there.
     pub turns: Vec<ImportedTurn>,
-    /// The position of the event whose place it takes, because the messages of its turns were
-    /// purged. The turns keep their places in the tree, and have neither messages nor states any
+    /// The position of the event that this one replaces, because the messages of its turns were
+    /// purged. The turns keep their places in the tree, but have no messages and no states any
     /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<u64>,
@@ -102,6 +102,6 @@ pub struct ImportedTurn {
     pub turn: TurnNode,
     /// Time of the commit in the system where it was made.
     pub committed: Timestamp,
-    /// Its messages in order; none in the place of one that was erased there.
+    /// Its messages in order; none in the place of an erased one.
     pub messages: Vec<Option<Message>>,
 }

@@ -1,5 +1,4 @@
-//! Payloads of a connector's stream: what arrived from people outside, what is to be sent to them,
-//! and what became of it.
+//! Payloads of a connector's stream: inbound messages, outbound messages, and the fate of both.
 
 use crate::access::user::UserId;
 use crate::agents::path::{ConnectorKey, ConnectorName};
@@ -12,7 +11,7 @@ use crate::work::connector::{Choice, Incoming, Outbound};
 use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
-/// Characters of the digest of a lost chunk's id, by which the next try is another one.
+/// Characters of a lost chunk's id digest. They give the next attempt a different id.
 const LOST_CHARS: usize = 16;
 
 /// A message that arrived.
@@ -31,7 +30,7 @@ pub struct ConnectorReceived {
     pub connector: ConnectorName,
     /// Messages that had not arrived before, in the service's order.
     pub inbound_messages: Vec<InboundMessage>,
-    /// The place where the next poll goes on; none to leave it as it was.
+    /// The position from which the next poll continues; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Time of inbound message.
@@ -60,7 +59,7 @@ pub enum InboundMessageOutcome {
         /// The question.
         operation: OperationId,
     },
-    /// It was a directive to the queue, which was followed: there is no input.
+    /// It was a directive to the queue, which was applied: it became no input.
     Configured {
         /// The user that the sender is.
         user: UserId,
@@ -69,9 +68,9 @@ pub enum InboundMessageOutcome {
     },
     /// It is from nobody whom this host knows.
     Ignored,
-    /// It is from nobody whom this host knows, who was told so.
+    /// The sender is unknown to this host, and was informed.
     Unknown,
-    /// It is from nobody whom this host knows, who got a pairing code.
+    /// The sender is unknown to this host, and received a pairing code.
     Paired,
     /// It was refused for good.
     Refused {
@@ -101,7 +100,7 @@ pub struct PairingOffered {
     /// The sender's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The chat in which the code was told.
+    /// The chat that received the code.
     pub chat: String,
     /// The code.
     pub code: String,
@@ -225,11 +224,11 @@ pub struct OutboundMessageStarted {
     pub attempt: u32,
     /// Number of the chunk that is about to be sent, from 0, of a text that was split.
     pub chunk: u32,
-    /// The service's id of the message that the chunk is put into by an edit; none if it is a
-    /// message of its own.
+    /// The service's id of the message that the chunk is added to by an edit; none if it is a
+    /// separate message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it is about to be sent.
+    /// Time immediately before it is sent.
     pub time: Timestamp,
 }
 
@@ -242,7 +241,7 @@ pub enum OutboundMessageOutcome {
         /// The ids.
         service_ids: Vec<String>,
     },
-    /// A chunk of it was taken; others are to follow.
+    /// A chunk of it was accepted; further chunks follow.
     Chunk {
         /// The service's id of it.
         service_id: String,
@@ -254,13 +253,13 @@ pub enum OutboundMessageOutcome {
         /// Time of the next attempt.
         retry_at: Timestamp,
     },
-    /// It cannot be told whether it was taken. It is not sent again.
+    /// It is unknown whether it was accepted. It is not sent again.
     Unknown {
         /// The reason.
         reason: String,
     },
-    /// A chunk that the service took did not arrive after all. Others are sent as before. The
-    /// message is given up when all of them were.
+    /// A chunk that the service accepted was not delivered after all. The other chunks are sent as
+    /// before. The message is given up when all chunks are done.
     Undelivered {
         /// Number of the chunk, from 0.
         chunk: u32,
@@ -285,7 +284,7 @@ pub struct OutboundMessageSettled {
     #[serde(flatten)]
     pub outcome: OutboundMessageOutcome,
     /// The service's id of the message that another attempt edits, as this one did; none if another
-    /// one is a message of its own.
+    /// attempt is a separate message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
     /// Time at which it was known.

@@ -89,8 +89,8 @@ pub struct Purged {
     pub erased: Erased,
     /// Amount that stays, and why.
     pub kept: KeptByPurge,
-    /// Usage of the erased turns, by day and model: the sums stay, and not whose they were. Those
-    /// of an agent's sessions are with the purge of each session.
+    /// Usage of the erased turns, by day and model: the sums are kept, without their users. The
+    /// usage of an agent's sessions is in the purge of each session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<UsageShare>,
     /// Time at which the purge was done.
@@ -102,9 +102,9 @@ pub struct Purged {
 pub struct Erased {
     /// Sessions.
     pub sessions: u64,
-    /// Turns of which nothing is left but their place in the tree.
+    /// Turns of which only their place in the tree is kept.
     pub turns: u64,
-    /// Events that keep their place in the chain, and of which payload and salt are gone.
+    /// Events that keep their place in the chain without payload and salt.
     pub events: u64,
     /// Messages.
     pub messages: u64,
@@ -138,8 +138,8 @@ impl Erased {
 /// Amount that a purge left, because others point to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeptByPurge {
-    /// Turns that a session which was not deleted shows in its thread or has made. All their
-    /// messages stay.
+    /// Turns that a session which was not deleted made, or shows in its thread. All their messages
+    /// are kept.
     pub turns: u64,
     /// Writes to buckets that are not the session's alone: its component's, its agent's, its user's
     /// or another session's.

@@ -30,8 +30,7 @@ pub struct NewEvent {
     pub actor: String,
     /// The event or input that led to it.
     pub causation: Option<EventId>,
-    /// The id of the input from which it follows. It ties together everything that follows from one
-    /// input.
+    /// The id of the input that caused it. All events that follow from one input share it.
     pub correlation: Option<InputId>,
     /// Time of the event.
     pub time: Timestamp,

@@ -49,8 +49,8 @@ pub struct RunStarted {
     pub resolved_config: ResolvedConfigDigests,
     /// The configuration of the host under which it began, as a whole.
     pub configuration: Digest,
-    /// The persona as which its session is led, if any. By it the turn loses what its persona is
-    /// denied while it is under way.
+    /// The persona of its session, if any. While the turn is open, it loses what its persona is
+    /// denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
     /// The turn on which it builds.
@@ -63,7 +63,7 @@ pub struct RunStarted {
     pub session_state: Digest,
     /// The inputs that it claimed, in order.
     pub claimed: Vec<InputId>,
-    /// True if the inputs are one message, as those are that were collected.
+    /// True if the inputs are one message, as collected ones are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collected: bool,
     /// The report about inputs that were dropped before this run. No later run reports them again.
@@ -86,14 +86,14 @@ pub struct RunStarted {
     pub spawn_depth: u32,
     /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
-    /// Priority of the run. Its steps and model calls go before those of the same user's less
-    /// urgent runs.
+    /// Priority of the run. Its steps and model calls precede those of the same user's less urgent
+    /// runs.
     pub priority: Priority,
     /// Denials of the agents above its own.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of the persona under which its session is led. Those of the turns that handed
-    /// over the work are included.
+    /// Permissions of its session's persona. Those of the turns that handed over the work are
+    /// included.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// True if the thread before it, or what its agent remembers, rests on content from outside
@@ -104,8 +104,7 @@ pub struct RunStarted {
     /// A note that is forgotten meanwhile is left out from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
-    /// The sections that follow the prompts of its models, as they were when it began; none when
-    /// there was nothing to say.
+    /// The sections after the prompts of its models, as they were when it began; none if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<FrozenSections>,
     /// The user for whom it works: from whom its first input is.
@@ -124,7 +123,7 @@ pub struct RunStarted {
     /// in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacts: Option<Box<Compaction>>,
-    /// The newest compaction of its thread, from which on its models see it; none of a thread that
+    /// The latest compaction of its thread, from which its models see it; none for a thread that
     /// was never compacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Compacted>,
@@ -138,8 +137,8 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
-    /// Returns the start of the first run of a chat, which claims nothing and is narrowed by
-    /// nothing.
+    /// Returns the start of the first run of a chat, without inputs and without limits on its
+    /// authority.
     #[must_use]
     pub fn of(
         run: RunId,
@@ -191,7 +190,7 @@ impl RunStarted {
         }
     }
 
-    /// Returns the accounts that the run draws on, and all work that comes of it.
+    /// Returns the accounts that the run and all work from it draw on.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
         if self.accounts.is_empty() {
@@ -230,13 +229,13 @@ pub struct RunStepped {
     pub effects: Vec<Effect>,
     /// The memo that the step hands to the next one.
     pub memo: Option<Memo>,
-    /// Messages that entered the thread with the decision: what the agent said, synthetic results,
+    /// Messages that entered the thread with the decision: the agent's messages, synthetic results,
     /// the reply.
     pub said: Vec<Message>,
     /// Operations that it started.
     pub started: Vec<Operation>,
-    /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts
-    /// off.
+    /// Settlements of what the decision stopped: cancelled operations, and operations that the
+    /// turn's end cuts off.
     pub stopped: Vec<Settlement>,
     /// A running hash over everything that the guest read. It reveals a replay that diverges.
     pub answers: Digest,
@@ -265,7 +264,7 @@ pub struct StepFailed {
     pub time: Timestamp,
 }
 
-/// The fault of a step that came to nothing. Its word is an error code.
+/// The fault of a failed step. Its serialised word is an error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepFault {
@@ -321,8 +320,8 @@ pub struct OperationStarted {
     pub operation: OperationId,
     /// The segment about to be sent.
     pub segment: u32,
-    /// The effect that it has from now on, if it is more than what it was begun with: of a model
-    /// whose place a program has taken since.
+    /// The effect from now on, if it is more than the effect at the beginning. That happens when a
+    /// program has replaced a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectClass>,
     /// Time at which it started.
@@ -336,16 +335,16 @@ pub struct OperationAttempted {
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks
-    /// for it.
+    /// The attempt about to be made, counted from 0. The first is recorded with the step that
+    /// requests it.
     pub attempt: u32,
-    /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
+    /// Attempts that ended before it and are not recorded yet, including those with a lost outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<Attempt>,
     /// The amount reserved for the attempt.
     pub reserved: Amount,
-    /// The operation's draw from now on. It is the charges of the attempts that ended, and what is
-    /// reserved for this one.
+    /// The operation's draw from now on: the charges of the attempts that ended, plus the
+    /// reservation for this one.
     pub drawn: Amount,
     /// Time of the attempt.
     pub time: Timestamp,
@@ -356,7 +355,7 @@ pub struct OperationAttempted {
 pub struct RunCut {
     /// The run.
     pub run: RunId,
-    /// The model's call whose prompt it was made for.
+    /// The model call for whose prompt it was made.
     pub operation: OperationId,
     /// The cut. It contains all former ones for the same model.
     pub cut: PromptCut,

@@ -97,8 +97,8 @@ pub struct TurnCommitted {
 pub struct MemoryDue {
     /// The session.
     pub session: SessionId,
-    /// Time from which on it is read, unless another turn ends before; none when it is not to be
-    /// read any more.
+    /// Time from which the session is read, unless another turn ends before; none when it is not to
+    /// be read any more.
     pub due: Option<Timestamp>,
     /// Time at which this was decided.
     pub time: Timestamp,
@@ -164,14 +164,13 @@ pub struct ItemRecorded {
     pub session: SessionId,
     /// Its name, unique in its session.
     pub item: String,
-    /// Its place among the session's items, counted from 1, of an imported one; none of others,
-    /// which come after all that were recorded before.
+    /// The position of an imported item among the session's items, counted from 1. None for other
+    /// items, which follow all items recorded before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u32>,
     /// The question.
     pub prompt: Value,
-    /// The answer. Null if there is none, as in a session of another system that was imported with
-    /// a question open.
+    /// The answer. Null if there is none, as in an imported session whose question was open.
     pub response: Value,
     /// True if another system asked the question, and it was imported with its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,8 +1,8 @@
-//! Payloads of a trigger's stream: what it is, its trigger events, and what became of each.
+//! Payloads of a trigger's stream: its definition, its trigger events, and their outcomes.
 //!
-//! A trigger event is accepted first. The messages that the component makes of it are stored with
-//! the trigger's new state and the acknowledgement of the trigger event, and handed to their
-//! sessions afterwards, each under an idempotency key that follows from the trigger event.
+//! A trigger event is accepted first. The component's messages for it are stored with the trigger's
+//! new state and the acknowledgement of the trigger event. Afterwards they are handed to their
+//! sessions, each under an idempotency key derived from the trigger event.
 
 use crate::access::user::UserId;
 use crate::values::digest::Digest;
@@ -25,7 +25,7 @@ pub enum TriggerOrigin {
         /// The user who made it.
         user: UserId,
     },
-    /// Made by an agent that may do so.
+    /// Made by an agent with permission to do so.
     Agent {
         /// The agent.
         agent: AgentId,
@@ -58,7 +58,7 @@ pub struct TriggerDefined {
 pub struct TriggerRemoved {
     /// Its name.
     pub name: TriggerName,
-    /// The user who removed it; none when the configuration no longer has it.
+    /// The user who removed it; none when it was removed from the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<UserId>,
     /// Time of the removal.
@@ -124,13 +124,13 @@ pub struct TriggerEventAccepted {
     pub trigger_event: TriggerEventId,
     /// The trigger event itself.
     pub what: Box<TriggerEvent>,
-    /// The user who asked for it, for one that was run by hand.
+    /// The user who started it by hand, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_by: Option<UserId>,
-    /// The next trigger event of its schedule; none for a trigger event that comes of no schedule.
+    /// The next trigger event of its schedule; none for a trigger event without a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
-    /// True if the trigger event is one of its schedule, which `next_due` replaces.
+    /// True if the trigger event is that of its schedule, which `next_due` replaces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
     /// Time of acceptance.
@@ -158,12 +158,12 @@ pub struct TriggerEventsSkipped {
 /// A message that the component made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerMessage {
-    /// The granted target that it picked; none for the configured one.
+    /// The granted target that it chose; none for the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TriggerTargetName>,
     /// Its text.
     pub text: String,
-    /// The idempotency key under which its session takes it.
+    /// The idempotency key under which its session accepts it.
     pub key: String,
 }
 
@@ -178,7 +178,7 @@ pub struct TriggerFired {
     pub component: Digest,
     /// Messages to hand over. None when the trigger event was of no interest.
     pub messages: Vec<TriggerMessage>,
-    /// The state that the trigger keeps from now on; none to keep what there was.
+    /// The trigger's new state; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TriggerState>,
     /// The reason why the component rejected the trigger event.
@@ -257,7 +257,7 @@ pub enum TriggerTrouble {
     },
     /// It works again.
     Recovered,
-    /// A turn that it began does not come to an end.
+    /// A turn that it began does not end.
     Stuck {
         /// The trigger event.
         trigger_event: TriggerEventId,

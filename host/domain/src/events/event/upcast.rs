@@ -1,9 +1,9 @@
 //! Payloads of retired kinds, read as what they mean today.
 //!
-//! A stored payload stays as it was, under the kind and in the form in which it was hashed. When it
-//! is read, each retired kind is brought one version on, and again, until it is one that is
-//! written today. A field that an older payload lacks gets a value that means "not known", and that
-//! no newer event has.
+//! A stored payload stays unchanged, under the kind and in the form in which it was hashed. On
+//! reading, each retired kind is converted by one version at a time, until it is a current kind. A
+//! field that an older payload lacks gets a value that means "not known", which newer events never
+//! have.
 
 use super::kinds;
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ pub fn upcast(kind: &str, payload: Value) -> Result<(&'static str, Value), NotKn
     upcast_by(STEPS, kinds(), kind, payload)
 }
 
-/// Does what [`upcast`] does, by these steps to one of these kinds.
+/// Does the same as [`upcast`], with these steps and for one of these kinds.
 fn upcast_by(
     steps: &[Step],
     newest: &[&'static str],

@@ -1,4 +1,4 @@
-//! Items of an old session: what was asked, in which widget, and what was answered if anything was.
+//! Items of an old session: the question, its widget, and the answer if any.
 
 use super::ImportFault;
 use super::fields::{Fields, shown};
@@ -33,7 +33,7 @@ pub struct OldItem {
     pub shown: Option<OldAction>,
     /// Time at which it was asked.
     pub asked: Option<Timestamp>,
-    /// The answer; none if there was none.
+    /// The answer, if any.
     pub answered: Option<Answered>,
     /// The old system's evaluation of the answer.
     pub evaluation: Option<Value>,
@@ -51,7 +51,7 @@ pub struct Answered {
 /// An action that a client of the old system was asked to take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldAction {
-    /// The id by which the old system knew the question. An answer under it is not taken here.
+    /// The old system's id of the question. An answer under it is refused here.
     pub tool_call_id: Option<String>,
     /// The tool that asked.
     pub tool_name: Option<String>,
@@ -116,8 +116,8 @@ impl OldAction {
     }
 }
 
-/// Converts a place at which the rules of widgets find fault into a pointer into the old system's
-/// client action. Such a place is `props.fields[2].label`.
+/// Converts a place that the rules of widgets report into a pointer into the old system's client
+/// action. Such a place is `props.fields[2].label`.
 fn pointer(place: &str) -> String {
     let place = if place == "widget" {
         "widget_type"

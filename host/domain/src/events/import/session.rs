@@ -1,5 +1,5 @@
-//! One old session: its content, its status at the time of its import, and what is handed to the
-//! agent that goes on with it.
+//! One old session: its content, its status at the time of its import, and the data for the agent
+//! that continues it.
 
 use super::fields::Fields;
 use super::item::{ID_BYTES_MAX, OldAction, OldItem, unnamed};
@@ -23,7 +23,7 @@ const TYPE_BYTES_MAX: usize = 64;
 const USER_BYTES_MAX: usize = 512;
 /// Bytes of a reason.
 const REASON_BYTES_MAX: usize = 1_000;
-/// The key of a session's config under which its agent finds what came from the old system.
+/// The key of a session's config under which its agent finds data of the old system.
 const IMPORTED: &str = "imported";
 
 /// An old session.
@@ -41,7 +41,8 @@ pub struct OldSession {
     pub session_type: String,
     /// Its status in the old system.
     pub status: OldStatus,
-    /// Its items, in order. The last is what waited for its client, unless that stands before.
+    /// Its items, in order. The last is the one that waited for its client, unless that one has an
+    /// earlier place.
     pub items: Vec<OldItem>,
     /// The action that waited for its client.
     pub pending_action: Option<OldAction>,
@@ -79,7 +80,7 @@ pub enum OldStatus {
 /// The status of an old session at the time of its import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportStatus {
-    /// It goes on, until its own time is up if it has one.
+    /// It continues, until its own time limit if it has one.
     GoesOn {
         /// The time that is left, in milliseconds.
         left_ms: Option<u64>,
@@ -212,9 +213,9 @@ impl OldSession {
             .count()
     }
 
-    /// Returns the config that it is opened with when it goes on. It is the old config, and under
-    /// `imported` what its agent needs to ask again: the items that were not answered, and what its
-    /// client showed.
+    /// Returns the config with which it is opened when it continues. It is the old config, plus
+    /// `imported`, with which its agent can ask again: the unanswered items, and what its client
+    /// showed.
     #[must_use]
     pub fn handed_over(&self) -> Map<String, Value> {
         let mut config = self.config.clone().unwrap_or_default();
@@ -232,8 +233,8 @@ impl OldSession {
         config
     }
 
-    /// The session as an agent's history has it. One that would go on and cannot, for this reason,
-    /// ends now.
+    /// The session in an agent's history. A session that would continue but cannot, for this
+    /// reason, ends now.
     #[must_use]
     pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
         let (status, ended, reason) = match (self.import_status(now), self.status) {
@@ -273,8 +274,7 @@ impl OldSession {
         }
     }
 
-    /// Returns the time at which it ended; if none is given, the time at which something last
-    /// happened in it.
+    /// Returns the time at which it ended; if none is given, the time of its latest event.
     fn ended(&self) -> Timestamp {
         let happened = self.items.iter().flat_map(|item| {
             [
@@ -326,8 +326,8 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
     Ok(items)
 }
 
-/// Puts an action that waits on the record, as an item without an answer. That is the current item,
-/// the one that shows the same, or a new one.
+/// Records a waiting action, as an item without an answer. That is the current item, an item that
+/// shows the same, or a new one.
 fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
     let shows_it = |item: &&mut OldItem| {
         let shown = item.shown.as_ref();
@@ -348,7 +348,7 @@ fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&
     }
     let is_free = |id: &str| items.iter().all(|item| item.id != id);
     let own = current.filter(|id| is_free(id)).map(str::to_owned);
-    // Of one more place than there are items, one is free.
+    // With one more number than there are items, one number is free.
     let id = own.or_else(|| {
         (1..=items.len() + 1)
             .rev()

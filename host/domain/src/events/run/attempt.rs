@@ -1,10 +1,9 @@
 //! Attempts at a model's call: their record, and what they spend or reserve of the run's limits.
 //!
-//! The step that asks for the call reserves the first. Every other one is afforded and recorded
-//! before it is made ([`OperationAttempted`]), unless those before it spent nothing of what was
-//! reserved. What becomes of an attempt is recorded with the next one or with the call's outcome;
-//! the reservation of one that was cut off in between
-//! is spent.
+//! The step that requests the call reserves for the first attempt. Each further attempt is checked
+//! against the budget and recorded before it is made ([`OperationAttempted`]), unless those before
+//! it spent nothing of the reservation. The result of an attempt is recorded with the next one or
+//! with the call's outcome. The reservation of an interrupted attempt is spent.
 
 use super::{Open, Run};
 use crate::events::event::OperationAttempted;
@@ -28,12 +27,13 @@ pub struct Attempts {
     pub number: u32,
     /// Earlier attempts that ended, or were cut off.
     pub ended: Vec<Attempt>,
-    /// The amount reserved for the newest. None for the first, whose reserve is in the operation.
+    /// The reservation for the newest attempt. None for the first, whose reservation is in the
+    /// operation.
     pub reserved: Option<Amount>,
 }
 
 impl Attempts {
-    /// Returns whether nothing is recorded of them beyond that the first was to be made.
+    /// Returns whether only the intention of the first attempt is recorded.
     #[must_use]
     pub fn is_first(&self) -> bool {
         *self == Self::default()
@@ -87,7 +87,7 @@ impl Open {
         self.without_outcome(CUT_OFF)
     }
 
-    /// The newest attempt, of which nothing is known but why; none of anything but a model's call.
+    /// The newest attempt, with only a reason as its outcome; none for anything but a model call.
     fn without_outcome(&self, error: &str) -> Option<Attempt> {
         match &self.operation.performer {
             Performer::Model { request, .. } => Some(Attempt {
@@ -103,8 +103,8 @@ impl Open {
         }
     }
 
-    /// Returns its settlement as if it had ended with these attempts. What it then has spent is no
-    /// longer available for another attempt.
+    /// Returns its settlement as if it had ended with these attempts. The amount spent by then is
+    /// no longer available for another attempt.
     #[must_use]
     pub fn without_another(&self, ended: Vec<Attempt>, time: Timestamp) -> Settlement {
         Settlement::new(self.operation.id, OperationOutcome::Elapsed, time)
@@ -113,7 +113,7 @@ impl Open {
 }
 
 impl Run {
-    /// The record of another attempt at an open operation, for which so much is reserved.
+    /// The record of another attempt at an open operation, with the amount reserved for it.
     #[must_use]
     pub fn attempted(
         &self,

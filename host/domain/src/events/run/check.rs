@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[error("{0}")]
 pub struct Unacceptable(pub String);
 
-/// Checks what can be checked of a decision before anything is looked up.
+/// Checks those parts of a decision that need no lookup.
 ///
 /// # Errors
 /// A fault that the agent has to mend.

@@ -186,8 +186,8 @@ fn steers(run: &Run, intake: &Intake) -> bool {
             .any(|news| matches!(news, News::Said { .. }))
 }
 
-/// Returns why calls of the model's that have no result were not made. An agent that goes on and
-/// was shown that it has no calls left could make none.
+/// Returns why the model's calls without a result were not made. An agent that continues, and was
+/// shown that no calls are left, could make none.
 fn unmade(run: &Run, taken: &Taken) -> Unmade {
     if steers(run, &taken.intake) {
         return Unmade::PassedOver(SKIPPED);
@@ -223,7 +223,7 @@ impl Saying {
         id
     }
 
-    /// Puts what the agent itself says into the thread: while work goes on, and at the end.
+    /// Puts the agent's own messages into the thread: during work, and at the end.
     fn place_own(&mut self, run: &Run, taken: &Taken) {
         let result = &taken.result;
         let untrusted = run.hears_from_elsewhere(&taken.intake);
@@ -273,8 +273,8 @@ impl Saying {
         }
     }
 
-    /// Gives every call that has no result a synthetic one: a model must never see a call without.
-    /// `why` is that of a call that was not made.
+    /// Gives every call without a result a synthetic one: a model must never see a call without a
+    /// result. `why` is the reason of a call that was not made.
     pub(super) fn pair_what_is_left(
         &mut self,
         history: &[&Message],

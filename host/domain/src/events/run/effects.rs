@@ -79,7 +79,7 @@ impl EffectContext<'_> {
         Some((Stream::Agent(agent), Event::PreferencesUpdated(updated)))
     }
 
-    /// The record of an item; none for another effect.
+    /// The record of an item; none for other effects.
     fn recorded(&self, effect: &Effect, place: usize) -> Option<(Stream, Event)> {
         let Effect::RecordItem {
             prompt,

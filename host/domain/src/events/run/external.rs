@@ -10,9 +10,9 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::operation::Performer;
 
-/// Takes an answer to an outbound message: the one that is named, or the one that waits longest.
-/// The answer may come before the outbound message is known to have been taken. Returns the event,
-/// and the blobs to be stored with it.
+/// Takes an answer to an outbound message: the named one, or the one that has waited longest. The
+/// answer may arrive before the outbound message is known to be accepted. Returns the event, and
+/// the blobs to be stored with it.
 ///
 /// # Errors
 /// No such outbound message waits for an answer.

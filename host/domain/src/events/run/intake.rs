@@ -53,10 +53,10 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     }
 }
 
-/// Takes in outcomes and messages. Results come first, in the order in which they settled, then the
+/// Takes in outcomes and messages. Results are first, in the order in which they settled, then the
 /// user's messages. The inputs with which a run begins are one message if they were collected. They
-/// come after the notice of what was dropped before them. A history is not taken in here: whoever
-/// shows the step one with the mark says so afterwards.
+/// follow the notice of dropped inputs. A history is not taken in here: a caller that shows the
+/// step a marked history adds the mark afterwards.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
     let mut taking = Taking {
@@ -104,9 +104,9 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
 }
 
 impl Run {
-    /// Returns the code of a call of a model without a reply, among the outcomes that the next step
-    /// hears. Codes that not only models' calls end with are left out, but for that of a limit:
-    /// people are told of one in words of its own.
+    /// Returns the code of a model call without a reply, among the outcomes for the next step.
+    /// Codes that other operations share are left out, except that of a limit: people read about a
+    /// limit in a text of its own.
     #[must_use]
     pub fn model_failure<'a>(&'a self, arrived: &'a [Settlement]) -> Option<&'a str> {
         self.of_models(arrived)
@@ -124,8 +124,8 @@ impl Run {
             })
     }
 
-    /// Returns the reason for which the agent gives up, as people are told it. The agent does not
-    /// know why a program in a model's place was cut off; the outcomes that it heard say that.
+    /// Returns the reason why the agent gives up, for people. The agent does not know why a program
+    /// in a model's place was cut off; the outcomes of its news do.
     #[must_use]
     pub fn given_up(&self, reason: &str, arrived: &[Settlement]) -> String {
         let unknown = self
@@ -145,8 +145,8 @@ impl Run {
             .map(|(_, settlement)| settlement)
     }
 
-    /// Returns the outcomes that the next step hears, with their operations: those that no step was
-    /// told of yet, and those that have just arrived.
+    /// Returns the outcomes for the next step, with their operations: those not yet reported to a
+    /// step, and those that have just arrived.
     pub(super) fn to_hear<'a>(
         &'a self,
         arrived: &'a [Settlement],
@@ -204,8 +204,8 @@ impl Taking {
         }
     }
 
-    /// Takes in collected inputs: each speaker's words in a row as one message, those with the mark
-    /// apart from those without. The first says what was dropped before.
+    /// Takes in collected inputs. Each speaker's consecutive texts become one message, marked texts
+    /// apart from unmarked ones. The first message reports dropped inputs.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
         let drafts: Vec<&Draft> = inputs
             .iter()
@@ -238,7 +238,7 @@ impl Taking {
     }
 }
 
-/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no
+/// The result of a call that already has a synthetic result ("still running") becomes a notice: no
 /// call has two results.
 fn late(run: &Run, draft: Draft) -> Draft {
     let Some(answers) = &draft.answers else {

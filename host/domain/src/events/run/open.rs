@@ -30,7 +30,7 @@ pub struct Open {
     /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<OpenCut>>,
-    /// The command line that made it and hears of it alone, of a call that a line makes.
+    /// The command line that made the call and alone receives its outcome, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Box<Within>>,
     /// The call that it waits for, of a command line.

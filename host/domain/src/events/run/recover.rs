@@ -107,7 +107,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     }
 }
 
-/// Returns the settlement of an operation whose deadline has passed; none of any other.
+/// Returns the settlement of an operation whose deadline has passed; none for others.
 fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
     let operation = &open.operation;
     let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
@@ -178,7 +178,7 @@ impl Run {
     }
 }
 
-/// The record that a run is gone on with after the host ended without being told to.
+/// The record that a run continues after the host ended unexpectedly.
 #[must_use]
 pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
     RunRecovered {
@@ -200,7 +200,7 @@ pub fn given_up(ends: u32) -> Cause {
     }
 }
 
-/// Returns the reason for which the host gave a run up. None for any other cause of an end.
+/// Returns the reason why the host gave up a run. None for any other cause of an end.
 #[must_use]
 pub fn why_given_up(cause: &Cause) -> Option<&str> {
     match cause {
@@ -223,8 +223,8 @@ pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     run.claimed.iter().skip(answered).map(dead).collect()
 }
 
-/// Returns the settlement of an operation whose work the host lost while it was done. Its outcome
-/// is unknown if it may have taken effect; otherwise it failed.
+/// Returns the settlement of an operation whose work the host lost in progress. Its outcome is
+/// unknown if it may have taken effect; otherwise it failed.
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
@@ -235,8 +235,8 @@ pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     settlement(&open.operation, ended, now).costing(open.cut_off())
 }
 
-/// Returns the end of an operation whose time is up. It is the same as if its work ended at the
-/// same moment. A message that was not answered in time is worked on all the same.
+/// Returns the end of an operation that has timed out. It is the same as if its work ended at the
+/// same moment. A message that was not answered in time is processed all the same.
 fn overdue(open: &Open, now: Timestamp) -> Ended {
     if let Performer::Agent {
         session,
@@ -275,7 +275,7 @@ fn replied(settled: bool) -> Ended {
     }
 }
 
-/// Returns the end of work that has its outcome as soon as it is decided; none of any other.
+/// Returns the end of work whose outcome is known as soon as it is decided; none for other work.
 #[must_use]
 pub fn at_once(performer: &Performer) -> Option<Ended> {
     match performer {
@@ -312,9 +312,9 @@ fn refused(performer: &Performer) -> Option<Ended> {
     })
 }
 
-/// Returns the operations to look at now, given those that are being worked on. Reads and
-/// idempotent calls run side by side up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one
-/// after the other in the order in which they were requested.
+/// Returns the operations to start now, given those in progress. Reads and idempotent calls run in
+/// parallel up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one after the other in the order
+/// of their requests.
 #[must_use]
 pub fn ready(
     run: &Run,
@@ -352,8 +352,8 @@ pub fn ready(
     ready
 }
 
-/// Returns whether an operation may be performed where calls are made one by one: it is no call, or
-/// all calls that were requested before it have their outcomes.
+/// Returns whether an operation may be performed when calls run one at a time. It is no call, or
+/// all calls requested before it have their outcomes.
 #[must_use]
 pub fn is_its_turn(run: &Run, operation: OperationId) -> bool {
     let calls = || run.open.values().filter(|open| is_call(open));

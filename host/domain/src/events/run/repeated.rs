@@ -5,14 +5,14 @@ use crate::values::json;
 use crate::work::delegate;
 use std::collections::BTreeMap;
 
-/// Failures of the same call with the same error in one turn, after which it is not made again.
+/// Failures of the same call with the same error in one turn, after which it is refused.
 pub const REPEATS_MAX: usize = 3;
 /// The origin of results that the host makes up for calls that were not made.
 const NOT_MADE: &str = "host";
 
 /// Returns the error of a call that has failed in the same way [`REPEATS_MAX`] times among the
-/// messages of a turn. The count begins anew when a user says something, and when a call that may
-/// change something has succeeded.
+/// messages of a turn. The count restarts when a user writes, and when a call that may change
+/// something succeeds.
 pub fn repeated(
     messages: &[&Message],
     tool: &str,
@@ -41,7 +41,7 @@ pub fn repeated(
     repeated.map(|(error, _)| error)
 }
 
-/// Returns the name and the arguments of the call that a message answers. None of one that was not
+/// Returns the name and the arguments of the call that a message answers. None if that call was not
 /// made.
 fn answered<'a>(messages: &[&'a Message], message: &Message) -> Option<(&'a str, &'a str)> {
     let answers = message.answers.as_ref()?;

@@ -22,7 +22,7 @@ use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performe
 use crate::work::step::{Failure, OperationOutcome};
 use serde_json::Value;
 
-/// The end of a piece of work, before it is known what the agent and the thread see of it.
+/// The end of a piece of work, before it is turned into a result for the agent and the thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// A model replied.
@@ -157,8 +157,8 @@ impl Settlement {
         self
     }
 
-    /// Moves what is too long in it to blobs, which are to be stored with it. A value that is too
-    /// long becomes parts. A model's reply is left alone: it is its message as it stands.
+    /// Moves its long parts to blobs, which are to be stored with it. A value that is too long
+    /// becomes parts. A model's reply stays unchanged, because it is its message.
     #[must_use]
     pub fn spilled(mut self) -> (Self, Vec<Vec<u8>>) {
         let mut blobs = Vec::new();
@@ -200,8 +200,8 @@ impl Settlement {
     }
 }
 
-/// Returns the settlement of an operation whose task is cancelled. A delegation of the agent's own
-/// is told as the result of one, as a model's is.
+/// Returns the settlement of an operation whose task is cancelled. A delegation by the agent itself
+/// is reported as one by its model is.
 #[must_use]
 pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
     let ended = match delegation(operation, time) {
@@ -216,7 +216,8 @@ pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
     settlement(operation, ended, time).ending(TaskState::Cancelled)
 }
 
-/// Returns the outcome of an operation without a result, and the message that tells a model of it.
+/// Returns the outcome of an operation without a result, and the message that reports it to a
+/// model.
 fn resultless(
     operation: &Operation,
     outcome: OperationOutcome,
@@ -236,7 +237,7 @@ fn resultless(
     (outcome, paired(operation, parts, true))
 }
 
-/// Returns the result of a call of `delegate` that came to nothing; none for any other operation.
+/// Returns the result of a failed call of `delegate`; none for other operations.
 fn undelegated(
     operation: &Operation,
     outcome: &OperationOutcome,
@@ -311,12 +312,12 @@ pub fn question(open: &Open) -> Option<&ClientAction> {
     }
 }
 
-/// Takes a client's answer to the question of an id, which the caller has validated against the
-/// question's schema. Returns the event, the answer as events keep it, and the blobs to be stored
-/// with it. What the host itself asks, about a call, is answered by an event of its own.
+/// Takes a client's answer to the question of an id. The caller has validated the answer against
+/// the question's schema. Returns the event, the answer as events store it, and the blobs to be
+/// stored with it. The host's own questions about a call are answered by a separate event.
 ///
 /// # Errors
-/// When nothing waits for an answer, or something else does.
+/// If no question is open, or a different one is.
 pub fn answer(
     run: &Run,
     call: OperationId,
@@ -371,7 +372,7 @@ pub fn answer(
 /// Finds the operation that asks a question.
 ///
 /// # Errors
-/// When nothing waits for an answer, or something else does.
+/// If no question is open, or a different one is.
 fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
     let asking: Vec<&Open> = run
         .open

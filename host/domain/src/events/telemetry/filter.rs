@@ -37,7 +37,7 @@ impl TelemetryFilter {
 /// Returns the kinds that match a pattern: a kind, or a text with `*` for any characters.
 ///
 /// # Errors
-/// None does. The error lists the kinds.
+/// No kind matches. The error lists the kinds.
 pub fn kinds_matching(pattern: &str) -> Result<Vec<TelemetryKind>, String> {
     let matches = |kind: &TelemetryKind| name_matches(pattern, kind.as_str());
     let kinds: Vec<TelemetryKind> = TelemetryKind::ALL.into_iter().filter(matches).collect();

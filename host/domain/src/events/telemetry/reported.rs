@@ -36,7 +36,7 @@ struct Call {
 }
 
 impl RunTally {
-    /// Takes up an event of the run. They come in their order.
+    /// Takes up an event of the run, in stream order.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => self.begun = Some(started.time),
@@ -71,7 +71,8 @@ impl RunTally {
 }
 
 /// Returns the tool that an operation calls: the one that a model named, or that the agent's code
-/// calls by itself. None of anything else. A model may write anything for a name, so it is cut.
+/// calls by itself. None for anything else. The name is cut, because a model may write any text
+/// there.
 fn tool_of(operation: &Operation) -> Option<String> {
     let name = match (&operation.answers, &operation.performer) {
         (Some(answers), _) => &answers.name,
@@ -81,8 +82,8 @@ fn tool_of(operation: &Operation) -> Option<String> {
     Some(visible(name, TOOL_CHARS_MAX))
 }
 
-/// Returns what is told of a stored event, in order. `tally` has taken up the run's events up to
-/// and with this one.
+/// Returns the telemetry of a stored event, in order. `tally` has taken up the run's events
+/// including this one.
 #[must_use]
 pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent> {
     let Some(event) = &recorded.event else {
@@ -122,7 +123,7 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
         ],
         Event::InputCancelled(it) => vec![teller.lost(it.input, CANCELLED)],
         Event::InputsDropped(it) => teller.all_lost(&it.inputs, DROPPED),
-        // The end of its run tells of an input that a run had claimed.
+        // The end of its run reports an input that a run had claimed.
         Event::InputDead(it) if recorded.subject.run.is_none() => {
             vec![teller.lost(it.input, NOT_BEGUN)]
         }
@@ -211,7 +212,7 @@ impl Teller<'_> {
             .collect()
     }
 
-    /// The end of a tool's call; none for other operations.
+    /// The end of a tool call; none for other operations.
     fn call_ended(&self, settlement: &Settlement) -> Option<TelemetryEvent> {
         let call = self.tally.calls.get(&settlement.operation)?;
         let error = call_error(settlement);
@@ -261,7 +262,7 @@ impl Teller<'_> {
     }
 }
 
-/// Returns the error of a tool's call; none of one with a result that is no failure.
+/// Returns the error of a tool call; none if its result is no failure.
 fn call_error(settlement: &Settlement) -> Option<TelemetryError> {
     let of = |code: &str, retryable| {
         Some(TelemetryError {
