@@ -1,11 +1,11 @@
 //! Accounts: limits shared by all work that one message began.
 //!
-//! A turn that a message begins opens an account with its own limits. Work that is handed over has
-//! an account of its own, with the budget that it was given. Everything that comes of that work
-//! spends from its account and from those above it, however late: its turns, the turns that late
-//! replies to it begin, its reminders, and the work that it hands over in turn. An account never
-//! gets anything back but what was reserved and not spent. So along a chain of agents, and over all
-//! that comes after its first turn, what is available only shrinks.
+//! A turn that a message begins opens an account with its own limits. Handed-over work has an
+//! account of its own, with the budget that it was given. Everything that follows from that work
+//! spends from its account and from those above it, however late. That includes its turns, the
+//! turns that late replies to it begin, its reminders, and the work that it hands over in turn.
+//! Only unspent reservations return to an account. So along a chain of agents, and over all turns
+//! that follow from its first, the available amount only shrinks.
 //!
 //! Four words are used for tokens, calls and money, here and wherever they are counted:
 //!
@@ -27,7 +27,7 @@ use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Limits of one message, or one piece of work, with everything that comes of it.
+/// Limits of one message, or one piece of work, with everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// The run that a message began, or the input that handed the work over.
@@ -65,8 +65,8 @@ impl Accounts {
         }])
     }
 
-    /// Returns the accounts of work that is handed over by a run with these accounts. The work gets
-    /// `budget` of what is available to the run.
+    /// Returns the accounts of work that a run with these accounts hands over. The work gets
+    /// `budget` out of the run's available amount.
     #[must_use]
     pub fn delegating(&self, input: InputId, budget: Budget, available: Available) -> Self {
         let Budget {
@@ -116,8 +116,9 @@ impl Accounts {
         self.addresses().pop().unwrap_or_default()
     }
 
-    /// Returns what is available: the least over all accounts. `others` is what others have spent
-    /// or reserved on each of them; `own` is what the run itself has, on all of them.
+    /// Returns the available amount: the least over all accounts. `others` is the amount that
+    /// others have spent or reserved on each of them; `own` is the run's own amount, on all of
+    /// them.
     #[must_use]
     pub fn available(&self, others: &[Amount], own: Amount) -> Available {
         let all = Available {
@@ -139,10 +140,10 @@ impl Accounts {
             })
     }
 
-    /// Returns a text that names the first account on which `more` is not available, and what is
-    /// short. None if it is available on all. `others` is what others have spent or reserved on
-    /// each account; `own` is what the run itself has, on all of them. A resource of which no more
-    /// is wanted is never short, even on an overdrawn account.
+    /// Returns a text that names the first account on which `more` is not available, and the
+    /// resource that is short. None if it is available on all. `others` is the amount that others
+    /// have spent or reserved on each account; `own` is the run's own amount, on all of them. A
+    /// resource of which `more` requests nothing is never short, even on an overdrawn account.
     #[must_use]
     pub fn shortage(&self, others: &[Amount], own: Amount, more: Amount) -> Option<String> {
         self.0.iter().zip(others).find_map(|(account, others)| {
@@ -178,7 +179,7 @@ pub fn spent_or_reserved(operation: &Operation) -> Amount {
     }
 }
 
-/// Returns what is reserved for a call of a model; nothing for other operations.
+/// Returns the reservation for a model call; zero for other operations.
 #[must_use]
 pub fn reserved(performer: &Performer) -> Amount {
     match performer {
@@ -208,16 +209,16 @@ pub fn is_call(performer: &Performer) -> bool {
         | Performer::Memory { .. }
         | Performer::Lasting { .. }
         | Performer::Reply { .. } => true,
-        // What an agent looks up by itself is no call.
+        // A lookup by the agent's own code is no call.
         Performer::Recall { of, .. } => of.is_some(),
         Performer::Refused { outcome, .. } => matches!(outcome, OperationOutcome::Parts { .. }),
         Performer::Model { .. } | Performer::Client { .. } | Performer::Timer { .. } => false,
     }
 }
 
-/// Returns what a settled call of a model has spent, given what it had spent or reserved before
+/// Returns the amount spent by a settled model call, given its earlier amount spent or reserved
 /// (`reserved`). With a lost outcome, its reservation is spent. That is the reservation of an
-/// attempt, or everything that a call had which was stopped while it was made.
+/// attempt, or the whole reservation of a call that was stopped in progress.
 #[must_use]
 pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
     if settlement.attempts.is_empty() {
@@ -236,7 +237,7 @@ pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
     spent_on(&settlement.attempts, reserved)
 }
 
-/// Returns what attempts at a model have spent: their usage, or the reservation if the usage is
+/// Returns the amount spent by attempts at a model: their usage, or the reservation if the usage is
 /// unknown. The reservation is `reserved` if the attempt itself names none.
 #[must_use]
 pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
@@ -248,7 +249,7 @@ pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
         })
 }
 
-/// Returns what one attempt has spent. See [`spent_on`].
+/// Returns the amount spent by one attempt. See [`spent_on`].
 #[must_use]
 pub fn spent_on_one(attempt: &Attempt, reserved: Amount) -> (Usage, u64) {
     let reserved = attempt.reserved.unwrap_or(reserved);

@@ -1,10 +1,10 @@
 //! Approvals: calls of tools that a user has to agree to before they are made.
 //!
-//! The calls that need one are named by the definition of the calling agent, by those of the agents
-//! that handed it the work, and by the grant of the tool's component. A user agrees to one
-//! operation and to the hash of exactly what it would do. The approval is used up when the call is
-//! sent. That is recorded before, so that a crash does not use it twice. The question is the host's
-//! own: no guest can ask in its name, and nothing but a user's answer over the API settles it.
+//! Approvals are required by the definition of the calling agent, by those of the agents that
+//! handed it the work, and by the grant of the tool's component. A user agrees to one operation and
+//! to the hash of its exact effect. Sending the call uses up the approval. This is recorded before,
+//! so that a crash does not use the approval twice. The question is the host's own: no guest can
+//! ask in its name, and only a user's answer over the API settles it.
 
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;

@@ -19,11 +19,11 @@ pub struct LimitsLeft {
     pub tokens: u64,
 }
 
-/// The frozen view of one step. What is large is stored once per change as a blob and named here by
-/// its digest, so a basis stays below 1 KB however long the thread is.
+/// The frozen view of one step. Large parts are stored once per change as blobs and named here by
+/// their digests, so a basis stays below 1 KB however long the thread is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// The turn on which the run builds; none in an empty thread.
+    /// The turn that precedes the run; none in an empty thread.
     pub base: Option<TurnId>,
     /// The last message of the thread as this step sees it; 0 when there is none.
     pub head: MessageId,
@@ -61,17 +61,16 @@ pub struct Documents {
     /// The preferences that hold for all its users. None when these are the same as `preferences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_preferences: Option<Digest>,
-    /// The configuration with which the session was opened; none if there was none.
+    /// The configuration with which the session was opened, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
-    /// The agent's structured sessions that have ended, as far as the user would see them; none
-    /// when there are none.
+    /// The agent's ended structured sessions that the user may see; none if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Digest>,
 }
 
 impl Documents {
-    /// Returns the documents of a step of this code to which nothing is shown: each blob is the
+    /// Returns the documents of a step of this code that sees an empty world: each blob is the
     /// same.
     #[must_use]
     pub fn all_of(component: Digest, blob: Digest) -> Self {
@@ -108,9 +107,9 @@ impl Documents {
     }
 }
 
-/// An agent's view of the host for as long as a run is open: its settings, tools, peers and skills.
-/// Each is a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a
-/// turn have the same tools in the same order, whatever is configured meanwhile.
+/// An agent's view of the host while a run is open: its settings, tools, peers and skills. Each is
+/// a blob as in [`Basis`]. It is frozen when the run begins. All model calls of a turn thus have
+/// the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedConfigDigests {
     /// The definition's prompt and settings.
@@ -121,14 +120,14 @@ pub struct ResolvedConfigDigests {
     pub peers: Digest,
     /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling).
     pub ceiling: Digest,
-    /// The skills with all their files: a [`SkillSet`](crate::agents::skill::SkillSet) that is
-    /// frozen. None where there are none.
+    /// The skills with all their files: a frozen [`SkillSet`](crate::agents::skill::SkillSet). None
+    /// without skills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Digest>,
 }
 
 impl ResolvedConfigDigests {
-    /// Returns the view of an agent to which nothing is shown: each blob is the same.
+    /// Returns the view of an agent that sees an empty world: each blob is the same.
     #[must_use]
     pub fn all_of(blob: Digest) -> Self {
         Self {

@@ -1,15 +1,15 @@
-//! Budgets of work that is handed over: what it may spend, and what it did spend.
+//! Budgets of handed-over work: the amount it may spend, and the amount it spent.
 //!
-//! An agent that hands work over may name a budget for it. The budget never has more than is
-//! available to the agent itself, so along a chain of agents a budget only shrinks. It is reserved
-//! in the commit that hands the work over, and the reservation ends with the work. Limits on all of
-//! it together are kept in accounts ([`crate::work::account`], which defines the words).
+//! An agent that hands work over may name a budget for it. The budget never exceeds the agent's own
+//! available amount, so along a chain of agents a budget only shrinks. It is reserved in the commit
+//! that hands the work over, and the reservation ends with the work. Limits on all of it together
+//! are kept in accounts ([`crate::work::account`], which defines the words).
 
 use crate::values::limits::TurnLimits;
 use crate::work::price::Price;
 use serde::{Deserialize, Serialize};
 
-/// The most that a turn may spend, besides what its agent's own limits say.
+/// The most that a turn may spend, in addition to its agent's own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Tokens of prompts and replies together; none to apply the agent's own limits alone.
@@ -42,10 +42,10 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// Returns the budget with an even share of what is available for each limit that it does not
-    /// name: one share for it, one for each of the `later` ones that are still to be handed over,
-    /// and one for the agent that hands them over. Without later ones that is half. All agents that
-    /// are handed work at once thus get no more than there is.
+    /// Returns the budget with an even share of the available amount for each limit that it does
+    /// not name. One share is for it, one for each of the `later` ones that are still to be handed
+    /// over, and one for the agent that hands them over. Without later ones that is half. All
+    /// agents that receive work at once thus get no more than the available amount.
     #[must_use]
     pub fn or_share_of(self, available: Available, later: u64) -> Self {
         let shares = later.saturating_add(2);
@@ -61,8 +61,8 @@ impl Budget {
         }
     }
 
-    /// Returns the budget, reduced to what is available to its giver. A limit that it does not name
-    /// becomes all that is available.
+    /// Returns the budget, reduced to its giver's available amount. A limit that it does not name
+    /// becomes the whole available amount.
     #[must_use]
     pub fn within(self, available: Available) -> Self {
         Self {
@@ -78,8 +78,8 @@ impl Budget {
         }
     }
 
-    /// Returns what is reserved for it: what it names, as far as that is available. Anything that
-    /// it does not name counts when it is spent.
+    /// Returns the reservation for it: the limits that it names, as far as they are available.
+    /// Other limits count when they are spent.
     #[must_use]
     pub fn reserved(self, available: Available) -> Amount {
         Amount {
@@ -94,8 +94,8 @@ impl Budget {
 }
 
 impl Available {
-    /// Returns the highest cost of a model's call with `prompt` and `reply` tokens, which is
-    /// reserved for it. None when the model has no price.
+    /// Returns the highest cost of a model call with `prompt` and `reply` tokens, which is reserved
+    /// for it. None when the model has no price.
     ///
     /// # Errors
     /// It is more than is available, or the cost is limited and the model has no price.
@@ -121,9 +121,8 @@ impl Available {
         }
     }
 
-    /// Returns the limit, of cost or of tokens, of which too little is available for `more`. A text
-    /// for people comes with it. None when there is enough of both. `of` names what the limits
-    /// belong to.
+    /// Returns the limit, of cost or of tokens, that does not suffice for `more`, with a text for
+    /// people. None if both suffice. `of` names the owner of the limits.
     #[must_use]
     pub fn short_of(&self, more: Amount, of: &str) -> Option<(&'static str, String)> {
         let Self {
@@ -161,7 +160,7 @@ impl Available {
     }
 }
 
-/// The lesser of two limits, of which there may be none.
+/// The lesser of two optional limits.
 fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }

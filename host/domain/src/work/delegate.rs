@@ -1,10 +1,10 @@
 //! `delegate`: the tool that the host builds for agents that are granted it, as rules about its
 //! arguments and its results.
 //!
-//! It hands one named operation to an agent of a kind (worker, researcher, coder). It exists apart
+//! It hands one named operation to an agent of a kind (worker, researcher, coder). It is separate
 //! from the tools of components because no component runs it: the host checks the arguments here
-//! and dispatches the work to another agent. Validation comes before anything happens, and every
-//! refusal names what would have been allowed, so that a model can mend its call.
+//! and dispatches the work to another agent. Validation precedes any effect. Every refusal names
+//! what would have been allowed, so that a model can correct its call.
 
 mod address;
 mod blobs;
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// Returns the model role of its work, which goes before that of the path; none for a worker.
+    /// Returns the model role of its work, which overrides that of the path; none for a worker.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -102,11 +102,11 @@ impl Target {
 
 /// Urgency of a task. On the wire a number from 1, low, to 4, critical.
 ///
-/// Users take turns with the steps and model calls that wait for a place on this host
+/// Users take turns with steps and model calls that wait for a place on this host
 /// (`limits.instancesMax`, `limits.modelCallsMax`) or at their provider (`concurrentMax`). In a
-/// user's turn those of the most urgent tasks go first; equally urgent ones take turns by agent.
-/// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
-/// is as urgent as itself; a `delegate` call says how urgent it is.
+/// user's turn the most urgent tasks go first; equally urgent ones take turns by agent. Work that
+/// has begun is not interrupted. Work that a task dispatches by its own operation is as urgent as
+/// the task; a `delegate` call says how urgent it is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -154,8 +154,8 @@ impl Delegation {
     }
 }
 
-/// Returns whether a call of `delegate` with these arguments changes nothing. One that makes no
-/// sense changes nothing either.
+/// Returns whether a call of `delegate` with these arguments changes nothing. An invalid call
+/// changes nothing either.
 #[must_use]
 pub fn is_read_only(arguments: &str) -> bool {
     parse(arguments, &Target::ALL).map_or(true, |delegation| delegation.is_read_only())
@@ -165,13 +165,13 @@ pub fn is_read_only(arguments: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
-    /// There is no such target.
+    /// The target does not exist.
     InvalidTarget,
     /// The target does not support the operation.
     InvalidOperation,
     /// The arguments, or the operation's parameters, make no sense.
     InvalidParameters,
-    /// There is such a target, and no agent is configured for it or none can be reached.
+    /// The target exists, but no agent is configured for it or none is reachable.
     AgentUnavailable,
     /// The task's deadline passed and the task was stopped.
     TaskTimeout,
@@ -282,8 +282,8 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     Ok(target)
 }
 
-/// Reads the operation. One that the target's agent cannot carry out is handed over all the same:
-/// the agent says what it lacks.
+/// Reads the operation. An operation that the target's agent cannot perform is handed over all the
+/// same: the agent reports what is missing.
 fn operation(
     value: Option<Value>,
     target: Target,

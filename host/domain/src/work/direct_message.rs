@@ -1,9 +1,9 @@
 //! The tools with which agents talk to each other, as rules about their arguments and results:
 //! `dispatch_to_agent`, `reply_to_caller` and `agents_message`.
 //!
-//! Like `delegate` they are built by the host, because they need the broker, and like it they are
-//! ways to ask for one thing, a dispatch. A fault of a call is reported before anything happens,
-//! with a code and what would be right, so that a model can correct it.
+//! Like `delegate`, the host implements them, because they need the broker. Both are ways to
+//! request a dispatch. A faulty call is reported before it has any effect, with a code and the
+//! correct form, so that a model can correct it.
 
 mod arguments;
 mod result;
@@ -35,11 +35,11 @@ pub const MESSAGE_TIMEOUT_S: u64 = 300;
 /// Seconds that a call may wait, or give another agent, at most.
 pub const TIMEOUT_S_MAX: u64 = 86_400;
 
-/// The code when there is no such agent, or none of the user's.
+/// The code when the agent does not exist, or is not one of the user's.
 pub const AGENT_NOT_FOUND: &str = "agent-not-found";
 /// The code when a list is against it.
 pub const AGENT_NOT_ACCESSIBLE: &str = "agent-not-accessible";
-/// The code when the session is not there, is another agent's, or takes nothing.
+/// The code when the session does not exist, belongs to another agent, or accepts no messages.
 pub const AGENT_SESSION_ERROR: &str = "agent-session-error";
 /// The code when the other agent's turn failed or was cancelled.
 pub const AGENT_MESSAGE_FAILED: &str = "agent-message-failed";

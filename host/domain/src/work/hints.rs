@@ -1,8 +1,8 @@
-//! Hints: the few best notes for the user's words, which stand in the prompt beside them.
+//! Hints: the few notes that best match the user's words, added to the prompt beside them.
 //!
-//! Which notes those are is decided when a run begins, and recorded with its start by their ids. A
-//! note never changes, so the same id is the same text in every call of the run; a note that is
-//! forgotten is left out of the calls after that, and nothing that it said is left in the run.
+//! The notes are chosen when a run begins, and their ids are recorded with its start. A note never
+//! changes, so the same id is the same text in every call of the run. A forgotten note is left out
+//! of later calls, and its text is nowhere in the run.
 
 use crate::agents::definition::HintSettings;
 use crate::values::id::NoteId;
@@ -31,7 +31,7 @@ pub struct Hint {
     pub untrusted: bool,
 }
 
-/// The text of a note, with what is told beside it.
+/// The text of a note, with the facts shown beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted<'a> {
     /// The text.
@@ -72,8 +72,8 @@ pub fn estimated_bytes(hints: &[Hint]) -> u64 {
     notes.saturating_add(PREFACE.len() as u64)
 }
 
-/// Returns the message that shows notes, which come the newest first; none without any. Each note
-/// is a JSON string on a line of its own, so that nothing in it can end it.
+/// Returns the message that shows notes, newest first; none without notes. Each note is a JSON
+/// string on its own line, so that no text in it can end it.
 #[must_use]
 pub fn block(notes: &[Noted<'_>]) -> Option<String> {
     if notes.is_empty() {

@@ -1,10 +1,10 @@
-//! The tools with which an agent keeps and finds notes: `memory_search`, `memory_save` and
-//! `memory_forget`; and the rules by which a session is read into notes.
+//! The tools with which an agent stores and finds notes (`memory_search`, `memory_save` and
+//! `memory_forget`), and the rules by which a session is read into notes.
 //!
-//! Like `delegate` the tools are the host's own. An agent has those that its allow list names, by
-//! themselves or as `memory_*`: neither a missing list nor `*` offers them. A note belongs to an
-//! agent and to the session in which it was made, so whoever may see that session's messages by
-//! their role may see the note, and nobody else.
+//! Like `delegate`, the tools are the host's own. An agent has those that its allow list names, by
+//! their names or as `memory_*`: neither a missing list nor `*` offers them. A note belongs to an
+//! agent and to the session in which it was made. Only users whose role lets them see that
+//! session's messages see the note.
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ pub const READING_BYTES_MAX: usize = 48 << 10;
 /// Messages of a session that are handed to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
 
-/// The code when there is no such note, or none that the user may see.
+/// The code when the note does not exist, or the user may not see it.
 pub const NOTE_NOT_FOUND: &str = "note-not-found";
 /// The code when the user's role does not allow it.
 pub const NOTE_FORBIDDEN: &str = "note-forbidden";
@@ -218,7 +218,7 @@ pub fn forget(mut arguments: Map<String, Value>) -> Result<NoteId, Invalid> {
         .map_err(|_| Invalid("`id` must be the id of a note, as a search gives it".to_owned()))
 }
 
-/// Takes a text out of the arguments. Models write `null` for what they leave out.
+/// Takes a text out of the arguments. Models write `null` for an omitted argument.
 fn text(
     arguments: &mut Map<String, Value>,
     name: &str,
@@ -277,8 +277,8 @@ pub enum Searched {
     Nothing,
 }
 
-/// Returns the sessions in which a search may find something that all of these users read, each
-/// with the role that they have with the agent: what one of them may not see is not found.
+/// Returns the sessions that a search may cover if all of these users read its results, each with
+/// the user's role with the agent. A session that one of them may not see is left out.
 #[must_use]
 pub fn searched_for(readers: &[(UserId, Option<AgentRole>)]) -> Searched {
     let mut only: Option<&UserId> = None;
@@ -310,16 +310,16 @@ pub struct Unread {
     pub last: u64,
 }
 
-/// Returns what of a thread with `last` messages was not read. `read` is the last message of the
-/// turns that were read and that are still in the thread; none when nothing was.
+/// Returns the unread part of a thread with `last` messages. `read` is the last message of those
+/// read turns that are still in the thread; none if nothing was read.
 #[must_use]
 pub fn unread(read: Option<u64>, last: u64) -> Option<Unread> {
     let first = read.map_or(1, |read| read.saturating_add(1));
     (first <= last).then_some(Unread { first, last })
 }
 
-/// Returns the message that hands a part of a session to its memory agent. What was said is quoted
-/// line by line, so that nothing in it can pass for the host's own words.
+/// Returns the message that gives a part of a session to its memory agent. The session's text is
+/// quoted line by line, so that it cannot be mistaken for the host's own words.
 #[must_use]
 pub fn reading(user: &str, said: &str) -> String {
     let quoted: Vec<String> = said.lines().map(|line| format!("> {line}")).collect();

@@ -33,7 +33,7 @@ pub enum Performer {
         request: ModelRequest,
         /// The last message that the model sees.
         through: u64,
-        /// Tokens reserved for it: what its prompt is estimated at, and what its reply may have.
+        /// Tokens reserved for it: the estimate of its prompt, and the limit of its reply.
         reserved_tokens: u64,
         /// The most they can cost, in millionths ([`crate::work::price`]), if the model has a
         /// price.
@@ -77,7 +77,7 @@ pub enum Performer {
         queued: bool,
     },
     /// Another agent's session was given the work, and no caller waits for it. It settles at once,
-    /// and its reply comes as an input.
+    /// and its reply arrives as an input.
     Detached {
         /// The agent.
         agent: AgentId,
@@ -99,8 +99,8 @@ pub enum Performer {
         query: String,
         /// The most hits to return.
         limit: u32,
-        /// The agent whose memory it is, where a tool was called; none for what an agent looks up
-        /// by itself, in its own.
+        /// The agent whose memory it is, for a tool call; none for a lookup by an agent's code in
+        /// its own memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<AgentId>,
         /// True if only notes are looked for, and no messages.
@@ -142,8 +142,8 @@ pub enum Performer {
         /// True if the outcome rests on content from outside: a result that was kept from before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
-        /// True if it is the agent's own call of `delegate`, which is told as a result of one. A
-        /// model's is known by the call that it answers.
+        /// True if it is the agent's own call of `delegate`, which is reported as a result of one.
+        /// A model's call is recognised by the call that it answers.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_delegate: bool,
         /// The target and the operation, if it is a call of `delegate` and names any.
@@ -179,9 +179,9 @@ pub struct Operation {
     pub performer: Performer,
     /// The effect of running it again.
     pub effect: EffectClass,
-    /// Time limit of one segment, in milliseconds; none for what waits on people and clocks.
+    /// Time limit of one segment, in milliseconds; none for work that waits on people and clocks.
     pub time_limit_ms: Option<u64>,
-    /// Time at which it ends as timed out, whatever it is doing; none without such a limit.
+    /// Time at which it ends as timed out, in whatever state; none without such a limit.
     pub deadline: Option<Timestamp>,
     /// The model's call that it answers, if it answers one.
     pub answers: PairedWith,
@@ -301,7 +301,7 @@ impl Operation {
     }
 }
 
-/// The end of an operation, with what goes on record beside it.
+/// The end of an operation, with the facts recorded with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     /// The operation.
@@ -329,7 +329,7 @@ pub struct Settlement {
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Amount>,
-    /// The end of the task, where the operation is one of another agent's.
+    /// The end of the task, if the operation is a task of another agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskState>,
     /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
@@ -342,7 +342,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// An outcome with nothing on record beside it.
+    /// An outcome with no further facts.
     #[must_use]
     pub fn new(operation: OperationId, outcome: OperationOutcome, time: Timestamp) -> Self {
         Self {
@@ -367,7 +367,7 @@ impl Settlement {
         self
     }
 
-    /// Returns the end of the task that the operation is, if it is one.
+    /// Returns the end of the operation's task, if it is a task.
     #[must_use]
     pub fn task_state(&self) -> TaskState {
         self.task.unwrap_or(match &self.outcome {
@@ -418,8 +418,8 @@ pub struct ReplyTo {
     pub run: RunId,
     /// Its operation.
     pub operation: OperationId,
-    /// True if the work is of no use once that operation has ended. A detached dispatch goes on,
-    /// and its reply comes as an input.
+    /// True if the work is useless once that operation has ended. A detached dispatch continues,
+    /// and its reply arrives as an input.
     pub attached: bool,
 }
 
@@ -472,15 +472,14 @@ pub enum Progress {
     },
 }
 
-/// One attempt at a model: its cost is recorded whatever came of it.
+/// One attempt at a model: its cost is recorded whatever its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ModelAttempt)]
 pub struct Attempt {
     /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
     /// before it ended.
     pub provider: String,
-    /// The provider's name of the model; for one that was cut off or stopped the name by which it
-    /// was asked for.
+    /// The provider's name of the model; for an interrupted attempt, the requested name.
     pub model: String,
     /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
     pub usage: Option<Usage>,

@@ -1,8 +1,8 @@
-//! Outbound messages to external agents: how their component asks for one, what becomes of a
-//! try, and the state between an outbound message and its answer.
+//! Outbound messages to external agents: how their component requests one, the result of an
+//! attempt, and the state between an outbound message and its answer.
 //!
-//! An outbound message is one operation. It is stored before anything leaves, tried under one
-//! idempotency key until the program has taken the message, and then waits for the answer.
+//! An outbound message is one operation. It is stored before anything is sent, attempted under one
+//! idempotency key until the program has accepted it, and then waits for the answer.
 
 use crate::access::tool::ClientAction;
 use crate::thread::message::MessageId;
@@ -18,12 +18,12 @@ pub const MESSAGES_MAX: usize = 256;
 pub const DELIVER: &str = "external.deliver";
 /// Stands for an answer of an external agent, in the ledger.
 pub const ANSWER: &str = "external.answer";
-/// The state of an outbound message that the program has taken, and whose answer is waited for.
+/// The state of an outbound message that the program has accepted and not yet answered.
 pub const DELIVERED: &[u8] = b"delivered";
 /// The code of an outbound message that the program did not take.
 pub const UNDELIVERED: &str = "external-undelivered";
 
-/// Reads which messages a component wants to be delivered.
+/// Reads which messages a component requests to send.
 ///
 /// # Errors
 /// The fault that the component has to mend.
@@ -58,7 +58,7 @@ pub enum Try {
     Taken,
     /// It may take the message later.
     Again,
-    /// It takes no such message.
+    /// The program refuses the message.
     Refused,
 }
 

@@ -1,8 +1,8 @@
-//! Panels that a client shows beside a conversation, and the tools by which an agent without a
-//! client of its own reads them: `panels_list` and `panels_selected`.
+//! Panels that a client shows beside a conversation, and the tools by which an agent without its
+//! own client reads them: `panels_list` and `panels_selected`.
 //!
-//! A client pushes the whole inventory whenever it changes. The host keeps the newest one with the
-//! session, among its attributes, and never makes one up.
+//! A client pushes the whole inventory whenever it changes. The host keeps the newest inventory in
+//! the session's attributes, and never invents one.
 
 use crate::access::artifact::lists_items;
 use crate::access::grant::{PANEL_TOOLS, PatternList};
@@ -30,7 +30,7 @@ pub const PANELS_MAX: usize = 64;
 pub const TEXT_BYTES_MAX: usize = 512;
 /// Items that are selected in one panel.
 pub const SELECTION_MAX: usize = 100;
-/// Sessions of a user in which panels are looked for, the latest ones.
+/// The most sessions of a user that are searched for panels, latest first.
 pub const SESSIONS_MAX: usize = 32;
 
 /// The kind of what a client pushes.
@@ -145,8 +145,7 @@ impl PanelInventory {
         }
     }
 
-    /// Reads the inventory among the attributes of a session. None when there is none, or what
-    /// stands there is no inventory.
+    /// Reads the inventory among the attributes of a session. None if it is missing or invalid.
     #[must_use]
     pub fn of_session(attributes: &Map<String, Value>) -> Option<Self> {
         let inventory = Self::deserialize(attributes.get(ATTRIBUTE)?).ok()?;

@@ -9,7 +9,7 @@ use crate::thread::model::Usage;
 
 /// The highest price of a million tokens.
 pub const PER_MILLION_MAX: f64 = 1_000_000.0;
-/// Number of the units in which a price is kept, as a whole number, in one millionth.
+/// Units of a stored price in one millionth. Prices are stored as whole numbers.
 const NANOS: u64 = 1_000;
 
 /// Price of a model, exact to a thousandth of a millionth for each token.
@@ -24,9 +24,9 @@ pub struct Price {
 }
 
 impl Price {
-    /// Makes the price from that of a million tokens of prompt, of cached prompt and of reply.
-    /// Without a price for cached tokens, they cost as much as any of the prompt. None when one of
-    /// them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
+    /// Makes the price from the prices of a million prompt tokens, cached prompt tokens and reply
+    /// tokens. Without a price, cached tokens cost as much as other prompt tokens. None if a price
+    /// is invalid: negative, beyond [`PER_MILLION_MAX`], or no number.
     #[must_use]
     pub fn per_million(input: f64, cached: Option<f64>, output: f64) -> Option<Self> {
         Some(Self {

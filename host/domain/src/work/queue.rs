@@ -1,12 +1,11 @@
-//! The broker's queue: the fate of messages that arrive while an agent is busy, and which of those
-//! that wait are taken next.
+//! The broker's queue: the fate of messages that arrive while an agent is busy, and the order in
+//! which waiting ones are claimed.
 //!
-//! There are two moments of decision. When an input arrives, [`Queue::arrive`] says how its mode
-//! applies, and what it pushes out of a queue that is full. When a session's driver is free or at
-//! the boundary of a step, [`Queue::plan`] says which waiting inputs to claim, as what they enter
-//! the thread, or until when to wait. Both are functions of the rows that are stored and of nothing
-//! else: asked again after a crash, they answer the same. Nothing is lost on the way: an input is
-//! claimed, or dropped with a notice, or refused, or it waits.
+//! There are two moments of decision. When an input arrives, [`Queue::arrive`] decides how its mode
+//! applies, and which inputs it drops from a full queue. When a session's driver is free or at the
+//! boundary of a step, [`Queue::plan`] decides which waiting inputs to claim and in which form, or
+//! until when to wait. Both depend on the stored rows only: repeated after a crash, they give the
+//! same result. No input is lost: it is claimed, dropped with a notice, refused, or it waits.
 //!
 //! | mode | while a run is open | else |
 //! |---|---|---|
@@ -52,7 +51,7 @@ pub const DEBOUNCE_MS_MAX: u64 = 24 * 3_600_000;
 pub const CAP_MAX: usize = WAITING_INPUTS_MAX;
 /// Inputs that join a run at one boundary; more join it at the next.
 pub const JOINED_INPUTS_MAX: usize = 32;
-/// Bytes of text that are collected into one turn: 2 MiB. What is beyond goes into the next one; a
+/// Bytes of text that are collected into one turn: 2 MiB. The rest goes into the next turn; a
 /// single input always fits.
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
 /// Letters of the one line that stays of an input that was dropped.

@@ -1,5 +1,5 @@
-//! Types that pass between the host and an agent's `step`. News goes in; one decision with effects
-//! and a memo comes out.
+//! Types that pass between the host and an agent's `step`: news as input; one decision with effects
+//! and a memo as output.
 //!
 //! These are the WIT types of `wit/agent.wit` in the host's own terms; the runtime translates.
 
@@ -76,8 +76,8 @@ pub struct ModelRequest {
     pub reply_schema: Option<Value>,
     /// The audience of the reply.
     pub audience: Audience,
-    /// The settings that it is sent with: what its definition and its session say when the request
-    /// is made. Empty in the request of a guest.
+    /// The settings of the request, from the agent's definition and session at that time. Empty in
+    /// a guest's request.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub sampling: Sampling,
 }
@@ -86,7 +86,7 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Call {
-    /// A call that the model made, named by where it stands.
+    /// A call that the model made, named by its position.
     OfModel {
         /// The assistant message.
         message: MessageId,
@@ -146,7 +146,7 @@ pub enum Work {
     },
 }
 
-/// One piece of work under a name, as the guest asks for it.
+/// One named piece of work, as the guest requests it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// A name of the agent's choosing, unused in this turn before.
@@ -203,7 +203,7 @@ pub enum Decision {
 
 impl Decision {
     /// Returns whether messages are taken in after the decision. They are if the agent waits for
-    /// them, and if it would have ended its turn and a message came first.
+    /// them, or if it would have ended its turn and a message preceded the end.
     #[must_use]
     pub fn hears(&self) -> bool {
         match self {
@@ -333,7 +333,7 @@ impl Failure {
         }
     }
 
-    /// The interruption of the host, which keeps it from telling what a call did.
+    /// The host's interruption, after which it does not know the effect of a call.
     #[must_use]
     pub fn interrupted() -> Self {
         Self::lasting(
@@ -342,7 +342,7 @@ impl Failure {
         )
     }
 
-    /// Returns what is told of work that this cut off, and that must not be repeated unseen.
+    /// Returns the report about work that this interrupted, and that must not be repeated unseen.
     #[must_use]
     pub fn in_doubt(&self) -> String {
         format!(
@@ -400,7 +400,8 @@ pub enum OperationOutcome {
 }
 
 impl OperationOutcome {
-    /// Returns what a model reads of an outcome without a result; none where there is a result.
+    /// Returns the text that a model reads about an outcome without a result; none if there is a
+    /// result.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         match self {

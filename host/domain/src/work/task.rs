@@ -1,8 +1,8 @@
-//! Tasks: pieces of work that one agent handed to another, as people look at them.
+//! Tasks: pieces of work that one agent handed to another, as people see them.
 //!
 //! A task is the operation that hands the work over, together with the input that carries it and
-//! the turn that takes that up. Nothing is stored for it but what these have; this says what state
-//! follows from them, what of a task is shown, and how many tasks are summed up.
+//! the turn that claims the input. A task has no stored data of its own. This module derives its
+//! state, its public fields, and the counts of tasks.
 
 use crate::thread::turn::TurnEnd;
 use crate::values::text::words;
@@ -21,7 +21,8 @@ pub const SUMS_MAX: usize = 1_000;
 /// Bits of a duration that are kept, from its first on: it is rounded up by 0.2 % at most.
 const DURATION_BITS: u32 = 10;
 
-/// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` go on, the others are ends.
+/// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` are open states, the others are
+/// final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(as = TaskState)]
@@ -98,7 +99,7 @@ pub enum Carrier {
 /// The facts from which a task's state follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskFacts {
-    /// The end of the operation; none while it is open, and of work that nobody waits for.
+    /// The end of the operation; none while it is open, and none if no caller waits for the work.
     pub settled: Option<TaskState>,
     /// The input with its work.
     pub carrier: Carrier,
@@ -109,8 +110,8 @@ pub struct TaskFacts {
 }
 
 impl TaskFacts {
-    /// Returns the state of the task. What its caller was told counts before what became of its
-    /// turn.
+    /// Returns the state of the task. The report to its caller takes precedence over the fate of
+    /// its turn.
     #[must_use]
     pub fn status(self) -> TaskStatus {
         if let Some(settled) = self.settled {
@@ -236,7 +237,7 @@ pub struct TaskSample {
     pub operation: Option<String>,
     /// Its state.
     pub status: TaskStatus,
-    /// Milliseconds from when it was handed over to its end; none while it goes on.
+    /// Milliseconds from its start to its end; none while it is open.
     pub duration_ms: Option<u64>,
     /// Tokens that it used.
     pub tokens: u64,
@@ -249,7 +250,7 @@ pub struct TaskSample {
 pub struct TaskSum {
     /// The target.
     pub target: String,
-    /// The operation; none of work that names none.
+    /// The operation, if the work names one.
     pub operation: Option<String>,
     /// Number of tasks by their state.
     pub states: BTreeMap<TaskStatus, u64>,
@@ -288,8 +289,7 @@ pub struct TaskStats {
     pub is_cut_off: bool,
 }
 
-/// A count of tasks, one after the other. It grows with what they differ in and not with their
-/// number.
+/// A running count of tasks. Its size grows with their differences and not with their number.
 #[derive(Debug, Default)]
 pub struct TaskTally {
     sums: BTreeMap<(String, Option<String>), (TaskSum, Durations)>,

@@ -36,11 +36,11 @@ pub struct ConnectorSpec {
     /// The treatment of messages that are said in groups; `ignore` without.
     #[serde(default)]
     pub groups: Groups,
-    /// True to mark all messages as content from outside, whoever sends them. That fits services
-    /// where a sender proves nothing, such as mail; false without.
+    /// True to mark all messages as content from outside, whoever sends them. This suits services
+    /// that do not verify senders, such as mail; default false.
     #[serde(default)]
     pub untrusted: bool,
-    /// The queue's settings for messages that come through it, over those of the host.
+    /// The queue's settings for its messages, which override those of the host.
     #[serde(default)]
     #[schemars(schema_with = "queue_schema")]
     pub queue: QueueOverride,
@@ -121,7 +121,7 @@ pub struct Abilities {
     pub idempotent: bool,
 }
 
-/// The fault in what an operator says of a connector.
+/// The fault in an operator's configuration of a connector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorSpecError {
     /// It names no component.
@@ -156,7 +156,7 @@ pub enum ConnectorSpecError {
         "configuration: {CONFIGURATION_BYTES_MAX} bytes of JSON at most are allowed, these are {0}"
     )]
     Configuration(usize),
-    /// It is a chat for web pages, and not as one has to be.
+    /// It is a chat for web pages with an invalid configuration.
     #[error(transparent)]
     Direct(#[from] DirectSpecError),
     /// The component cannot do it.
@@ -172,7 +172,7 @@ pub enum ConnectorSpecError {
     },
 }
 
-/// Returns what to do about a way in that a component does not have.
+/// Returns the fix for an intake that a component does not support.
 fn fix(offered: &[Intake]) -> String {
     match offered.first() {
         Some(way) => format!("write intake = \"{way}\""),
@@ -238,7 +238,7 @@ impl ConnectorSpec {
         }
     }
 
-    /// Checks that its component can do what is asked for.
+    /// Checks that its component supports the configuration.
     ///
     /// # Errors
     /// The component does not have the way in.

@@ -8,9 +8,9 @@ use super::limits::TEXT_LIMIT_MIN;
 
 /// Backquotes or tildes of the fence around a block of code, at most. A longer one is text.
 const FENCE_CHARS_MAX: usize = 16;
-/// Bytes of what stands behind a fence, such as `rust`, that are said again in the next chunk.
+/// Bytes of the text after a fence, such as `rust`, that are repeated in the next chunk.
 const INFO_BYTES_MAX: usize = 32;
-/// The first part of what fits, in which no text is cut if it need not be: a third.
+/// The first part of a chunk in which a cut is avoided if possible: a third.
 const UNCUT_PART: usize = 3;
 
 /// A block of code that is open.
@@ -25,7 +25,7 @@ struct Fence {
 /// A place at which a text is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
-    /// The end of what stands before it.
+    /// The end of the text before it.
     end: usize,
     /// The beginning of what follows: blanks in between are left out.
     next: usize,
@@ -97,7 +97,7 @@ pub fn prefix(text: &str, units: usize) -> &str {
     end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
-/// Returns the marker that closes the block of code in which a text ends, if it ends in one.
+/// Returns the marker that closes the code block in which a text ends, if any.
 pub(super) fn closing_of(text: &str) -> Option<String> {
     fence_after(None, text).map(|fence| fence.marker)
 }
@@ -170,7 +170,7 @@ impl Fence {
     fn opened_by(line: &str) -> Option<Self> {
         let (marker, behind) = Self::marker_of(line)?;
         let behind = behind.trim();
-        // CommonMark: what stands behind backquotes has none.
+        // CommonMark: the text after a fence of backquotes contains no backquotes.
         if marker.starts_with('`') && behind.contains('`') {
             return None;
         }
@@ -185,7 +185,7 @@ impl Fence {
         })
     }
 
-    /// Returns the backquotes or tildes at the beginning of a line, and what stands behind them.
+    /// Returns the backquotes or tildes at the beginning of a line, and the text after them.
     fn marker_of(line: &str) -> Option<(&str, &str)> {
         let indented = line.trim_start_matches(' ');
         if line.len() - indented.len() > 3 {
@@ -227,7 +227,7 @@ fn fence_after(mut open: Option<Fence>, text: &str) -> Option<Fence> {
     open
 }
 
-/// Returns what follows the line that closes a block, if nothing else stands before it.
+/// Returns the text after the line that closes a block, if nothing else precedes that line.
 fn after_closing<'a>(rest: &'a str, fence: &Fence) -> Option<&'a str> {
     let rest = rest.trim_start_matches(['\n', '\r']);
     let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));

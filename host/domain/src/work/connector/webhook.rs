@@ -19,9 +19,9 @@ const TELEGRAM_HEADER: &str = "x-telegram-bot-api-secret-token";
 const META_HEADER: &str = "x-hub-signature-256";
 /// The header in which Slack sends its signature.
 const SLACK_HEADER: &str = "x-slack-signature";
-/// The header in which Slack sends the second of it.
+/// The header in which Slack sends the second of the call.
 const SLACK_TIME_HEADER: &str = "x-slack-request-timestamp";
-/// The header in which a token is sent unless another one is named.
+/// The default header of a token.
 const TOKEN_HEADER: &str = "authorization";
 
 /// The way in which calls of a service prove that they are its own. Secrets are named as they are
@@ -38,8 +38,8 @@ pub enum WebhookCheck {
         /// The name of the secret that was given to `setWebhook`.
         secret: String,
     },
-    /// As WhatsApp and others of Meta do: a signature of the body, in `X-Hub-Signature-256`, after
-    /// a handshake.
+    /// As WhatsApp and other services of Meta do: a signature of the body, in
+    /// `X-Hub-Signature-256`, after a handshake.
     Meta {
         /// The name of the app's secret.
         secret: String,
@@ -67,7 +67,7 @@ pub enum WebhookCheckError {
     /// It names no secret.
     #[error("{0}: it is empty; write the name of a secret in `secrets`")]
     NoSecret(&'static str),
-    /// One secret is used for two things.
+    /// One secret is used for two purposes.
     #[error(
         "meta.verifyToken: it is the same secret as `secret`; the handshake sends it in the \
          address, so name another one"
@@ -87,7 +87,7 @@ pub enum CallMethod {
     Post,
 }
 
-/// A call that somebody made.
+/// One call by a service, or by somebody else.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceCall<'a> {
     /// Its method.
@@ -205,7 +205,7 @@ impl WebhookCheck {
     /// secret.
     ///
     /// # Errors
-    /// The reason why it is not, which the caller is not told.
+    /// The reason why it is not, which is not revealed to the caller.
     pub fn verify(
         &self,
         secrets: WebhookSecrets<'_>,
@@ -253,7 +253,7 @@ impl WebhookCheck {
         .map(|()| Verified::Call)
     }
 
-    /// Returns whether a header of a call says what a component must not see.
+    /// Returns whether a header of a call contains a secret that a component must not see.
     #[must_use]
     pub fn is_credential(&self, header: &str) -> bool {
         let own = match self {
@@ -295,7 +295,7 @@ fn is_header(name: &str) -> bool {
 }
 
 fn is_token(given: &[u8], secret: &[u8]) -> Result<(), NotVerified> {
-    // Digests have one length, so that the time says nothing on the secret's either.
+    // Digests have equal lengths, so that the time does not reveal the secret's length either.
     if Digest::of(given).is_secretly(&Digest::of(secret)) {
         Ok(())
     } else {
@@ -325,7 +325,7 @@ fn slack(secret: &[u8], call: &ServiceCall<'_>, now: Timestamp) -> Result<(), No
     Ok(())
 }
 
-/// Meta's handshake: it brings the token and a challenge, which goes back.
+/// Meta's handshake: the call has the token and a challenge, which is returned.
 fn handshake(secrets: WebhookSecrets<'_>, call: &ServiceCall<'_>) -> Result<Verified, NotVerified> {
     let of = |name: &'static str| once(call.query, name).ok_or(NotVerified::Missing(name));
     let token = of("hub.verify_token")?;

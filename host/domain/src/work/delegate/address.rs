@@ -10,13 +10,13 @@ pub struct DelegateAddress {
     /// The target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The operation. It may be one that the target does not support.
+    /// The operation. The target may not support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
 impl DelegateAddress {
-    /// Reads it from a call's arguments, as the model wrote them. None if neither can be told.
+    /// Reads it from a call's arguments, as the model wrote them. None if neither is readable.
     #[must_use]
     pub fn of(arguments: &str) -> Option<Self> {
         let arguments = crate::values::json::parse(arguments).ok()?;

@@ -39,7 +39,7 @@ fn collect(value: &Value, found: &mut Vec<Digest>) {
     }
 }
 
-/// The digests that a text names. One with more digits after it is none.
+/// The digests that a text names. A digest followed by more digits is none.
 fn named(text: &str) -> impl Iterator<Item = Digest> {
     text.match_indices(SCHEME).filter_map(|(at, _)| {
         let rest = text.get(at..)?;

@@ -1,5 +1,5 @@
-//! Results of delegations that only read, kept for a while: which may be kept, under what key, and
-//! for how long.
+//! A cache of the results of read-only delegations: which are cached, under which key, and for how
+//! long.
 
 use super::{DelegateResult, Delegation, Target};
 use crate::access::user::UserId;
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes by which a result grows at most when it says that it was kept.
+/// The most bytes that the mark of a cached result adds.
 const MARK_BYTES_MAX: usize = 64;
 
-/// Bytes of a result that is kept, at most. With its mark it still stands whole in an event. A
-/// longer one is moved to a blob, and is read again instead.
+/// The most bytes of a cached result. With its mark it still fits into an event. A longer result is
+/// moved to a blob, and is computed again instead.
 const KEPT_BYTES_MAX: usize = INLINE_TEXT_BYTES_MAX - MARK_BYTES_MAX;
 
 /// The limits of the cache for results of delegations that only read.
@@ -67,7 +67,7 @@ pub struct Kept {
     pub user: UserId,
     /// The result.
     pub hit: Hit,
-    /// Time at which it came.
+    /// Time at which it was received.
     pub time: Timestamp,
 }
 
@@ -80,7 +80,7 @@ pub struct Hit {
     pub untrusted: bool,
 }
 
-/// The kept results, by their keys and in the order in which they came.
+/// The cached results, by their keys and in the order of receipt.
 #[derive(Debug, Default)]
 pub struct Cache {
     entries: HashMap<Digest, Placed>,
@@ -91,7 +91,7 @@ pub struct Cache {
     bytes: u64,
 }
 
-/// A kept result, with its place in the order in which they came.
+/// A cached result, with its position in the order of receipt.
 #[derive(Debug)]
 struct Placed {
     kept: Kept,
@@ -99,8 +99,8 @@ struct Placed {
 }
 
 impl Delegation {
-    /// Returns whether its operation only reads, so that a result may be used again. What a model
-    /// works out counts as more than reading, and so does a request that is no GET or HEAD.
+    /// Returns whether its operation only reads, so that a result may be reused. A model's
+    /// reasoning counts as more than reading, and so does a request other than GET or HEAD.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match (self.target, self.operation.as_str()) {
@@ -165,8 +165,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a result. One that is larger than all of the cache is not kept, and none that would
-    /// not stand whole in an event.
+    /// Caches a result, unless it is larger than the whole cache or does not fit into an event.
     pub fn put(&mut self, kept: Kept, limits: CacheLimits) {
         let bytes = kept.hit.result.len();
         if bytes > KEPT_BYTES_MAX || bytes as u64 > limits.bytes_max {

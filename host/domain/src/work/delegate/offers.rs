@@ -1,5 +1,5 @@
-//! The operations that are offered: those that the configured agents can carry out, as one tool or
-//! as a tool each.
+//! The operations that are offered: those that the configured agents support, as one tool or as a
+//! tool each.
 
 use super::operations::{EXECUTE_CODE, LANGUAGE};
 use super::{Delegation, Invalid, NAME, OPERATIONS, OperationRule, Target};
@@ -216,8 +216,8 @@ pub fn operation_named(name: &str) -> Option<&'static OperationRule> {
     OPERATIONS.iter().find(|rule| rule.name == name)
 }
 
-/// Returns the arguments of the call of `delegate` that a call by an operation's name is. What is
-/// no JSON object stays as it is, to be refused in the words of `delegate`.
+/// Returns the arguments of the `delegate` call that is equivalent to a call by an operation's
+/// name. Invalid JSON, or JSON other than an object, stays unchanged, and `delegate` refuses it.
 #[must_use]
 pub fn arguments_of_named(rule: &OperationRule, arguments: &str) -> String {
     match parameters(arguments) {
@@ -244,8 +244,8 @@ fn call_of(rule: &OperationRule, parameters: &Map<String, Value>) -> Value {
     json!({ "target": rule.target, "operation": rule.name, "parameters": parameters })
 }
 
-/// Returns the arguments of a call of `delegate` that would do: those of the operation that was
-/// named, as far as they fit. None if it names none that is offered.
+/// Returns the arguments of a valid `delegate` call: those of the named operation, as far as they
+/// fit. None if it names no offered operation.
 fn call_that_would_do(arguments: &str, offers: &Offers) -> Option<Value> {
     let given = crate::values::json::parse(arguments).ok()?;
     let rule = operation_named(given.get("operation")?.as_str()?)?;

@@ -1,4 +1,4 @@
-//! The operations that can be delegated: who supports them and what parameters each takes.
+//! The operations that can be delegated: their targets, and their parameters.
 
 use super::{Invalid, PATH_BYTES_MAX, Target, URL_BYTES_MAX};
 use serde_json::{Map, Value, json};
@@ -18,9 +18,9 @@ pub enum ParameterKind {
     Text,
     /// Text that says something.
     Words,
-    /// A path as the target's tools see their granted folders. No `..`, no NUL, no backslash: what
-    /// it names is within a grant or nowhere, and which of the two is not decided here but by the
-    /// folders that the tool's instance has.
+    /// A path in the target's granted folders, as the target's tools see it. It has no `..`, no NUL
+    /// and no backslash, so it is inside a grant or nowhere. The folders of the tool's instance
+    /// decide which, not this check.
     Path,
     /// An `http` or `https` URL. Where it may lead is decided by the grant of the tool that fetches
     /// it.
@@ -80,7 +80,7 @@ const fn takes(name: &'static str, kind: ParameterKind) -> ParameterRule {
 
 macro_rules! operations {
     ($($target:ident $name:ident($($takes:ident $parameter:ident: $kind:ident),+) $description:literal;)+) => {
-        /// Every operation there is, in the order in which agents get them listed.
+        /// All operations, in the order in which agents see them.
         pub const OPERATIONS: &[OperationRule] = &[$(OperationRule {
             target: Target::$target,
             name: stringify!($name),
@@ -162,8 +162,8 @@ impl OperationRule {
         })
     }
 
-    /// Returns parameters that would do: those of the given ones that fit and are short, and a word
-    /// in the place of each that is missing.
+    /// Returns valid parameters: the given ones that are valid and short, and a placeholder for
+    /// each missing one.
     pub(super) fn mended(&self, given: Option<&Map<String, Value>>) -> Map<String, Value> {
         let fits = |parameter: &&ParameterRule| {
             // Models write a mark for "optional" into the name itself.

@@ -56,14 +56,15 @@ pub struct DelegateError {
     pub code: String,
     /// The message for people and models.
     pub message: String,
-    /// True if the same call may succeed when it is made again. As the table of codes says, except
-    /// for a task of which nothing was done and a limit that will have room again: those may.
+    /// True if repeating the same call may succeed. It follows the table of codes, with two
+    /// exceptions that may succeed: a task of which nothing was done, and a limit that will have
+    /// room again.
     pub retryable: bool,
     /// The stage at which it went wrong.
     pub category: ErrorCategory,
-    /// Further facts by name, for programs: `timeoutMs` of a task that took too long, `limit` of a
-    /// limit that is met, `allowed` or `parameter` of a call that makes no sense, `agent` where
-    /// there is none for the target.
+    /// Further facts by name, for programs: `timeoutMs` of a task that timed out, `limit` of an
+    /// exhausted limit, `allowed` or `parameter` of an invalid call, `agent` if the target has
+    /// none.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }
@@ -160,10 +161,10 @@ impl DelegateResult {
         }
     }
 
-    /// Returns the result of a reply as the parts that its caller gets, and the bytes to be stored
-    /// with them. The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the reply
-    /// is: of one that is too long head and tail stay, and the whole becomes a blob. The blobs that
-    /// the reply shows stay with it.
+    /// Returns the result of a reply as the parts for its caller, and the bytes to be stored with
+    /// them. The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes. Of a longer reply head
+    /// and tail are kept, and the whole becomes a blob. The blobs that the reply shows stay with
+    /// it.
     #[must_use]
     pub fn parts(
         delegation: &Delegation,
@@ -198,7 +199,7 @@ impl DelegateResult {
             bytes: reply.len() as u64,
             media_type,
         });
-        // What JSON has to escape is several times as long there.
+        // JSON escapes make some text several times as long.
         let mut edge_bytes = SPILL_EDGE_BYTES;
         loop {
             self.output = Some(shortened(reply, edge_bytes));

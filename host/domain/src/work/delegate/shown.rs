@@ -22,7 +22,7 @@ pub fn show_content(message: &mut Message) {
     }
 }
 
-/// Returns the content of a result, or the error that it tells. None of any other text.
+/// Returns the content of a result, or the error that it reports. None for any other text.
 fn content_of(text: &str) -> Option<String> {
     let result: Value = serde_json::from_str(text).ok()?;
     result.get("metadata")?.as_object()?;

@@ -50,7 +50,7 @@ impl Whom {
 /// The session of an agent that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The one in which something happened last.
+    /// The most recently active session.
     Latest,
     /// A new one.
     Create,
@@ -88,11 +88,11 @@ pub struct DispatchCall {
 /// A call of `agents_message` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCall {
-    /// The agent to which it goes.
+    /// The recipient.
     pub agent: Whom,
     /// Its content.
     pub content: Vec<Part>,
-    /// The session in which it is said.
+    /// The session of the message.
     pub session: Which,
     /// Its mode.
     pub mode: Mode,
@@ -203,7 +203,7 @@ fn invalid<T>(what: impl Into<String>) -> Result<T, Invalid> {
     Err(Invalid(what.into()))
 }
 
-/// The arguments that are still to be checked. Models write `null` for those that they leave out.
+/// The unchecked arguments. Models write `null` for omitted ones.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -249,7 +249,7 @@ impl Arguments {
         }
     }
 
-    /// Seconds; what is beyond a whole number of them does not count.
+    /// Seconds; a fraction is dropped.
     fn seconds(&mut self, name: &str) -> Result<Option<u64>, Invalid> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),

@@ -10,7 +10,8 @@ use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Calls of the other agent that a result names: the first ones. The number of all is beside them.
+/// Calls of the other agent that a result names: the first ones. The result has their total number
+/// too.
 pub const CALLS_REPORTED_MAX: usize = 32;
 /// Bytes of the other agent's thinking that a result repeats, as JSON: its beginning.
 pub const THINKING_BYTES_MAX: usize = 8 << 10;
@@ -144,7 +145,7 @@ impl MessageResult {
             digest: Digest::of(response.as_bytes()).reference(),
             bytes: response.len() as u64,
         });
-        // What JSON has to escape is several times as long there.
+        // JSON escapes make some text several times as long.
         let mut edge_bytes = SPILL_EDGE_BYTES;
         loop {
             self.response = Some(shortened(response, edge_bytes));
@@ -163,8 +164,8 @@ impl Messaged {
         self.result(Mode::Async, Status::Started, session, input)
     }
 
-    /// Returns the result of an answered message as the parts that its sender gets, and the bytes
-    /// to be stored with them.
+    /// Returns the result of an answered message as the parts for its sender, and the bytes to be
+    /// stored with them.
     ///
     /// The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the answer is: of
     /// one that is too long head and tail stay, and the whole becomes a blob. The blobs that the
@@ -196,7 +197,7 @@ impl Messaged {
         (parts, bytes)
     }
 
-    /// Nothing came in time.
+    /// No answer arrived in time.
     #[must_use]
     pub fn timeout(&self, session: SessionId, input: InputId) -> MessageResult {
         let message = "The agent is still at work on it. Its response stays in its session, and comes as a \

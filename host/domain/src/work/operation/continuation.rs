@@ -1,4 +1,4 @@
-//! Operations of tools that go on in another segment: what they wait for, and what they call.
+//! Tool operations that continue in another segment: what they wait for, and what they call.
 
 use super::Operation;
 use crate::access::tool::ClientAction;
@@ -39,7 +39,7 @@ pub enum Pause {
     Declined,
 }
 
-/// An operation of a tool goes on in another segment.
+/// A tool operation continues in another segment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Continuation {
     /// The operation.
@@ -88,14 +88,14 @@ pub struct Called {
 }
 
 impl Continuation {
-    /// The id under which what it asks is answered.
+    /// The id for the answer to its question.
     #[must_use]
     pub fn question(&self) -> OperationId {
         self.operation.question(self.segment)
     }
 
-    /// Returns what a user is asked now: by the tool that goes on, or about the call that a command
-    /// line makes.
+    /// Returns the present question to a user: from the tool that continues, or about a command
+    /// line's call.
     #[must_use]
     pub fn asked(&self) -> Option<PendingAction> {
         match &self.pause {

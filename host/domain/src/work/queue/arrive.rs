@@ -1,5 +1,5 @@
-//! The inbound message of an input: what its mode means for it, and what it pushes out of a queue
-//! that is full.
+//! The effects of an input that arrives: how its mode applies, and which inputs it drops from a
+//! full queue.
 
 use super::OVERFLOW_LINES_MAX;
 use super::mode::Mode;
@@ -8,7 +8,7 @@ use super::plan::Condition;
 use super::settings::{Debounce, DropPolicy, QueueSettings};
 use super::waiting::{Grouping, Queue, Queued, WaitKind, are_of_one_route};
 
-/// A message that arrives. Inputs that get a turn of their own do not ask: they are
+/// A message that arrives. Inputs with a turn of their own do not pass here: they are
 /// [`WaitKind::OwnTurn`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arriving<'a> {
@@ -36,12 +36,12 @@ pub struct Admission<Id> {
 pub struct Drops<Id> {
     /// Their ids. They are those of the queue that have waited longest, whatever their priority.
     pub ids: Vec<Id>,
-    /// The record of them and of those dropped before. It replaces the queue's present
+    /// The record of these and of the inputs dropped before. It replaces the queue's present
     /// [`Queue::overflow`].
     pub overflow: Overflow,
 }
 
-/// The queue is full, and nothing of it is to be dropped for what arrives.
+/// The queue is full, and its settings do not allow dropping an input for a new one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with \
@@ -110,7 +110,7 @@ impl<Id: Clone> Queue<Id> {
         })
     }
 
-    /// Returns how many have to go for one more to have room.
+    /// Returns how many inputs to drop so that one more fits.
     fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
         let waiting = self.queued().count();
         let cap = settings.cap.inputs();

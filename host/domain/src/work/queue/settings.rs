@@ -43,7 +43,7 @@ pub struct Debounce(u64);
 #[schema(as = QueueCap, minimum = 1, maximum = 1_000)]
 pub struct Cap(usize);
 
-/// A setting of the queue that cannot be taken, and what to write instead.
+/// A queue setting that is refused, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// It is no time.
@@ -129,7 +129,7 @@ impl QueueSettings {
         }
     }
 
-    /// Returns what a person is told of the settings that hold since a directive of theirs.
+    /// Returns the text about the settings in force after a person's directive.
     #[must_use]
     pub fn in_words(self) -> String {
         format!(
@@ -144,7 +144,7 @@ impl QueueSettings {
 }
 
 impl QueueOverride {
-    /// Both in one, where this one goes first field by field.
+    /// Both in one: this one takes precedence, field by field.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Failures of a trigger: when an operator is told, when it is left alone for a while, and when it
 //! is paused.
 //!
-//! A failure is an attempt at a trigger event that came to nothing. A breaker that is open lets no
-//! attempt through; after five minutes it lets one through, and opens again if that one fails.
+//! A failure is a failed attempt at a trigger event. An open breaker allows no attempt. After five
+//! minutes it allows one, and opens again if that attempt fails.
 
 use super::{
     ALERT_FAILURES, BREAKER_FAILURES, BREAKER_MS, DISABLE_FAILURES, DISABLE_SCHEDULE_ERRORS,
@@ -19,7 +19,7 @@ pub struct Failures {
     pub in_a_row: u32,
     /// Times in a row that the next trigger event could not be computed.
     pub schedule_errors: u32,
-    /// The time before which nothing is tried; none while the breaker is closed.
+    /// The time of the next attempt; none while the breaker is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_until: Option<Timestamp>,
 }
@@ -45,12 +45,12 @@ pub enum Breaker {
     Closed,
     /// None is let through before this time.
     Open(Timestamp),
-    /// One is let through, as a trial.
+    /// One attempt is allowed, as a trial.
     HalfOpen,
 }
 
 impl Failures {
-    /// Returns what the breaker says to an attempt now.
+    /// Returns the state of the breaker for an attempt now.
     #[must_use]
     pub fn breaker(&self, now: Timestamp) -> Breaker {
         match self.open_until {
@@ -106,8 +106,8 @@ impl Failures {
 }
 
 /// Returns the time of the next attempt at a trigger event after this one failed; none when it is
-/// given up. Attempts are counted from 1. A component may put it off; else each attempt waits twice
-/// as long as the one before.
+/// given up. Attempts are counted from 1. A component may set the delay; otherwise each delay is
+/// twice as long as the one before.
 #[must_use]
 pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<Timestamp> {
     if attempt >= RETRIES_MAX {

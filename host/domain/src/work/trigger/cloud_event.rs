@@ -1,5 +1,5 @@
-//! CloudEvents 1.0, as webhooks bring them: in the binary mode, with attributes as headers, and in
-//! the structured one, as one JSON object.
+//! CloudEvents 1.0 in webhooks: in the binary mode, with attributes as headers, and in the
+//! structured mode, as one JSON object.
 
 use super::{WebhookRequest, is_json, percent_decoded, read_body};
 use crate::values::json::{self, NotTaken};
@@ -65,7 +65,7 @@ impl CloudEvent {
     /// Reads the event of a call; none where it is no event.
     ///
     /// # Errors
-    /// It says that it is one, and is not.
+    /// It claims to be a CloudEvent, and is not.
     pub fn read(request: &WebhookRequest<'_>) -> Result<Option<Self>, CloudEventError> {
         match request.media_type().as_deref() {
             Some(STRUCTURED) => structured(request.body).map(Some),

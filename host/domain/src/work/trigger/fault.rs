@@ -1,4 +1,4 @@
-//! Faults in what an operator says of a trigger: the field, what is wrong, and what to write.
+//! Faults in an operator's definition of a trigger: the field, the fault, and what to write.
 
 /// Something wrong with the definition of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ impl SpecFault {
         }
     }
 
-    /// The same, where the field is one of an outer one.
+    /// The same, for a field within an outer one.
     pub(super) fn within(self, outer: &str) -> Self {
         Self {
             field: format!("{outer}.{}", self.field),

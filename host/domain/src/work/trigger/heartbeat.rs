@@ -1,4 +1,4 @@
-//! Heartbeats: an agent looks by itself, every now and then, for something to do.
+//! Heartbeats: an agent checks regularly for work.
 
 mod checklist;
 mod hours;
@@ -16,8 +16,8 @@ use crate::values::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A heartbeat. It is passed over while its checklist says nothing, and tried again after a minute
-/// while its session is busy.
+/// A heartbeat. It is skipped while its checklist is empty, and tried again after a minute while
+/// its session is busy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HeartbeatSpec {
@@ -26,7 +26,7 @@ pub struct HeartbeatSpec {
     /// The hours in which it beats; all hours without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_hours: Option<ActiveHours>,
-    /// A file that says what to look for. Without one it always beats.
+    /// A file with the checks to make. Without one, the heartbeat always runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checklist: Option<ChecklistFile>,
     /// True if each beat has a session of its own, without the history of others.
@@ -46,11 +46,11 @@ pub struct HeartbeatSpec {
     pub keep_ok: bool,
 }
 
-/// A file of a granted folder that says what a heartbeat is to look for.
+/// A file of a granted folder with the checks of a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChecklistFile {
-    /// The name under which the component's grant has the folder, such as `/notes`.
+    /// The name of the folder in the component's grant, such as `/notes`.
     pub component_directory: String,
     /// The file's path below it, such as `HEARTBEAT.md`. 64 KiB at most are read.
     pub file: String,
@@ -75,7 +75,7 @@ impl Default for HeartbeatSpec {
 pub struct BeatFacts<'a> {
     /// The present time.
     pub now: Timestamp,
-    /// The text of the checklist; none where the file is not there or none is configured.
+    /// The text of the checklist; none if the file is missing or none is configured.
     pub checklist: Option<&'a str>,
     /// True if a run of its session is under way, or an input waits there.
     pub is_busy: bool,
@@ -86,7 +86,7 @@ pub struct BeatFacts<'a> {
 }
 
 impl HeartbeatSpec {
-    /// Returns the reason why it does not beat now; none if it does.
+    /// Returns the reason why the heartbeat is skipped now; none if it runs.
     ///
     /// # Errors
     /// Its active hours are none, or the time lies beyond the calendar.
@@ -125,7 +125,7 @@ impl HeartbeatSpec {
         Ok(zone.resolve(shown.date().at(0, 0, 0, 0))?)
     }
 
-    /// Returns how much of its replies goes nowhere; none where all are delivered.
+    /// Returns the rule for its replies that are not sent; none if all are sent.
     #[must_use]
     pub fn quiet(&self) -> Option<Quiet> {
         (!self.keep_ok).then_some(Quiet {

@@ -1,4 +1,4 @@
-//! Missed trigger events: what is dealt with of what came due, by the policy of the schedule.
+//! Missed trigger events: which of those that are due are processed, by the policy of the schedule.
 
 use super::{
     LATE_MS_MAX, MISSED_COUNTED_MAX, MissedPolicy, Owner, Schedule, ScheduleError, ScheduleSpec,
@@ -15,13 +15,13 @@ pub enum SkipReason {
     Missed,
     /// Its session is busy; it is tried again.
     Busy,
-    /// Its checklist says nothing.
+    /// Its checklist is empty.
     EmptyChecklist,
     /// It is outside of its active hours.
     Inactive,
     /// Its budget of the day is used up.
     Budget,
-    /// Too many events led to it, one after the other: triggers wake each other.
+    /// Too long a chain of events led to it: triggers cause each other's events.
     Chain,
 }
 
@@ -35,7 +35,7 @@ pub struct Catching {
 }
 
 impl Catching {
-    /// The treatment of heartbeats: one that was missed is not made up for.
+    /// The treatment of heartbeats: a missed one is not made up for.
     pub const HEARTBEAT: Self = Self {
         policy: MissedPolicy::Skip,
         max: 1,
@@ -51,11 +51,11 @@ impl From<&ScheduleSpec> for Catching {
     }
 }
 
-/// The trigger events that came due, by what becomes of them.
+/// The trigger events that are due, by their treatment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComeDue {
-    /// Trigger events that are passed over: when the first of them was due, and their number, which
-    /// is not counted beyond [`MISSED_COUNTED_MAX`].
+    /// Skipped trigger events: the due time of the first, and their number, which is counted up to
+    /// [`MISSED_COUNTED_MAX`].
     pub skipped: Option<(Timestamp, u32)>,
     /// Trigger events to deal with, in their order: when each was due, and how many missed ones
     /// before it are dealt with by it.
@@ -65,10 +65,10 @@ pub struct ComeDue {
 }
 
 impl Catching {
-    /// Returns what came due of a schedule whose next trigger event was due at `next_due`.
+    /// Returns the due trigger events of a schedule whose next one was due at `next_due`.
     ///
-    /// The next one follows from the last that was due, so that a clock that was put back finds
-    /// none twice, and one that was put forward finds all of those between.
+    /// The next one follows from the last due one. A clock that was set back thus finds none twice,
+    /// and a clock that was set forward finds all in between.
     ///
     /// # Errors
     /// As of [`Schedule::next`].
@@ -127,7 +127,7 @@ pub struct Scheduled<'a> {
 }
 
 impl Scheduled<'_> {
-    /// Returns the first trigger event after a time; none if there is none.
+    /// Returns the first trigger event after a time, if any.
     ///
     /// # Errors
     /// As of [`Schedule::next`].

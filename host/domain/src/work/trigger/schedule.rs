@@ -1,14 +1,12 @@
 //! Schedules: when a trigger is due.
 //!
-//! All of it is computed from what the operator wrote, the trigger's name, the time of its
-//! definition and the trigger event before. So every trigger event is found once, whatever the
-//! clock of the machine does in between: the next one follows from the last one, and not from the
-//! present time.
+//! A schedule depends only on the operator's text, the trigger's name, the time of its definition
+//! and the previous trigger event. Each trigger event is therefore found once, whatever the
+//! machine's clock does: the next one follows from the last one, and not from the present time.
 //!
-//! A `cron` schedule goes by the clocks of its zone. Where it names hours, a time that a clock
-//! never shows, being put forward past it, is due right after the change, and one that it shows
-//! twice is due the first time. Where it is about every hour, it goes on through both changes hour
-//! by hour.
+//! A `cron` schedule uses the clocks of its zone. With hours named, a time that is skipped when a
+//! clock is put forward is due right after the change. A time that a clock shows twice is due the
+//! first time. If every hour is meant, the schedule continues hour by hour through both changes.
 
 mod cron;
 #[cfg(test)]
@@ -35,10 +33,10 @@ const _: () = assert!(INTERVAL_MS_MAX / HOUR_MS == 366 * 24);
 pub enum MissedPolicy {
     /// They are passed over.
     Skip,
-    /// The last of them is dealt with, and told of how many came before it.
+    /// The last of them is processed, with the number of earlier ones.
     #[default]
     Once,
-    /// Each of them is dealt with, up to `missedMax`; older ones are passed over.
+    /// Each of them is processed, up to `missedMax`; older ones are skipped.
     All,
 }
 
@@ -59,9 +57,9 @@ pub struct ScheduleSpec {
     /// An interval from `30s` to `366d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Interval>,
-    /// The time from which intervals are counted, with its offset; no trigger event comes before
-    /// it. Without one they are counted from the definition of the trigger, and the first trigger
-    /// event is one interval later.
+    /// The time from which intervals are counted, with its offset; no trigger event precedes it.
+    /// Without it, they are counted from the definition of the trigger, and the first trigger event
+    /// is one interval later.
     #[serde(
         serialize_with = "write_time",
         deserialize_with = "read_time",
@@ -84,9 +82,9 @@ pub struct ScheduleSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub missed_max: Option<u32>,
-    /// True if trigger events at whole hours come up to 5 minutes later, always by the same time,
-    /// which follows from the trigger's name. So not all triggers of a host are due at once.
-    /// Without it they come when the schedule says.
+    /// True if trigger events at whole hours are delayed by up to 5 minutes. The delay is constant
+    /// and derived from the trigger's name, so that not all triggers of a host are due at once.
+    /// Without it there is no delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<bool>,
     /// True if it is over with its first trigger event.
@@ -234,7 +232,7 @@ impl Schedule {
         })
     }
 
-    /// Returns the schedule of heartbeats; none of one that is off.
+    /// Returns the schedule of heartbeats; none if they are off.
     ///
     /// # Errors
     /// The interval or the active hours are none.
@@ -263,8 +261,8 @@ impl Schedule {
         self.once
     }
 
-    /// Returns the first trigger event after a time; none if there is none. The same name,
-    /// definition and time always give the same.
+    /// Returns the first trigger event after a time, if any. The same name, definition and time
+    /// always give the same result.
     ///
     /// # Errors
     /// It lies beyond the calendar, or the search for it is too long.
@@ -322,7 +320,7 @@ impl Schedule {
         Ok(count)
     }
 
-    /// The number of plain intervals, which need not be counted one by one.
+    /// The number of plain intervals, which is computed instead of counted.
     fn count_intervals(&self, of: &Owner<'_>, span: Span) -> Option<u32> {
         let Rule::Every {
             interval_ms,
@@ -343,7 +341,7 @@ impl Schedule {
         Some(u32::try_from(until.saturating_sub(after)).unwrap_or(u32::MAX))
     }
 
-    /// Returns by how much its trigger events come later than what was written.
+    /// Returns the delay of its trigger events.
     fn spread_ms(&self, name: &TriggerName) -> u64 {
         if self.is_spread {
             phase(b"spread", name, SPREAD_MS_MAX + 1)

@@ -32,7 +32,8 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SpecInput", into = "SpecInput")]
 pub struct TriggerSpec {
-    /// The component that makes messages of its trigger events; none for the one of its kind.
+    /// The component that makes messages of its trigger events; without it, the component of its
+    /// kind.
     pub component: Option<String>,
     /// The user on whose behalf it speaks; none over the API, where it is the caller.
     pub user: Option<UserId>,
@@ -114,7 +115,7 @@ impl TriggerSpec {
         self.component.as_deref().unwrap_or(of_kind)
     }
 
-    /// Returns its schedule; none of one that has none, and of a heartbeat that is off.
+    /// Returns its schedule; none for other triggers, and for a heartbeat that is off.
     ///
     /// # Errors
     /// The schedule cannot be read; the error names the field and the fix.
@@ -136,8 +137,8 @@ impl TriggerSpec {
         self.isolated || matches!(&self.on, TriggerKind::Heartbeat(spec) if spec.light)
     }
 
-    /// Returns the target that a component picked, or the configured one; none if it picked one
-    /// that is not granted.
+    /// Returns the target that a component chose, or the configured one; none if the chosen one is
+    /// not granted.
     #[must_use]
     pub fn picked(&self, name: Option<&TriggerTargetName>) -> Option<&TriggerTarget> {
         match name {
@@ -154,7 +155,8 @@ impl TriggerSpec {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Checks it as one of the configuration, where it also has to say on whose behalf it speaks.
+    /// Checks it as a trigger of the configuration, which also has to name the user on whose behalf
+    /// it speaks.
     ///
     /// # Errors
     /// The first fault, with its field and the fix.

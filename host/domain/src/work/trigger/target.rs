@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The recipient of a trigger's messages. In JSON an object with one key, such as `{"agent":
-/// "assistant"}`. One that is not there is refused when the trigger is made over the API, and again
-/// when it is fired; it is never taken for another.
+/// "assistant"}`. A missing recipient is refused when the trigger is made over the API, and again
+/// when it is fired; it is never replaced by another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "TargetInput", into = "TargetInput")]
 pub enum TriggerTarget {
@@ -30,8 +30,7 @@ pub enum TriggerTarget {
         /// The turn.
         turn: TurnId,
     },
-    /// The agent that lives at a path, which may make one there: the user's latest chat with it, or
-    /// a new one.
+    /// The agent at a path, which may be made there: the user's latest chat with it, or a new one.
     Path {
         /// The path.
         path: AgentPath,
@@ -48,7 +47,7 @@ pub enum TriggerTarget {
     },
 }
 
-/// The threads among which one on the same topic is searched.
+/// The threads that are searched for the same topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SmartTarget {
@@ -69,8 +68,8 @@ pub struct SmartTarget {
 pub enum Deliver {
     /// To nobody.
     None,
-    /// Into the chat in which the user last wrote to the agent through a connector; to nobody where
-    /// there is none.
+    /// The chat in which the user last wrote to the agent through a connector; nobody if there is
+    /// none.
     #[default]
     Last,
 }
@@ -188,7 +187,7 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns who hears what a trigger says there for a user, in words.
+    /// Returns the recipient of a trigger's messages for a user, in words.
     #[must_use]
     pub fn subscriber(&self, user: &UserId) -> String {
         match self {
@@ -219,8 +218,7 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns the fault in it that can be told without looking anything up; none where there is
-    /// none.
+    /// Returns the fault that needs no lookup, if any.
     pub(super) fn fault(&self) -> Option<TargetFault> {
         match self {
             Self::Agent { agent } => name_fault("agent", agent),

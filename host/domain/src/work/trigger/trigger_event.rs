@@ -1,4 +1,4 @@
-//! Trigger events: what happened, and what a trigger keeps between them.
+//! Trigger events: their causes, and the state that a trigger keeps between them.
 
 use super::{FileChanges, HostEvent, STATE_BYTES_MAX, WebhookCall};
 use crate::values::time::Timestamp;
@@ -36,13 +36,12 @@ pub enum TriggerEvent {
 }
 
 impl TriggerEvent {
-    /// Returns whether it carries content that came from outside, so that the messages made of it
-    /// are marked untrusted.
+    /// Returns whether it has content from outside. Its messages are then marked untrusted.
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         match self {
             Self::Due { .. } => false,
-            // A file is what whoever may write there has made of it.
+            // Anybody with write access may have written the file.
             Self::Heartbeat { checklist, .. } => checklist.is_some(),
             Self::Webhook(_) | Self::Files(_) | Self::Event(_) => true,
         }
@@ -60,7 +59,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns when it was due; none of one that comes of no schedule.
+    /// Returns when it was due; none for an event without a schedule.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self {
@@ -69,8 +68,8 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns its content as templates see it: the payload of a webhook, the data of an event of
-    /// the host, and what there is to say of the others.
+    /// Returns its content for templates: the payload of a webhook, the data of a host event, and
+    /// the facts about other events.
     #[must_use]
     pub fn payload(&self) -> Value {
         match self {

@@ -1,4 +1,4 @@
-//! Webhooks: calls of `POST /hooks/<name>`, verified before anything of them is looked at.
+//! Webhooks: calls of `POST /hooks/<name>`, verified before any content is read.
 
 mod body;
 mod call;
@@ -23,16 +23,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookSpec {
-    /// The way in which its callers prove who they are.
+    /// The method by which its callers authenticate.
     pub auth: WebhookAuth,
-    /// The header with the sender's own id of a call, under which it is taken once within seven
-    /// days. Known ones are found without it: `X-GitHub-Delivery`, `webhook-id`, `Idempotency-Key`
-    /// and those of CloudEvents; else it is a digest of the call. Not with the schemes `github` and
-    /// `stripe`, whose calls are told by what is signed.
+    /// The header with the sender's own id of a call, under which it is accepted once within seven
+    /// days. Known headers are found without it: `X-GitHub-Delivery`, `webhook-id`,
+    /// `Idempotency-Key` and those of CloudEvents. Otherwise the id is a digest of the call. It is
+    /// not allowed with the schemes `github` and `stripe`, whose calls are identified by the signed
+    /// content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// The status of a call that was taken: 202 for `accepted`, which is the default, 200 for
-    /// `now`, for senders that take nothing else.
+    /// The status of an accepted call: 202 for `accepted`, which is the default, 200 for `now`, for
+    /// senders that require it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answer: WebhookAnswer,
     /// Bytes of a call's body, 1048576 at most; 262144 without.
@@ -131,8 +132,8 @@ impl WebhookAuth {
         }
     }
 
-    /// Returns milliseconds by which the time of a signature may be off; none where signatures have
-    /// no time.
+    /// Returns the milliseconds by which the time of a signature may be off; none for signatures
+    /// without a time.
     fn tolerance_ms(&self) -> Option<u64> {
         match self {
             Self::Token { .. } => None,
@@ -238,8 +239,8 @@ impl WebhookSpec {
         faults
     }
 
-    /// Checks the header with the sender's id: where headers are not signed and the body says which
-    /// call it is, one would only help to repeat a call.
+    /// Checks the header with the sender's id. If headers are not signed and the body identifies
+    /// the call, such a header would only help to replay a call.
     fn check_call_id(&self) -> Result<(), SpecFault> {
         let scheme = self.auth.scheme();
         if let Some(scheme @ (HmacScheme::Github | HmacScheme::Stripe)) = scheme

@@ -6,7 +6,7 @@ use jiff::civil;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
-/// Likeness from which another zone's name is proposed.
+/// Similarity from which another zone's name is proposed.
 const LIKENESS_MIN: f64 = 0.8;
 
 /// The database, with the zones that were read so far.
@@ -52,8 +52,8 @@ impl Zone {
         Ok(self.0.to_datetime(instant(time)?))
     }
 
-    /// Returns when a clock there shows a time. One that it never shows is when it is put forward
-    /// past it, and one that it shows twice is when it first does.
+    /// Returns when a clock there shows a time. For a skipped time that is the moment of the
+    /// change. For a time shown twice it is the first moment.
     pub(super) fn resolve(&self, shown: civil::DateTime) -> Result<Timestamp, BeyondCalendar> {
         let ambiguous = self.0.to_ambiguous_timestamp(shown);
         let found = match ambiguous.offset() {
@@ -70,7 +70,7 @@ impl Zone {
         timestamp(found.map_err(|_| BeyondCalendar)?)
     }
 
-    /// Returns the offset of clocks there, and when it changes next; none where it never does.
+    /// Returns the offset of clocks there, and the time of its next change, if any.
     pub(super) fn offset(&self, time: Timestamp) -> Result<LocalOffset, BeyondCalendar> {
         let at = instant(time)?;
         let changes = match self.0.following(at).next() {

@@ -1,7 +1,7 @@
-//! Answers to `file_upload`: the files of the session that they name, the small ones that they
-//! bring along, and what of that does not fit.
+//! Answers to `file_upload`: the session files that they name, the small files that they contain,
+//! and the errors in both.
 //!
-//! Whichever way a file came, the agent reads the same of it: digest, name, media type and size.
+//! The agent reads the same data of a file from either source: digest, name, media type and size.
 //! Its bytes are a blob.
 
 #[cfg(test)]
@@ -25,11 +25,11 @@ const FILES: &str = "files";
 pub struct Misfit {
     /// A JSON pointer into the answer.
     pub place: String,
-    /// The problem, and what it has to be.
+    /// The problem, and the requirement.
     pub problem: String,
 }
 
-/// A file that stands in an answer, and is to be kept as one of the session's.
+/// A file contained in an answer, to be stored as one of the session's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
     /// Its entry among the session's files.
@@ -53,9 +53,9 @@ pub fn may_have_files(action: &ClientAction) -> bool {
     action.widget == WIDGET
 }
 
-/// Checks the files of an answer against what was asked and the files that the session has. None
-/// for an answer without files: to another widget, one that passes on the question, or one that
-/// fits a schema of the agent's own and has none.
+/// Checks the files of an answer against the question and the session's files. None for an answer
+/// without files: to another widget, one that skips the question, or one that fits a schema of the
+/// agent's own and has none.
 ///
 /// # Errors
 /// The first file that does not fit.
@@ -240,7 +240,7 @@ fn inline(
         media_type: media_type.to_owned(),
         bytes: content.len() as u64,
     };
-    // What it was called a kind of when it first came stays so.
+    // The media type of the first upload is kept.
     let file = known
         .iter()
         .find(|known| is_same(known, &file))

@@ -23,8 +23,8 @@ pub(super) struct Offered {
     pub(super) pressed: Pressed,
 }
 
-/// Returns how a question is said in a chat. One that cannot be answered there is said too, with
-/// the note that it is to be answered elsewhere.
+/// Returns the presentation of a question in a chat. A question that cannot be answered there is
+/// shown too, with the note that it has to be answered elsewhere.
 #[must_use]
 pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     let asked = match action.widget.as_str() {
@@ -42,8 +42,8 @@ pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     asked.unwrap_or_else(|| elsewhere(action))
 }
 
-/// Returns what a person is told who says something else while the host's own question is open: an
-/// approval is given in no other words. None of any other question, which takes words as they are.
+/// Returns the message to a person who writes other text while the host's own question is open: an
+/// approval accepts no other words. None for any other question, which accepts free text.
 #[must_use]
 pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<String> {
     let code = code_of(question);
@@ -294,8 +294,7 @@ fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outboun
     })
 }
 
-/// The details of what an agent has a user approve, whole; none if a chat does not show all of
-/// them.
+/// The complete details of an action that needs approval; none if a chat does not show all of them.
 fn details(action: &ClientAction) -> Option<String> {
     prompt_of(action)?;
     match action.props.get("details") {
@@ -304,7 +303,7 @@ fn details(action: &ClientAction) -> Option<String> {
     }
 }
 
-/// A value as a block of code, in which nothing is hidden; none if it is too long.
+/// A value as a code block with hidden characters made visible; none if it is too long.
 fn block(value: &Value) -> Option<String> {
     if value.as_object().is_some_and(Map::is_empty) {
         return Some("\n\n`{}`".to_owned());
@@ -335,7 +334,7 @@ fn longest_run(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// A label in one line, in which nothing is hidden.
+/// A label in one line, with hidden characters made visible.
 fn one_line(label: &str) -> String {
     let seen: String = label
         .chars()

@@ -5,7 +5,7 @@ use crate::values::id::OperationId;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The first sign of a button's value, so that another version can be told from it.
+/// The first character of a button's value, by which versions are distinguished.
 const FORMAT: char = 'q';
 /// The word of a question that is passed on.
 const SKIP: &str = "skip";

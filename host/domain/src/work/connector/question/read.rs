@@ -1,4 +1,4 @@
-//! Reading of what people say or press as the answer to a question.
+//! Reading a person's words or pressed button as the answer to a question.
 
 use super::ask::{bounds, code_of, is_skippable, offered, options};
 use super::button::{ButtonValue, Pressed};
@@ -43,7 +43,7 @@ pub enum NotAnAnswer {
         /// Its length.
         chars: usize,
     },
-    /// So many cannot be chosen.
+    /// This number of choices is not allowed.
     #[error("{min} to {max} of the choices are needed, these are {chosen}.")]
     Count {
         /// At least.
@@ -82,7 +82,7 @@ pub fn read(
     }
 }
 
-/// Reads what a button stands for.
+/// Reads the value of a pressed button.
 fn pressed(action: &ClientAction, pressed: Pressed) -> Result<Value, NotAnAnswer> {
     let Pressed::Number(number) = pressed else {
         return skipped(action);

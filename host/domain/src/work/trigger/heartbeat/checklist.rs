@@ -1,7 +1,7 @@
-//! Checklists that say nothing: a heartbeat with one is not worth a model's time.
+//! Empty checklists: a heartbeat with one is not worth a model's time.
 
-/// Returns whether a checklist has nothing in it to look for: only blank lines, headings, empty
-/// items of lists, empty checkboxes, rules and HTML comments.
+/// Returns whether a checklist has no content: only blank lines, headings, empty list items, empty
+/// checkboxes, rules and HTML comments.
 #[must_use]
 pub fn is_effectively_empty(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -65,7 +65,7 @@ fn without_number(line: &str) -> &str {
     line
 }
 
-/// The text without its HTML comments. One that is not closed goes on to the end.
+/// The text without its HTML comments. An unclosed comment extends to the end.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

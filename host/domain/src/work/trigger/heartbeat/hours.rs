@@ -96,7 +96,7 @@ impl ActiveHours {
     /// Reads the zone.
     ///
     /// # Errors
-    /// There is no such zone, or `start` is the end of the day.
+    /// The zone does not exist, or `start` is the end of the day.
     pub fn parse(&self) -> Result<ActiveTimes, SpecFault> {
         if self.start.0 == DAY_MINUTES {
             let fix = "write `00:00` for the beginning of the day";
@@ -140,7 +140,7 @@ impl ActiveTimes {
         for days in 0..DAYS_MAX {
             let day = today.checked_add(days.days()).map_err(|_| BeyondCalendar)?;
             let begins = self.zone.resolve(self.start.on(day))?;
-            // A clock that is put forward may pass over all of them.
+            // A clock that is put forward may skip all of them.
             if begins >= time && self.contains(begins)? {
                 return Ok(Some(begins));
             }

@@ -174,8 +174,8 @@ impl CronRule {
     }
 }
 
-/// Checks the fields: the library would take more than the five of POSIX, and its errors do not say
-/// which field they are about.
+/// Checks the fields: the library accepts more than the five of POSIX, and its errors do not name
+/// the field.
 fn check(text: &str) -> Result<(), SpecFault> {
     let fault = |message: String, fix: &str| Err(SpecFault::new("cron", message, fix));
     if text.len() > CRON_BYTES_MAX {
@@ -205,7 +205,7 @@ fn check(text: &str) -> Result<(), SpecFault> {
 }
 
 impl Field {
-    /// Says what may be in it.
+    /// Describes its allowed values.
     fn form(&self) -> String {
         let least = self.least;
         let greatest = self.greatest;

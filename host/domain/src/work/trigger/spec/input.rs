@@ -1,4 +1,4 @@
-//! The form in which a trigger is written: every kind is a key, and exactly one of them is there.
+//! The written form of a trigger: every kind is a key, and exactly one of them is present.
 
 use super::super::{
     Deliver, EventsSpec, FilesSpec, HeartbeatSpec, ScheduleSpec, TriggerTarget, TriggerTargetName,
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A trigger: what it is fired by, which is exactly one of `schedule`, `heartbeat`, `webhook`,
-/// `files` and `events`, and what becomes of its messages.
+/// A trigger: its cause, which is exactly one of `schedule`, `heartbeat`, `webhook`, `files` and
+/// `events`, and the handling of its messages.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "TriggerSpec")]
@@ -23,15 +23,15 @@ pub(super) struct SpecInput {
     /// for its kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     component: Option<String>,
-    /// The user on whose behalf it speaks. The configuration has to say it; over the API it is the
-    /// caller.
+    /// The user on whose behalf it speaks. The configuration has to name one; over the API it is
+    /// the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     user: Option<UserId>,
     /// Fired by a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleSpec>,
-    /// Fired every now and then, to look for something to do.
+    /// Fired at intervals, to check for work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     heartbeat: Option<HeartbeatSpec>,
     /// Fired by calls of `POST /hooks/<name>`.
@@ -44,8 +44,8 @@ pub(super) struct SpecInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     events: Option<EventsSpec>,
     /// The message, 16 KiB at most. `{{now}}`, `{{path}}`, `{{agent.id}}`, `{{trigger.id}}`,
-    /// `{{headers.x}}`, `{{query.x}}` and `{{payload.a.b[0]}}` are filled in; nothing stands for
-    /// what is not there, and JSON for objects.
+    /// `{{headers.x}}`, `{{query.x}}` and `{{payload.a.b[0]}}` are filled in. Missing values become
+    /// empty text, and objects become JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     /// The recipient of its messages.
@@ -74,8 +74,8 @@ pub(super) struct SpecInput {
     /// The model of its turns: an alias of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// The recipient of its turns' replies, beside the session: with `last`, which is the default,
-    /// the chat in which the user last wrote to the agent; nobody with `none`.
+    /// The recipient of its turns' replies, in addition to the session. With `last`, which is the
+    /// default, it is the chat in which the user last wrote to the agent; with `none`, nobody.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     deliver: Deliver,
     /// True if it is fired at all; true without.

@@ -10,19 +10,19 @@ use std::borrow::Cow;
 
 /// The media type of a form without files.
 const FORM: &str = "application/x-www-form-urlencoded";
-/// The field of a form in which senders put their JSON.
+/// The form field in which senders put their JSON.
 const PAYLOAD: &str = "payload";
-/// Characters that a refusal shows of what a body says of itself.
+/// Characters of a body's content type that a refusal shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
 impl WebhookRequest<'_> {
-    /// Returns what its body says of itself; none where it says nothing, or more than one thing.
+    /// Returns the content type of its body; none if there is none, or more than one.
     pub(in super::super) fn content_type(&self) -> Option<&str> {
         let value = self.header("content-type").ok().flatten()?.trim();
         (!value.is_empty()).then_some(value)
     }
 
-    /// Returns the media type of its body, in lower case and without parameters; none where it says
+    /// Returns the media type of its body, in lower case and without parameters; none if there is
     /// none, or more than one.
     #[must_use]
     pub fn media_type(&self) -> Option<String> {
@@ -42,8 +42,8 @@ impl WebhookRequest<'_> {
     }
 }
 
-/// Reads the body of a call that is no event. What says that it is JSON is JSON, and so is an
-/// object that says it is text or anything else, or says nothing.
+/// Reads the body of a call that is no event. A body that claims to be JSON has to be JSON. An
+/// object is read as JSON whatever its type.
 pub(super) fn payload(
     request: &WebhookRequest<'_>,
     scheme: Option<HmacScheme>,
@@ -147,8 +147,8 @@ fn decoded<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Option<Cow<'a, s
     encoding.decode_without_bom_handling_and_without_replacement(bytes)
 }
 
-/// Reads the fields of a form. One that comes more than once is a list, and JSON in `payload` is
-/// the whole if nothing else is there.
+/// Reads the fields of a form. A repeated field becomes a list, and JSON in `payload` becomes the
+/// whole if it is the only field.
 fn form(text: &str, encoding: &'static Encoding) -> Result<Value, NotACall> {
     let read = |text: &str| {
         let bytes = percent_decoded(&text.replace('+', " "));

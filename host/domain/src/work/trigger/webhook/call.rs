@@ -27,7 +27,7 @@ pub struct WebhookRequest<'a> {
 /// A webhook call that was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookCall {
-    /// The sender's own id of it, under which it is taken once within seven days.
+    /// The sender's own id of the call, under which it is accepted once within seven days.
     pub call_id: String,
     /// The rest of its path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -57,7 +57,7 @@ pub enum NotACall {
     /// Its path is too long.
     #[error("the path behind the trigger's name has more than {CALL_PATH_BYTES_MAX} bytes")]
     Path,
-    /// Its body is said to be JSON and is not.
+    /// Its body claims to be JSON and is not.
     #[error("the body cannot be taken")]
     Json(#[from] NotTaken),
     /// Its body is in a form that is not read.
@@ -94,7 +94,7 @@ pub enum NotACall {
         /// The content type.
         said: String,
     },
-    /// It is no CloudEvent and says it is one.
+    /// It claims to be a CloudEvent and is not.
     #[error("the body cannot be taken as a CloudEvent")]
     CloudEvent(#[from] CloudEventError),
 }
@@ -123,7 +123,7 @@ impl WebhookSpec {
     /// Reads a call that was verified.
     ///
     /// # Errors
-    /// It is too large, or its body is not what it says.
+    /// It is too large, or its body does not match its type.
     pub fn read(&self, request: &WebhookRequest<'_>) -> Result<WebhookCall, NotACall> {
         if request.body.len() > self.bytes_max() {
             return Err(NotACall::TooLarge {
@@ -184,10 +184,10 @@ impl WebhookSpec {
 
     /// The sender's own id of a call.
     ///
-    /// GitHub and Stripe sign the body, and no header, path or query: under another id in one of
-    /// those, whoever holds a call could make it once more. So their calls are told by what is
-    /// signed. Other calls have the header that the operator names, one that is known, or the event
-    /// in them, and else are told by what they say.
+    /// GitHub and Stripe sign the body, and no header, path or query. With another id in one of
+    /// those, the holder of a call could replay it. So their calls are identified by the signed
+    /// content. Other calls have the header that the operator names, a known header, or the event's
+    /// id, and are otherwise identified by their content.
     fn call_id(
         &self,
         request: &WebhookRequest<'_>,

@@ -1,4 +1,4 @@
-//! The proof that a call is from who knows the secret. Comparisons take a time that does not depend
+//! The proof that the caller knows the secret. Comparisons take constant time: it does not depend
 //! on where two values differ.
 
 use super::{HmacScheme, WebhookAuth, WebhookRequest};
@@ -10,12 +10,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// The header in which a token may stand, beside `Authorization`.
+/// The alternative header for a token, besides `Authorization`.
 pub const TOKEN_HEADER: &str = "x-agenthost-token";
 const AUTHORIZATION: &str = "authorization";
 const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
-/// The name of the digest, which may stand before a signature.
+/// The name of the digest, which may precede a signature.
 const SHA256: &str = "sha256=";
 /// Signatures in base64 are read with and without the signs at their end.
 const BASE64: GeneralPurposeConfig =
@@ -23,8 +23,8 @@ const BASE64: GeneralPurposeConfig =
 /// Signatures of one call that are tried: Stripe sends two while a secret is being replaced.
 const SIGNATURES_MAX: usize = 8;
 
-/// The reason why a call is not taken for one of who knows the secret. The caller is told none of
-/// it.
+/// The reason why a call is not accepted as one by a holder of the secret. It is not revealed to
+/// the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
     /// The proof is not there.
@@ -185,7 +185,7 @@ fn verify_one<'a>(
     let is_signature = |digits: &str| {
         signature_of(digits.trim()).is_some_and(|bytes| mac.clone().verify_slice(&bytes).is_ok())
     };
-    // All are tried: which one fits takes no other time.
+    // All are tried, so that the time does not depend on which one fits.
     let fitting = signatures
         .into_iter()
         .filter(|digits| is_signature(digits))
@@ -215,7 +215,7 @@ impl<'a> WebhookRequest<'a> {
     /// Returns the value of a header; none if it is not there.
     ///
     /// # Errors
-    /// It is there more than once: who reads the first and who reads the last would differ.
+    /// It occurs more than once: readers of the first and readers of the last would differ.
     pub fn header(&self, name: &str) -> Result<Option<&'a str>, NotVerified> {
         let mut values = self
             .headers
