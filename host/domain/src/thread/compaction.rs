@@ -1,12 +1,12 @@
-//! Compaction: a thread that has grown to its model's window gets a turn with a summary of what
-//! came before.
+//! Compaction: a thread that fills its model's window gets a turn with a summary of its earlier
+//! turns.
 //!
-//! The turn is made by a run of its own in which no agent decides. Its one
-//! message is a notice with the summary, and beside it a [`Mark`]. The mark names what was
-//! summarised, and the turn from which on turns are kept as they are. Nothing is taken out of the
-//! tree. What was summarised stays before the turn as it was; it can still be addressed, found,
-//! exported and forked from, and a fork from before the compaction sees the thread as it was. Only
-//! what models are shown of the whole thread begins with the newest summary ([`shown`]).
+//! The turn is made by a separate run in which no agent decides. Its one message is a notice with
+//! the summary, together with a [`Mark`]. The mark names the summarised turns, and the first turn
+//! that is kept unchanged. Nothing is removed from the tree. The summarised turns stay before the
+//! new turn, unchanged. They can still be addressed, found, exported and forked, and a fork from
+//! before the compaction sees the whole thread. Only a model's view of the whole thread begins with
+//! the newest summary ([`shown`]).
 //!
 //! This module does not deal with the owner of a turn, nor with the storage of threads.
 
@@ -36,8 +36,8 @@ pub const KEPT_PART: u64 = 4;
 pub const SUMMARY_TOKENS_MAX: u64 = 8_192;
 /// Part of the window that it may take at most: an eighth.
 pub const SUMMARY_PART: u64 = 8;
-/// Number of times that a compaction is tried automatically after one turn. Then its session goes
-/// on uncompacted until the next.
+/// The most automatic attempts at a compaction after one turn. After them, its session continues
+/// uncompacted until the next turn.
 pub const ATTEMPTS_MAX: usize = 2;
 /// Bytes of text that are counted as a token where no exact count exists.
 pub const TOKEN_BYTES: u64 = 4;
@@ -47,13 +47,13 @@ pub const BLOB_TOKENS: u64 = 1_000;
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Origin of a compaction's message.
 pub const ORIGIN: &str = "host:compaction";
-/// Origin of a compaction's message that another program made, in a session that was imported.
+/// Origin of a compaction's message that another program made, in an imported session.
 pub const ORIGIN_IMPORTED: &str = "pi:compaction";
 /// Text before a summary where a model sees it.
 pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for \
      word.";
 
-/// The provider and the model of the part that holds a mark: none that a request ever goes to.
+/// The provider and the model of the part that contains a mark: no request is ever sent to them.
 const MARKED_BY: (&str, &str) = ("agent-host", "compaction");
 
 /// The task of a run that compacts its thread, decided when it began.
@@ -63,7 +63,7 @@ pub struct Compaction {
     pub summarized_through: TurnId,
     /// The last message of that.
     pub through_message: MessageId,
-    /// The first turn that is kept as it is; none when none is.
+    /// The first turn that is kept unchanged; none if none is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_kept: Option<TurnId>,
     /// Tokens of the thread as a model saw it last.
@@ -72,22 +72,21 @@ pub struct Compaction {
     pub kept_tokens: u64,
     /// Tokens that the summary may have.
     pub summary_tokens_max: u32,
-    /// True if any part of what is summarised came from outside the user's and the operator's
-    /// control.
+    /// True if any summarised content came from outside the user's and the operator's control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// The user who requested it; none when it was due.
+    /// The user who requested it; none if it was automatic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<UserId>,
-    /// The conversation that is summarised in this one's place, and of which a notice is brought
-    /// back. The thread itself is left as it is then; the turn and the message above are of that
+    /// The conversation that is summarised instead of this one, and from which the user returns.
+    /// The thread itself is then left unchanged; the turn and the message above are of that
     /// conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Return>,
 }
 
-/// A conversation that a user comes back from: one that they had with another agent, to which they
-/// had switched.
+/// A conversation from which a user returns: one with another agent, to which the user had
+/// switched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
     /// Its session.
@@ -128,7 +127,7 @@ pub struct Compacted {
 pub struct Mark {
     /// The last turn that was summarised.
     pub summarized_through: TurnId,
-    /// The first turn that was kept as it is; none when none was.
+    /// The first turn that was kept unchanged; none if none was kept.
     pub first_kept: Option<TurnId>,
     /// Tokens of the thread as a model saw it before.
     pub tokens_before: u64,
@@ -137,7 +136,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The part of a message that holds it. No provider is sent it, and only the host writes one.
+    /// The part of a message that contains it. It is sent to no provider, and only the host writes
+    /// one.
     #[must_use]
     pub fn part(&self) -> Part {
         let (provider, model) = MARKED_BY;
@@ -219,9 +219,8 @@ pub fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
-/// Returns what a model is shown of a whole thread that was compacted. The summary comes first,
-/// then what was kept and what came later. Older summaries are part of the newest, and are not
-/// shown again.
+/// Returns a model's view of a compacted thread: the summary, then the kept turns and the later
+/// ones. Older summaries are part of the newest, and are not shown again.
 #[must_use]
 pub fn shown(summary: Message, kept: Vec<Message>) -> Vec<Message> {
     let mut first = summary;

@@ -20,7 +20,7 @@ pub enum Role {
     User,
     /// The model, or the agent itself.
     Assistant,
-    /// The result of one call that the model made.
+    /// The result of one of the model's calls.
     Tool,
     /// A notice of the host to both of them.
     Notice,
@@ -101,14 +101,14 @@ pub struct Message {
     /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// The one whose words it is, where its role and its origin do not tell.
+    /// The speaker, if role and origin do not identify the speaker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
-    /// The mark that it had where it was written, if a file brought it from elsewhere. Its digest
-    /// holds that mark. Here it is untrusted, since nobody here vouches for the file.
+    /// The message's mark at its origin, if it was imported from a file. Its digest includes that
+    /// mark. Here it is untrusted, since nobody here vouches for the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_elsewhere: Option<bool>,
     /// The salt of its digest; gone when it was erased.
@@ -117,7 +117,7 @@ pub struct Message {
 
 impl Message {
     /// Returns the digest to which the turn tree commits. It is the salted digest of role, parts,
-    /// origin, speaker and pairing. The message's place is not part of it.
+    /// origin, speaker and pairing. The message's place is not included.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut content = serde_json::json!({
@@ -222,7 +222,7 @@ pub struct Draft {
     /// True if its content came from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// The one whose words it is, where its role and its origin do not tell.
+    /// The speaker, if role and origin do not identify the speaker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
@@ -269,7 +269,7 @@ impl Draft {
 }
 
 impl Redactor {
-    /// Takes the secrets out of a part of a message. What a blob holds is elsewhere.
+    /// Removes the secrets from a part of a message. The contents of a blob are redacted elsewhere.
     pub fn part(&self, part: &mut Part) {
         let text = |text: &mut String| {
             if let Cow::Owned(redacted) = self.text(text) {

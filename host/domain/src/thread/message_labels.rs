@@ -1,5 +1,5 @@
-//! Labels that a client puts on a message, for itself: the host keeps and shows them, and no agent
-//! is told of them.
+//! Labels that a client puts on a message for itself: the host stores and shows them, and agents do
+//! not see them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl MessageLabels {
     /// and `/`.
     ///
     /// # Errors
-    /// The first fault, with what would be taken.
+    /// The first fault, with the allowed values.
     pub fn check(&self) -> Result<(), String> {
         if self.0.len() > LABELS_MAX {
             return Err(format!(

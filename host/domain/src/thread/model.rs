@@ -26,9 +26,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns it if a service can have used so much in this time, and none otherwise: a program
-    /// tells what it likes, and a budget counts it. No more of the prompt is from a cache than it
-    /// has.
+    /// Returns the usage if it is possible for a service within this time, and none otherwise: a
+    /// program may report any number, and a budget counts it. Cached tokens are limited to the
+    /// tokens of the prompt.
     #[must_use]
     pub fn possible(self, wall_ms: u64) -> Option<Self> {
         let max = TOKENS_A_MS_MAX.saturating_mul(wall_ms);
@@ -62,7 +62,7 @@ impl Usage {
 pub enum Stop {
     /// The model had finished.
     End,
-    /// It wants tools to be called.
+    /// It calls tools.
     ToolCalls,
     /// It reached the limit of tokens.
     Length,
@@ -74,15 +74,15 @@ pub enum Stop {
     Other(String),
 }
 
-/// Everything that one call of a model needs. Messages come with every call paired with a result.
+/// The input of one model call. Every call among the messages is paired with a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// A model's name or an alias of the operator's; the gateway's default without.
     pub model: Option<String>,
     /// System prompt blocks, those that change most often last.
     pub system: Vec<String>,
-    /// Number of blocks at the beginning of the system prompt that stay as they are from run to
-    /// run, so that a provider can keep them.
+    /// Number of blocks at the beginning of the system prompt that are the same in every run, so
+    /// that a provider can cache them.
     pub stable_blocks: usize,
     /// The conversation.
     pub messages: Vec<Message>,
@@ -110,8 +110,8 @@ pub struct Reply {
     /// The tools of its own that a program in a model's place called for it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
-    /// True if it rests on content from outside: a program with tools of its own gave it, and what
-    /// such a program has read nobody knows.
+    /// True if it rests on content from outside: it is from a program with its own tools, and the
+    /// host does not know what the program has read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
 }

@@ -1,12 +1,12 @@
-//! The recorded cut of a run's prompts: a turn whose tool results outgrow its model's window goes
-//! on without the oldest of them.
+//! The recorded cut of a run's prompts: when a turn's tool results outgrow its model's window,
+//! later prompts omit the oldest of them.
 //!
-//! A thread loses nothing by it. The cut says what the run's models are shown no more, it is
-//! recorded before they are asked, and every later prompt of the run for the same model is made
-//! with it. [`extended`] chooses what goes, [`PromptCut::apply`] leaves it out. Calls are never
-//! parted from their results: both go by the place of the call.
+//! The thread loses nothing. The cut names what the run's models no longer see. It is recorded
+//! before the next model call, and applies to every later prompt of the run for the same model.
+//! [`extended`] chooses what to omit, [`PromptCut::apply`] omits it. Calls are never separated from
+//! their results: both go by the place of the call.
 //!
-//! This module does not ask for summaries, and does not know which run it is about.
+//! This module requests no summaries, and does not know its run.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Percentage of a model's window that a prompt may fill after a cut. It is well below the
-/// percentage at which one is due, so that the next calls are made with the same beginning.
+/// percentage that triggers a cut, so that the next calls share the same beginning.
 pub const TARGET_PERCENT: u64 = 60;
 /// Newest replies of the model that stay word for word, each with the results of its calls.
 pub const EXCHANGES_KEPT: usize = 2;
@@ -28,10 +28,10 @@ pub const STUB_TOKENS_MIN: u64 = 250;
 const STUB_BYTES_MAX: usize = 320;
 /// The same of a message of the user.
 const STUB_OF_WORDS_BYTES_MAX: usize = 2_000;
-/// Tokens of the notice about what is left out at most, beside its summary.
+/// The most tokens of the notice about omitted messages, without its summary.
 const NOTICE_TOKENS: u64 = 50;
-/// Tokens of a summary for which there is room, where it stands for hardly more and the prompt
-/// becomes shorter all the same.
+/// The least room for a summary, in tokens, even if the omitted content is hardly longer. The
+/// prompt has to become shorter all the same.
 const SUMMARY_TOKENS_MIN: u64 = 64;
 /// Origin of that notice.
 pub const ORIGIN: &str = "host:cut";
@@ -42,17 +42,17 @@ pub struct PromptCut {
     /// The results of calls, and messages of the user, that are shown as stubs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stubs: BTreeSet<MessageId>,
-    /// The last message that is left out, with all before it but the user's words; 0 for none. A
-    /// result is left out with its call, wherever it stands.
+    /// The last omitted message, together with all before it except the user's; 0 for none. A
+    /// result is omitted with its call, wherever it is.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out_through: MessageId,
-    /// A model's summary of what is left out, if there is one.
+    /// A model's summary of the omitted messages, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// True if any of what is summarised came from outside the user's and the operator's control.
+    /// True if any summarised content came from outside the user's and the operator's control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// Estimated tokens of the prompt for which it was made, before it.
+    /// Estimated tokens of the prompt before this cut.
     pub tokens_before: u64,
     /// Estimated tokens of that prompt after it.
     pub tokens_after: u64,
@@ -72,8 +72,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Returns the room in a model's window beside a reply, for a prompt with so many tokens
-    /// beside its messages. A reply counts with half of the window at most.
+    /// Returns the room for messages in a model's window, after a reply and this many other tokens
+    /// of the prompt. A reply counts as at most half of the window.
     #[must_use]
     pub fn of(window: u64, reply: u64, around: u64) -> Self {
         let most = window.saturating_sub(reply.min(window / 2));
@@ -150,8 +150,8 @@ impl PromptCut {
         saved.saturating_sub(reported.unwrap_or_default())
     }
 
-    /// Returns the messages that it leaves out and another does not: what a summary is made of,
-    /// beside the summary of the other.
+    /// Returns the messages that this cut omits and the former does not. They are summarised
+    /// together with the former summary.
     #[must_use]
     pub fn newly_left_out(&self, former: &Self, messages: &[Message]) -> Vec<Message> {
         messages
@@ -208,7 +208,7 @@ impl PromptCut {
     }
 }
 
-/// Returns the place by which a message goes: that of its call for a result, else its own.
+/// Returns the place by which a message is cut: that of its call for a result, otherwise its own.
 fn place(message: &Message) -> MessageId {
     message
         .answers
@@ -285,11 +285,11 @@ struct Choice<'m> {
 /// Returns a cut that shows less than a former one, so that the conversation fits into its room. It
 /// makes the prompt shorter, or leaves it as it is.
 ///
-/// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
-/// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
-/// last resort results in the newest exchanges become stubs too, the newest of all and what the
-/// user said behind the others. The cut may be too little all the same:
-/// [`PromptCut::tokens_after`] tells.
+/// Large results become stubs first, oldest first. If that is not enough, whole exchanges are
+/// omitted, oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's messages. As a
+/// last resort, results in the newest exchanges become stubs too. The newest result of all and the
+/// user's messages are last in this order. The cut may still be insufficient: see
+/// [`PromptCut::tokens_after`].
 #[must_use]
 pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptCut {
     let shown: Vec<&Message> = messages
@@ -378,8 +378,8 @@ impl Choice<'_> {
         }
     }
 
-    /// Leaves whole exchanges out, the oldest first, until the prompt has no more tokens than it is
-    /// to have. What would take fewer tokens than the notice in its place stays.
+    /// Omits whole exchanges, oldest first, until the prompt fits its token budget. An exchange
+    /// shorter than the notice that would replace it stays.
     fn leave_out(&mut self, room: Room) {
         if self.total <= room.target {
             return;
@@ -414,9 +414,9 @@ impl Choice<'_> {
         }
     }
 
-    /// Returns the tokens of the prompt when more is left out: with a notice in the place of the
-    /// one so far, and all the room that a summary gets. That is half of what the summary stands
-    /// for, beside the former one, and less where the prompt would become no shorter.
+    /// Returns the prompt's tokens if more is omitted: with a notice in place of the present one,
+    /// and the full room for a summary. That is half of the summarised content, including the
+    /// former summary. It is less if the prompt would not become shorter.
     fn total_without(&self, saved: Cost, room: Room) -> u64 {
         let gone = self.noticed.saturating_add(saved.shown);
         let bare = self

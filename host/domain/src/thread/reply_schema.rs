@@ -6,7 +6,7 @@
 use crate::thread::message::{Message, Part, Role};
 use serde_json::Value;
 
-/// The provider and the model in whose name the part stands.
+/// The provider and the model that mark the part.
 const MARKED_BY: (&str, &str) = ("agent-host", "reply-schema");
 
 /// Returns the part of a message that holds a schema.
@@ -20,7 +20,7 @@ pub fn part(schema: Value) -> Part {
     }
 }
 
-/// Returns the schema that a part holds; none if it holds none.
+/// Returns the schema that a part contains, if any.
 #[must_use]
 pub fn of_part(part: &Part) -> Option<&Value> {
     match part {
@@ -33,8 +33,8 @@ pub fn of_part(part: &Part) -> Option<&Value> {
     }
 }
 
-/// Returns the schema for the reply of a turn that heard these messages: that of the last which has
-/// one.
+/// Returns the schema for the reply of a turn with these messages: that of the last message with a
+/// schema.
 pub fn of_turn<'m>(heard: impl DoubleEndedIterator<Item = &'m Message>) -> Option<&'m Value> {
     let mut newest_first = heard.rev().filter(|message| message.role == Role::User);
     newest_first.find_map(|message| message.parts.iter().find_map(of_part))

@@ -1,5 +1,5 @@
-//! The settings with which a model writes a reply: what a definition and a session may set of it,
-//! and what one request is sent with.
+//! The settings with which a model writes a reply: those of a definition and a session, and those
+//! of one request.
 
 use crate::values::text::words;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The highest temperature that any provider takes.
 pub const TEMPERATURE_MAX: f64 = 2.0;
-/// Stop sequences of one request, at most; a provider may take fewer.
+/// The most stop sequences of one request; a provider may accept fewer.
 pub const STOP_SEQUENCES_MAX: usize = 16;
 /// Bytes of one stop sequence.
 pub const STOP_BYTES_MAX: usize = 256;
@@ -16,7 +16,7 @@ pub const STOP_BYTES_MAX: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
-    /// As little as it can. Anthropic takes no such effort.
+    /// As little as possible. Anthropic does not accept this effort.
     Minimal,
     /// Little.
     Low,
@@ -42,9 +42,9 @@ pub struct GenerationSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
-    /// Sequences at which a reply ends, at most 16 of 256 bytes each; OpenAI takes 4. A session's
-    /// replace its definition's, also an empty list. A call that has to fit a JSON Schema has none:
-    /// they would cut it off.
+    /// Sequences at which a reply ends, at most 16 of 256 bytes each; OpenAI accepts 4. A session's
+    /// list replaces its definition's, even an empty list. They are not used for a call with a JSON
+    /// Schema, because they would cut off its reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub stop: Option<Vec<String>>,
@@ -80,13 +80,13 @@ impl From<SessionGeneration> for GenerationSettings {
 pub struct UnfitSetting {
     /// The setting's key, such as `temperature`.
     pub field: &'static str,
-    /// The fault, and what would be taken.
+    /// The fault, and the allowed values.
     pub message: String,
 }
 
 impl GenerationSettings {
-    /// Returns these settings over those of a definition. Where a setting is a limit, the lesser
-    /// one holds.
+    /// Returns these settings over those of a definition. If a setting is a limit, the lesser one
+    /// applies.
     #[must_use]
     pub fn over(&self, definition: &Self) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl GenerationSettings {
         limit.into_iter().chain(self.max_tokens).min()
     }
 
-    /// Returns what a request is sent with. One that has to fit a schema has no stop sequences.
+    /// Returns the settings of a request. A request with a schema has no stop sequences.
     #[must_use]
     pub fn sampling(&self, has_schema: bool) -> Sampling {
         Sampling {
@@ -116,10 +116,10 @@ impl GenerationSettings {
         }
     }
 
-    /// Checks what holds for every provider.
+    /// Checks the rules that apply to every provider.
     ///
     /// # Errors
-    /// The first setting that none takes.
+    /// The first setting that no provider accepts.
     pub fn check(&self) -> Result<(), UnfitSetting> {
         let unfit = |field, message: String| Err(UnfitSetting { field, message });
         if let Some(temperature) = self.temperature
@@ -150,7 +150,7 @@ impl GenerationSettings {
     }
 }
 
-/// The settings that one request to a model is sent with, beside the limit of its reply.
+/// The settings of one request to a model, besides the limit of its reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
     /// Temperature.

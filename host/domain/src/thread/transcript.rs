@@ -1,13 +1,13 @@
-//! Transcripts: a session's conversation as a whole, to be carried out of one host and into another
-//! as JSON lines.
+//! Transcripts: a session's whole conversation as JSON lines, for export from one host and import
+//! into another.
 //!
 //! A transcript is a header and turns, each after its parent, with their messages and the blobs
 //! that they name. It is written in one of two dialects that other programs read: [`dialect::pi`]
-//! has the whole tree, [`dialect::aix`] one thread. What those programs have no place for travels
-//! beside it, where they do not look, so that a file of this host reads as exactly what was
-//! written, and everything in it is verified: digests of messages, ids of turns, the tree, the file
-//! to its last byte. A file that another program wrote is read too; its turns are made of its
-//! messages, and have ids that follow from these. Never in here: files, and where turns are stored.
+//! has the whole tree, [`dialect::aix`] one thread. Data that these programs do not know is in
+//! fields that they ignore. A file of this host is thus read back exactly as written. Everything in
+//! it is verified: digests of messages, ids of turns, the tree, the file to its last byte. Files of
+//! other programs are read too; their messages become turns, with ids derived from them. This
+//! module does no file access, and does not store turns.
 //!
 //! ## Where things are
 //!
@@ -55,8 +55,7 @@ pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
 pub const FILE_BYTES_MAX: usize = 512 << 20;
 /// Lines of a file.
 pub const LINES_MAX: usize = 2_000_000;
-/// Lines of another program's file that are passed over because they cannot be meant. A file with
-/// more of them is not what it says.
+/// Invalid lines of another program's file that are skipped. A file with more of them is refused.
 pub const PASSED_OVER_MAX: usize = 100;
 /// Bytes of a name, a label, a path, an id of another program.
 pub const WORD_BYTES_MAX: usize = 1_024;
@@ -91,7 +90,7 @@ pub struct Header {
     pub definition: String,
     /// Time at which it was opened.
     pub created: Timestamp,
-    /// The turn that it goes on from; none when it stands before the first.
+    /// The turn from which it continues; none before the first turn.
     pub head: Option<TurnId>,
     /// The session that it was forked from.
     pub parent: Option<SessionId>,
@@ -109,15 +108,14 @@ pub struct Label {
     pub label: String,
 }
 
-/// A turn and what was said in it.
+/// A turn and its messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptTurn {
     /// Its node.
     pub node: TurnNode,
     /// Time at which it was committed.
     pub committed: Timestamp,
-    /// Its messages in order, as many as the node has digests; none in the place of one that was
-    /// erased.
+    /// Its messages in order, as many as the node has digests; none in the place of an erased one.
     pub messages: Vec<Option<Message>>,
 }
 
@@ -204,8 +202,8 @@ impl TranscriptTurn {
 pub struct Reading {
     /// Its content.
     pub transcript: Transcript,
-    /// True if this host wrote it, so that it is exactly what was exported. Otherwise its turns
-    /// were made on reading.
+    /// True if this host wrote it, so that it is exactly the exported transcript. Otherwise its
+    /// turns were made on reading.
     pub exact: bool,
     /// Lines of another program's file that have no place in a transcript.
     pub left_out: Vec<LeftOut>,
@@ -223,11 +221,11 @@ pub struct LeftOut {
     pub what: String,
 }
 
-/// Reads a file of either dialect, and says which it was.
+/// Reads a file of either dialect, and returns the dialect.
 ///
 /// # Errors
-/// The first thing in it because of which nothing is taken of it. A line of another program's file
-/// that cannot be meant is passed over, and is none.
+/// The first fault for which the whole file is refused. An invalid line of another program's file
+/// is skipped, and is no such fault.
 pub fn read(
     file: &[u8],
     adoption: &Adoption,

@@ -44,7 +44,7 @@ pub struct TurnNode {
     pub run: RunId,
     /// Its first message's place in the thread.
     pub first_message: MessageId,
-    /// Its last message's place; one less than the first when it has none.
+    /// The place of its last message; one less than that of the first if it has no messages.
     pub last_message: MessageId,
     /// Salted digests of its messages, in order.
     pub messages: Vec<Digest>,
@@ -86,8 +86,8 @@ impl TurnNode {
     }
 }
 
-/// Returns whether a new turn's jump pointer goes to the jump of its parent's jump target.
-/// Otherwise it goes to the parent.
+/// Returns whether a new turn's jump pointer leads to the jump of its parent's jump target.
+/// Otherwise it leads to the parent.
 ///
 /// The skew-binary rule of Myers ("An applicative random-access stack", 1983): if the parent's jump
 /// and the jump before it span the same distance, join them; otherwise point to the parent. Any

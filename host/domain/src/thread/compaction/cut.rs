@@ -1,4 +1,4 @@
-//! The cut of a thread: what is summarised, and what is kept word for word.
+//! The cut of a thread: the turns to summarise, and those to keep word for word.
 
 use super::{Mark, estimated_tokens};
 use crate::thread::message::{Message, MessageId};
@@ -23,7 +23,7 @@ pub struct CutTurn {
 pub struct Cut {
     /// The last turn that is summarised.
     pub through: CutTurn,
-    /// The first turn that is kept; none when none is.
+    /// The first turn that is kept; none if none is kept.
     pub first_kept: Option<CutTurn>,
     /// Tokens of what is kept.
     pub kept_tokens: u64,
@@ -51,9 +51,8 @@ pub fn cut_turns(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message])
     cut_turns
 }
 
-/// Cuts a thread so that the newest turns are kept which are no more than so many tokens together;
-/// none when that is all of them. The newest turn is summarised too where it is larger than that
-/// alone.
+/// Cuts a thread. It keeps as many of the newest turns as have at most this many tokens together;
+/// none if that is the whole thread. The newest turn is summarised too if it alone is larger.
 #[must_use]
 pub fn cut(cut_turns: &[CutTurn], kept_tokens_max: u64) -> Option<Cut> {
     let mut kept_tokens = 0_u64;

@@ -1,8 +1,8 @@
-//! The material that a model is given to summarise: a conversation as plain text, cut down to what
-//! its window holds.
+//! The input for a model's summary: a conversation as plain text, shortened to fit the model's
+//! window.
 //!
-//! It is text and not the conversation itself. So the model does not go on with it, and needs none
-//! of the tools that were called in it.
+//! It is text and not the conversation itself. So the model does not continue it, and needs none of
+//! the conversation's tools.
 
 use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
@@ -73,8 +73,8 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     text
 }
 
-/// Returns how many of some messages, from the first on, stand in material of at most `bytes_max`
-/// bytes with none left out and none cut more than it always is. At least one, if there are any.
+/// Returns how many of some messages, from the first on, fit into at most `bytes_max` bytes of
+/// material. None of them is omitted or shortened more than usual. At least one, if there are any.
 #[must_use]
 pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
     let [chunk_bytes_max, ..] = CHUNK_BYTES_MAX;
@@ -100,8 +100,8 @@ fn bytes(lines: &[String]) -> usize {
     lines.iter().map(|line| line.len() + 1).sum()
 }
 
-/// A message, a line for each of its parts. What follows in a part of several lines is indented, so
-/// that nothing in it passes for what somebody else said.
+/// A message, with one line for each of its parts. Further lines of a part are indented, so that
+/// they do not look like another speaker's.
 fn lines(
     message: &Message,
     names_users: bool,

@@ -1,10 +1,10 @@
-//! Records that make a file exact. They hold everything that a transcript has, and both dialects
-//! carry them where their own programs do not look.
+//! Records that make a file exact. They contain everything that a transcript has. Both dialects
+//! have them in fields that the other programs ignore.
 //!
-//! A record is an object under one of the names below. They come in this order: one `session`; the
-//! `blob`s, in chunks; then for each turn its `message`s and after them the `turn`; one `end`. What
-//! the file shows beside its records is written anew from them when it is read, and has to be the
-//! same to the byte. A file whose shown content was changed, and not its records, is refused.
+//! A record is an object under one of the names below. Their order is: one `session`; the `blob`s,
+//! in chunks; then for each turn its `message`s and after them the `turn`; one `end`. On reading,
+//! the rest of the file is rebuilt from the records, and has to be identical to the byte. A file is
+//! refused if its visible content was changed without its records.
 
 use super::fault::{TranscriptFault, Unwritable};
 use super::{Header, LINES_MAX, Reading, Transcript, TranscriptTurn, Unsound};
@@ -31,8 +31,8 @@ pub(super) const MESSAGE: &str = "agent-host.message";
 pub(super) const TURN: &str = "agent-host.turn";
 /// The record of the end, the last.
 pub(super) const END: &str = "agent-host.end";
-/// Bytes of a blob in one record. In base64 and with what is around it, it is shorter than a line
-/// may be.
+/// Bytes of a blob in one record. In base64 and with its envelope, it is shorter than the longest
+/// line.
 const CHUNK_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Takes the next record. `field` is where it stands in its line.
+    /// Takes the next record. `field` is its place in the line.
     pub(super) fn take(
         &mut self,
         line: usize,
@@ -260,7 +260,8 @@ impl Collected {
         Ok(())
     }
 
-    /// The reading of a file of this host, which has to be what `write` makes of its records.
+    /// The reading of a file of this host, which has to equal the output of `write` for its
+    /// records.
     pub(super) fn reading(
         self,
         file: &[u8],

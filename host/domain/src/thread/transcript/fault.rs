@@ -4,7 +4,7 @@ use super::{LINE_BYTES_MAX, PASSED_OVER_MAX, Unsound};
 use crate::values::id::TurnId;
 use std::fmt;
 
-/// Something in a file that cannot be meant: nothing was taken of the file, or nothing of the line.
+/// A fault in a file: the whole file is refused, or the line is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptFault {
     /// The line, counted from 1; 0 for the file as a whole.

@@ -6,8 +6,8 @@ use crate::values::json::{self, DEPTH_MAX};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Levels of lists and objects in a line that this host wrote: what may stand in a message, and
-/// what is around it.
+/// Levels of lists and objects in a line that this host wrote: those of a message, and its
+/// envelope.
 pub(super) const OWN_DEPTH_MAX: usize = DEPTH_MAX + 16;
 
 /// A line of a file.
@@ -24,9 +24,9 @@ pub(super) struct Line {
 /// The treatment of this host's records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Records {
-    /// There are none in a file of another program.
+    /// A file of another program has no records.
     Refused,
-    /// They say nothing of what the file shows by now.
+    /// Records no longer match the visible content of the file.
     LeftOut,
 }
 
@@ -46,7 +46,7 @@ pub(super) type Numbered<'a> = (usize, Result<&'a str, TranscriptFault>);
 /// The lines of a file that are not empty, as text. A line may end with a carriage return.
 ///
 /// # Errors
-/// One of them is no text that is read.
+/// A line is not valid text.
 pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> {
     let lines = split(file)?.into_iter();
     lines
@@ -116,7 +116,7 @@ fn text(number: usize, bytes: &[u8]) -> Result<&str, TranscriptFault> {
 /// One line as an object.
 pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line, TranscriptFault> {
     let trimmed = text.trim();
-    // Before it is parsed: a parser that gives up says less of it.
+    // Checked before parsing: the error of a parser that gives up is less exact.
     if json::depth(trimmed.as_bytes()) > depth_max {
         let message = format!(
             "it is nested deeper than {depth_max} levels of lists and objects: keep what \
@@ -362,7 +362,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Adds a line, or says why it would not be read again. `what` says what stands in it.
+    /// Adds a line, or reports why it could not be read back. `what` names its content.
     pub(super) fn push(
         &mut self,
         line: &Value,
@@ -378,8 +378,7 @@ impl Written {
         if json::depth(text.as_bytes()) > OWN_DEPTH_MAX {
             return Err(Unwritable::TooDeep { what: what() });
         }
-        // A reader of numbers that takes the neighbour of one with 17 digits would find another
-        // digest.
+        // A reader that rounds a number with 17 digits to a neighbour would compute another digest.
         if has_fraction(line) && serde_json::from_str::<Value>(&text).ok().as_ref() != Some(line) {
             return Err(Unwritable::Number { what: what() });
         }

@@ -21,7 +21,7 @@ pub enum BrokenThread {
         /// The turn.
         turn: TurnId,
     },
-    /// A turn does not stand deeper than the one before it.
+    /// A turn is not one level deeper than the one before it.
     #[error(
         "turn {turn} has the depth {depth}, which is not one more than its parent's: the tree \
              is broken, verify it"
@@ -61,7 +61,7 @@ impl<'a> Tree<'a> {
     pub fn thread(&self, turn: TurnId) -> Result<Vec<&'a TurnNode>, BrokenThread> {
         let mut thread = vec![self.node(turn)?];
         let mut at = self.node(turn)?;
-        // Each one stands higher than the one before, so a circle is no thread.
+        // Each parent is one level higher, so a circle is no thread.
         while let Some(parent) = self.parent(at)? {
             thread.push(parent);
             at = parent;
@@ -70,8 +70,8 @@ impl<'a> Tree<'a> {
         Ok(thread)
     }
 
-    /// The last turn that two threads have in common; none when they have different roots. Takes a
-    /// number of steps that is logarithmic in their depth.
+    /// The last common turn of two threads; none if their roots differ. Takes a number of steps
+    /// that is logarithmic in their depth.
     ///
     /// # Errors
     /// A turn of a thread is missing or out of place.
@@ -108,8 +108,8 @@ impl<'a> Tree<'a> {
         Ok(Some(a.id))
     }
 
-    /// Returns where two threads part, and what is said in each from there on. Messages are given
-    /// by turn, as many of them as there are.
+    /// Returns where two threads part, and the messages of each after that. Messages are given by
+    /// turn, as many as are available.
     ///
     /// # Errors
     /// A turn of a thread is missing or out of place.
@@ -122,7 +122,7 @@ impl<'a> Tree<'a> {
         diff(self, a, b, messages)
     }
 
-    /// The turn before one; none for a root.
+    /// The turn before another one; none for a root.
     fn parent(&self, node: &TurnNode) -> Result<Option<&'a TurnNode>, BrokenThread> {
         let parent = node.parent.map(|parent| self.node(parent)).transpose()?;
         let above = parent.map_or(0, |parent| parent.depth);
@@ -136,7 +136,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the turn to which its jump goes, when that is upward.
+    /// Returns the target of its jump, if that is upward.
     fn jump(&self, node: &TurnNode) -> Option<&'a TurnNode> {
         node.jump
             .and_then(|jump| self.nodes.get(&jump).copied())

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 /// The result of the verification of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// Everything in it is what its id says.
+    /// All of it matches its id.
     Sound,
-    /// The part of it that is left is what its id says, and these messages were erased.
+    /// The rest of it matches its id, and these messages were erased.
     Erased(Vec<MessageId>),
-    /// It is not what its id says.
+    /// It does not match its id.
     Broken(Break),
 }
 
@@ -22,7 +22,7 @@ pub enum Break {
     /// Its id is not the one that follows from its content.
     #[error("its id follows from other content: from what is here, {computed} follows")]
     Id {
-        /// The one that does.
+        /// The computed id.
         computed: TurnId,
     },
     /// It commits to more or fewer messages than there are.
@@ -42,7 +42,7 @@ pub enum Break {
     /// A message has another's place.
     #[error("the message in the place of message {expected} says that it is message {found}")]
     MessagePlace {
-        /// The place at which it stands.
+        /// The expected place.
         expected: MessageId,
         /// The place that it states.
         found: MessageId,
@@ -55,7 +55,7 @@ pub enum Break {
         /// The last's place.
         last: MessageId,
     },
-    /// It does not stand one deeper than its parent.
+    /// It is not one level deeper than its parent.
     #[error("it should have the depth {expected}")]
     Depth {
         /// The depth that it should have.
@@ -75,8 +75,8 @@ pub enum Break {
     Twice,
 }
 
-/// Verifies turns, and returns one verdict for each, in the same order. Each turn comes after its
-/// parent with its messages in order, none in the place of one that was erased.
+/// Verifies turns, and returns one verdict for each, in the same order. Each turn follows its
+/// parent and has its messages in order, with none in the place of an erased one.
 #[must_use]
 pub fn verify<'a>(
     turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Message>])>,

@@ -1,4 +1,4 @@
-//! Turns of what was said: where each begins and ends, and what it becomes.
+//! Turns from messages: where each begins and ends, and what it contains.
 
 use super::{
     ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Compacts, ForeignMessage,
@@ -14,7 +14,7 @@ use crate::values::digest::Digest;
 use crate::values::id::{RunId, SessionId, TurnId};
 use std::collections::{HashMap, HashSet};
 
-/// The turns, and where what was said went.
+/// The turns, and the turn of each message.
 #[derive(Debug)]
 pub(in crate::thread::transcript) struct Adopted {
     /// The turns, each after its parent.
@@ -33,8 +33,8 @@ struct Plan {
     ends: Vec<bool>,
 }
 
-/// Makes turns. Parents stand before their children; `head` is where the session stands, which is
-/// the end of a turn too.
+/// Makes turns. Parents precede their children; `head` is the session's position, which is the end
+/// of a turn too.
 pub(in crate::thread::transcript) fn turns(
     said: &[ForeignMessage],
     head: Option<usize>,
@@ -111,7 +111,7 @@ struct Copied {
 
 fn plan(said: &[ForeignMessage], head: Option<usize>) -> Plan {
     let mut starts: Vec<usize> = Vec::with_capacity(said.len());
-    // Whether the turn has an answer up to here.
+    // True for each message whose turn has an answer by then.
     let mut answered: Vec<bool> = Vec::with_capacity(said.len());
     // Calls of the turn that wait for their results up to here.
     let mut open: Vec<usize> = Vec::with_capacity(said.len());
@@ -197,8 +197,7 @@ fn path(
     Ok(path)
 }
 
-/// Returns the mark of a compaction on the turns before it. None when nothing stands before what it
-/// keeps.
+/// Returns the mark of a compaction on the turns before it. None if no turn precedes the kept part.
 fn marked<'a>(
     compacts: Compacts,
     kept: Option<TurnId>,
@@ -207,7 +206,7 @@ fn marked<'a>(
 ) -> Option<Mark> {
     let before = parent?;
     let mut at = Some(before);
-    // What is kept on another branch is not kept on this one.
+    // A turn kept on another branch is not kept on this one.
     let kept = loop {
         match (kept, at) {
             (Some(turn), Some(node)) if node.id == turn => break Some(node),
@@ -223,7 +222,7 @@ fn marked<'a>(
     })
 }
 
-/// The place at which a turn joins the tree, and the mark of one that is a compaction.
+/// The place at which a turn joins the tree, and the mark if it is a compaction.
 #[derive(Clone, Copy)]
 struct Joins<'a> {
     parent: Option<&'a TurnNode>,
@@ -299,9 +298,9 @@ fn make(
     (turn, orphans)
 }
 
-/// The run that a turn is taken to be of: it follows from the session, from the adoption and from
-/// what ends the turn, and says the turn's time. A file that is adopted twice gives runs, and so
-/// messages, of their own each time.
+/// The run of an adopted turn: its id is derived from the session, from the adoption and from the
+/// last entry of the turn, and contains the turn's time. A file that is adopted twice gets new
+/// runs, and so new messages, each time.
 fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunId {
     let Digest(digest) = Digest::of_parts(&[
         b"imported run",
@@ -379,8 +378,7 @@ impl Telling {
                 failed: false,
             });
         }
-        // Nobody here vouches for what another program wrote, least of all for what its tools
-        // found.
+        // Nobody here vouches for another program's text, least of all for its tools' results.
         self.put(Draft {
             role: said.role,
             parts: said.parts.clone(),
@@ -405,7 +403,7 @@ impl Telling {
         }
     }
 
-    /// Adds the mark of a compaction to its message, which is the only one.
+    /// Adds the mark of a compaction to its only message.
     fn mark(&mut self, mark: Option<&Mark>) {
         if let (Some(mark), Some(message)) = (mark, self.messages.last_mut()) {
             message.parts.push(mark.part());

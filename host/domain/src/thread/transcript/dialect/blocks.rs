@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The provider of opaque parts that were made of other programs' blocks: none, so that they never
-/// go to one.
+/// The provider of opaque parts made of other programs' blocks: it does not exist, so the parts are
+/// never sent to one.
 pub(super) const PROVIDER: &str = "imported";
 
 /// The bytes of images, by their digests.

@@ -13,15 +13,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of images that are shown in one message; the others are named. In base64 they leave room
-/// in the line for the rest.
+/// Bytes of the images shown in one message; further images are named. In base64 they leave room in
+/// the line for the rest.
 const IMAGE_BYTES_MAX: usize = 4 << 20;
 
 /// A turn as pi is to see it.
 pub(super) struct Shown<'a> {
     turn: &'a TranscriptTurn,
     blobs: &'a BTreeMap<Digest, Vec<u8>>,
-    /// Its last assistant message, which has the turn's usage and says how it ended.
+    /// Its last assistant message, which has the turn's usage and its end.
     last: Option<MessageId>,
 }
 
@@ -155,8 +155,8 @@ fn said(part: &Part) -> Option<Value> {
     }
 }
 
-/// A thinking block, for those opaque parts that are one. Nothing else that a provider keeps for
-/// itself is shown.
+/// A thinking block, for those opaque parts that contain thinking. A provider's other opaque data
+/// is not shown.
 fn thinking(value: &Value) -> Option<Value> {
     let text = value
         .get("thinking")

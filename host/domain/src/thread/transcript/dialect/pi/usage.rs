@@ -1,5 +1,5 @@
-//! Tokens as pi counts them: what came from a cache, and what went into it, apart from the rest of
-//! the prompt.
+//! Tokens as pi counts them: those read from a cache, and those written to it, apart from the rest
+//! of the prompt.
 
 use crate::thread::model::Usage;
 use crate::thread::transcript::fault::TranscriptFault;
