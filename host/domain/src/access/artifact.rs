@@ -1,10 +1,10 @@
-//! Artifacts: what tools keep that people look at, such as the entries of a list.
+//! Artifacts: data that tools store and people see, such as the entries of a list.
 //!
 //! A tool component declares its listing by a mark in its `describe`: the schema of a tool's
 //! results has [`MARK`] at its root. JSON Schema ignores keywords that it does not know, so any
-//! host can go on reading such a component. The host itself calls a listing when a prompt is made.
-//! So it has to be a tool that cannot do anything: it reads, needs no argument, and asks for
-//! nothing but reading in the buckets of its own component.
+//! host can still read such a component. The host itself calls a listing when a prompt is made. So
+//! the tool has to be harmless: it reads, needs no argument, and asks only for reading the buckets
+//! of its own component.
 
 use super::grant::Access;
 use super::grant::capability::bucket;
@@ -51,7 +51,7 @@ pub fn lists_items(tool: &ToolDefinition) -> bool {
 /// their types, names and ids. What is hidden in a text is written as its number.
 ///
 /// # Errors
-/// The result has another shape; the text says which part.
+/// The result has another shape; the text names the part.
 pub fn read_items(result: &Value) -> Result<Vec<ArtifactItem>, String> {
     let items = result
         .get("items")

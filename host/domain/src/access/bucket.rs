@@ -1,5 +1,4 @@
-//! Using a bucket: which keys and values it takes, how much of them, what a counter is, and what a
-//! call that has not ended yet has written.
+//! Using a bucket: valid keys and values, quotas, counters, and the uncommitted writes of a call.
 
 mod overlay;
 
@@ -18,7 +17,7 @@ pub const BATCH_KEYS_MAX: usize = 1_000;
 /// Bytes of all keys and values that one batch reads: 2 MiB.
 pub const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// Number of keys and bytes that a bucket holds in one scope.
+/// Number of keys and bytes of a bucket in one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BucketSize {
     /// Keys.
@@ -36,7 +35,7 @@ pub struct WrittenEntry {
     pub value: WrittenValue,
 }
 
-/// A value as an event holds it: as text where it can be read as such.
+/// A value in an event: as text if it is readable text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WrittenValue {
@@ -44,12 +43,12 @@ pub enum WrittenValue {
     Text(String),
     /// Bytes that are no text, or text with control characters other than ends of lines and tabs.
     Hex(#[serde(with = "bytes_as_hex")] Vec<u8>),
-    /// None: the key is gone.
+    /// No value: the key was deleted.
     Deleted,
 }
 
 impl WrittenValue {
-    /// The form in which an event holds a value.
+    /// The form of a value in an event.
     #[must_use]
     pub fn of(value: Option<Vec<u8>>) -> Self {
         let Some(bytes) = value else {
@@ -67,7 +66,7 @@ impl WrittenValue {
         }
     }
 
-    /// The value; none when the key is gone.
+    /// The value; none if the key was deleted.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
@@ -187,7 +186,7 @@ pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
 }
 
 impl BucketGrant {
-    /// Checks that a bucket may grow from one size to another. It may always shrink, also when the
+    /// Checks that a bucket may grow from one size to another. It may always shrink, even if the
     /// quota was lowered meanwhile.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Grants: what an operator lets a component do, and what of it one call is bound to.
+//! Grants: an operator's permissions for a component, and the part of them that one call gets.
 
 mod bucket;
 pub mod capability;
@@ -66,8 +66,8 @@ impl PatternList {
         all
     }
 
-    /// Returns whether a pattern matches a name, among those that are meant for such names: they
-    /// begin as the names do, with one of [`NAMED_ONLY`].
+    /// Returns whether a pattern specific to such names matches a name. It is specific if it begins
+    /// as the names do, with one of [`NAMED_ONLY`].
     #[must_use]
     pub fn means(&self, beginning: &str, name: &str) -> bool {
         let mut patterns = self.0.iter();
@@ -76,8 +76,8 @@ impl PatternList {
 
     /// Returns whether the list matches all that a pattern matches, and offers all that it offers.
     ///
-    /// A `*` of the pattern is a letter here, which only a `*` of the list stands for. What is
-    /// offered only where a pattern names it needs a pattern here that names it too.
+    /// A `*` of the pattern is treated as a letter, which only a `*` of the list matches. Names
+    /// that only a specific pattern offers need a specific pattern here too.
     #[must_use]
     pub fn covers(&self, pattern: &str) -> bool {
         match named_only(pattern) {
@@ -93,7 +93,7 @@ impl PatternList {
     }
 }
 
-/// The beginnings of the names that no general pattern offers: tools of the host's own, and the
+/// Prefixes of the names that no general pattern offers: tools of the host's own, and the
 /// capability that some of them need. A missing list does not offer them either.
 pub const NAMED_ONLY: [&str; 3] = [MEMORY_TOOLS, PANEL_TOOLS, TRIGGERS];
 /// The beginning of the names of the tools with which agents search and keep notes.
@@ -145,8 +145,8 @@ pub struct GuestLimits {
     /// Bytes that all HTTP requests of one call may send and receive together.
     #[schemars(range(min = 0, max = 17_179_869_184_u64))]
     pub egress_bytes_max: u64,
-    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped
-    /// and counted.
+    /// Bytes of log that are kept of one call, stdout and stderr included. Further bytes are
+    /// dropped and counted.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub log_bytes_max: u64,
 }
@@ -190,8 +190,8 @@ pub struct Grant {
     pub limits: GuestLimits,
 }
 
-/// The part of a component's grant to which one call is bound. Computed by
-/// `Caller::bound` (`agents/authority.rs`) and by nothing else.
+/// The part of a component's grant for one call. Only `Caller::bound` (`agents/authority.rs`)
+/// computes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.

@@ -1,9 +1,8 @@
-//! API keys: what one is made of, what is kept of it, who may issue which, and until when one
-//! counts.
+//! API keys: their parts, the stored part, who may issue which, and their expiry.
 //!
-//! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32
+//! A key is `ahk_<key id>_<secret>`. The id identifies it in lists and in the log; the secret is 32
 //! random bytes. Only the SHA-256 of those bytes is stored. A fast hash is right for them. Slow
-//! ones make guesses of *passwords* expensive, of which people choose some billions. 256 random
+//! hashes make guesses of *passwords* expensive, of which people choose some billions. 256 random
 //! bits cannot be guessed, however fast the hash, and a slow one would cost time at every request.
 
 use crate::access::user::{Scope, UserId};
@@ -37,7 +36,7 @@ const DAY_S: u64 = 24 * 3_600;
 /// The characters of ids: no capitals, and no digits that look like letters.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
+/// The id of a key: 12 of `a-z` and `2-7`. It reveals nothing of the secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(pattern = "^[a-z2-7]{12}$")]
 pub struct KeyId(String);
@@ -61,7 +60,7 @@ impl FromStr for KeyId {
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         let well_formed =
             text.len() == KEY_ID_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
-        // Somebody may have given the whole key, which is nothing to repeat.
+        // The text may be a whole key, which must not be repeated.
         let shown = || text.chars().take(KEY_ID_CHARS).collect();
         if well_formed {
             Ok(Self(text.to_owned()))
@@ -120,7 +119,7 @@ impl ApiKey {
         &self.id
     }
 
-    /// Returns the hash of the secret, which is what is stored.
+    /// Returns the hash of the secret, which is stored.
     #[must_use]
     pub fn hash(&self) -> Digest {
         Digest::of(&self.secret)
@@ -147,7 +146,7 @@ pub struct Issuer {
 /// A key that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// The user whose key it is to be.
+    /// The user of the new key.
     pub user: UserId,
     /// Its name; may be empty.
     pub name: String,
@@ -172,8 +171,8 @@ impl NewKey {
 }
 
 /// Checks that a key may be issued. It never has more scopes than its issuer's own credential. A
-/// key that is issued with a key never lasts longer than that one. Only an administrator issues
-/// keys for another user.
+/// key issued with another key never lasts longer than that key. Only an administrator issues keys
+/// for another user.
 ///
 /// # Errors
 /// The reason why it may not, with the field at fault.

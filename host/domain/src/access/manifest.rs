@@ -1,7 +1,7 @@
 //! The manifest of a component: its author's account of it, and the grants that it would like.
 //!
-//! It is a custom section of the component, JSON, and is read without running anything. It grants
-//! nothing and is believed in nothing: an operator reads it, and the host proposes lines of a
+//! It is a custom section of the component, in JSON, and is read without running any code. It
+//! grants nothing and is not trusted: an operator reads it, and the host proposes lines of a
 //! configuration.
 
 use super::egress::{HostPattern, Method};
@@ -20,14 +20,14 @@ pub const SECTION: &str = "agent-host:manifest";
 pub const LAYOUT: u64 = 1;
 /// Bytes of a manifest: 16 KiB.
 pub const MANIFEST_BYTES_MAX: usize = 16 << 10;
-/// Authors of a component, and wants of one kind.
+/// The most authors of a component, and the most requests of one kind.
 pub const ENTRIES_MAX: usize = 64;
 /// Bytes of a version, a licence and a name.
 pub const NAME_BYTES_MAX: usize = 128;
 /// Bytes of an author, an address of a page and a reason: 1 KiB.
 pub const TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// Characters that are shown of a fault: it may repeat what stands in the manifest.
+/// Characters shown of a fault, which may repeat text of the manifest.
 const FAULT_CHARS_MAX: usize = 300;
 
 /// The manifest of a component. All of it is optional but the layout.
@@ -61,7 +61,7 @@ pub struct Wants {
     /// Hosts that it sends requests to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<WantedHost>,
-    /// Folders, by the paths at which it looks for them.
+    /// Folders, by the paths at which it expects them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<WantedFolder>,
     /// Buckets.
@@ -78,7 +78,7 @@ pub struct Wants {
 pub struct WantedHost {
     /// The host, such as `api.example.com` or `*.example.com`.
     pub host: String,
-    /// Methods of its requests; GET and HEAD when there are none.
+    /// Methods of its requests; GET and HEAD if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<Method>,
     /// The reason.
@@ -89,11 +89,11 @@ pub struct WantedHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedFolder {
-    /// The path at which it looks for it, such as `/workspace`.
+    /// The path at which it expects the folder, such as `/workspace`.
     pub at: String,
     /// Access to it.
     pub access: Access,
-    /// The calls that share it. Missing: those for one user.
+    /// The calls that share it. The default is all calls for one user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<BucketScope>,
     /// The reason.
@@ -108,7 +108,7 @@ pub struct WantedBucket {
     pub bucket: String,
     /// Access to it.
     pub access: Access,
-    /// The calls that share its content. Missing: those for one user.
+    /// The calls that share its content. The default is all calls for one user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<BucketScope>,
     /// The reason.
@@ -132,7 +132,7 @@ pub struct WantedSecret {
     pub reason: String,
 }
 
-/// The reason why a manifest is not read. It stops nothing but what rests on the manifest.
+/// The reason why a manifest is not read. Only features that need the manifest are affected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadManifest {
     /// It is too large.
@@ -144,7 +144,7 @@ pub enum BadManifest {
     /// It is not what a manifest is.
     #[error("it is not a manifest of layout {LAYOUT}: {0}")]
     Malformed(String),
-    /// Its layout is another one.
+    /// Its layout is unknown.
     #[error("it has the layout {0}, and this host reads layout {LAYOUT}")]
     Layout(String),
     /// A text in it is too long, or has something hidden in it.

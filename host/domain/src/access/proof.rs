@@ -1,8 +1,8 @@
 //! The proof of a host: the answer that only a host on a data folder can give to a client.
 //!
-//! A client that may read the data folder asks before it sends a credential. The answer is made
-//! with a key that lies in the folder. It holds for one address, so that whoever listens elsewhere
-//! cannot pass on the answer of the host.
+//! A client with read access to the data folder requests a proof before it sends a credential. The
+//! proof is made with a key in that folder. It is valid for one address, so that a listener at
+//! another address cannot relay it.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;

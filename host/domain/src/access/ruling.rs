@@ -11,7 +11,7 @@ pub const STEP: &str = "agents.step";
 pub const MODEL_CALL: &str = "models.call";
 /// Stands for starting a program of the operating system in a model's place.
 pub const PROGRAM_RUN: &str = "programs.run";
-/// Stands for dispatching to another agent.
+/// The capability to dispatch to another agent.
 pub const AGENT_CALL: &str = "agents.call";
 
 /// The rule that decided. For the operator; a guest and a model learn only that something was
@@ -22,7 +22,7 @@ pub enum Rule {
     /// It is granted to the component, and no list is against it.
     #[serde(rename = "grant")]
     Granted,
-    /// It is one of the host's own tools, which pass allow lists.
+    /// It is one of the host's own tools, which bypass allow lists.
     System,
     /// The tool does not ask for it.
     NotAsked,
@@ -52,11 +52,11 @@ pub enum Rule {
     Ceiling,
     /// The tool declares that it only reads, and may therefore run again at the same time.
     ReadOnly,
-    /// One of the component's limits, of the turn's or of the host's.
+    /// A limit of the component, the turn or the host.
     Limits,
     /// A user has to agree to it first.
     Approval,
-    /// There is no such thing.
+    /// The name does not exist.
     Unknown,
     /// The guest returned something that its contract with the host does not allow.
     Contract,

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Least bytes of a secret's value. To replace a shorter one in what comes back would garble text.
+/// The least bytes of a secret's value. Redacting a shorter secret would garble ordinary text.
 pub const SECRET_BYTES_MIN: usize = 8;
 /// Bytes of a secret's value: 16 KiB.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
 
-/// Text that cannot be a secret. Says nothing of it but its length.
+/// Text that cannot be a secret. The error reveals only its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// Too short to be kept out of texts.
@@ -86,7 +86,7 @@ pub fn is_secret_name(name: &str) -> bool {
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Arc<BTreeMap<String, Secret>>,
-    /// The redactor of all of them, and of what else the host keeps to itself. It is made once and
+    /// The redactor of all secrets, and of the host's own confidential data. It is made once and
     /// used by every call.
     redactor: Redactor,
 }
@@ -103,8 +103,8 @@ impl Secrets {
         }
     }
 
-    /// The same, with something else to take out of whatever comes back, the keys of providers for
-    /// instance. None of it has a name by which it could be asked for.
+    /// The same, with further values to redact in all responses, such as providers' keys. They have
+    /// no names, so no component can request them.
     #[must_use]
     pub fn hiding(self, also: &Redactor) -> Self {
         Self {
@@ -119,8 +119,8 @@ impl Secrets {
         self.values.get(name)
     }
 
-    /// Returns the redactor of all of them, to which every response is subject. The grants do not
-    /// matter: a server that got a secret from one call may repeat it to another.
+    /// Returns the redactor of all secrets, which is applied to every response whatever the grants:
+    /// a server that got a secret from one call may repeat it to another.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor

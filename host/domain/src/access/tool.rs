@@ -7,12 +7,12 @@ pub mod wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The effect of running a tool again. It decides what the host may do after a crash. Ordered by
-/// the care that it takes.
+/// The effect of running a tool again. It decides what the host may do after a crash. The order is
+/// that of the required care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectClass {
-    /// Changes nothing: at least once, at the same time as others.
+    /// Changes nothing. It may run more than once, and in parallel with others.
     ReadOnly,
     /// The same again with the same key is the same as once.
     Idempotent,
@@ -20,7 +20,7 @@ pub enum EffectClass {
     NonIdempotent,
 }
 
-/// One tool of a tool component, or one that the host builds.
+/// One tool of a tool component, or one of the host's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// 1 to 64 of `a-z`, `0-9` and `_`.
@@ -46,7 +46,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Returns the bytes of what a model is shown of it: its name, its description and the schema
+    /// Returns the bytes of the tool's text for a model: its name, its description and the schema
     /// of its arguments.
     #[must_use]
     pub fn shown_bytes(&self) -> usize {

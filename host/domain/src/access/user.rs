@@ -39,9 +39,9 @@ pub struct NotAUser {
 /// The rule by which a host names the users of an issuer of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// As the issuer does, where that can be an id: its `alice` is the user who has an API key as
-    /// `alice`. At most one issuer's users are named so, because two that know an `alice` need not
-    /// mean the same person.
+    /// The issuer's own names, if they are valid ids: its `alice` is the user who has an API key as
+    /// `alice`. At most one issuer's users are named so, because the `alice` of two issuers need
+    /// not be the same person.
     Plain,
     /// By what follows from issuer and claim together, so that no other user has the same id.
     ByIssuer,
@@ -54,9 +54,9 @@ impl UserId {
         Self("local".to_owned())
     }
 
-    /// The user that an issuer of tokens means by a claim: `oidc-` and 32 hexadecimal digits that
-    /// follow from issuer and claim. Of an issuer with plain names it is the claim itself, if that
-    /// can be an id and passes neither for this host's own user nor for one that was made here.
+    /// The user for a claim of a token issuer: `oidc-` and 32 hexadecimal digits derived from
+    /// issuer and claim. For an issuer with plain names it is the claim itself. The claim then has
+    /// to be a valid id that looks neither like this host's own user nor like a derived one.
     #[must_use]
     pub fn of_claim(issuer: &str, claim: &str, naming: Naming) -> Self {
         let may_be_plain = |user: &Self| *user != Self::local() && !user.0.starts_with(FOREIGN);

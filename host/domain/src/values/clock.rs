@@ -1,11 +1,10 @@
-//! The time by which everything on a host goes: the wall clock, as far as it agrees with a clock
-//! that only counts what passes.
+//! The time of a host: the wall clock, as far as it agrees with a monotonic clock.
 //!
-//! A wall clock is set: by people, by NTP, by a machine that wakes up. Whatever expires by it
-//! expires when it is wrong. So the host's time goes on by what passes, never goes back, and
-//! follows the wall clock ahead only by little within an hour, be it in one step or in many, or
-//! after it has kept its lead for long. Credentials end by a time of their own once an operator has
-//! said that the host's is ahead of the right one.
+//! A wall clock can be set by people, by NTP, or by a machine that wakes up. Whatever expires by it
+//! expires wrongly when it is wrong. So the host's time advances with the monotonic clock and never
+//! goes back. It follows a wall clock that is ahead only by little within an hour, whether in one
+//! step or in many, or after the clock has kept its lead for long. After an operator has said that
+//! the host's time is ahead, credentials have a separate expiry time.
 
 use crate::values::time::Timestamp;
 
@@ -23,8 +22,8 @@ const ONE_LOST_IN: u64 = 100;
 pub struct Reading {
     /// The wall clock.
     pub wall: Timestamp,
-    /// Milliseconds since any point in the past, counted by a clock that nobody sets and that goes
-    /// on while the machine sleeps.
+    /// Milliseconds since some point in the past, by a clock that nobody sets and that includes the
+    /// machine's sleep.
     pub passed_ms: u64,
 }
 
@@ -55,8 +54,7 @@ pub struct Past {
 pub struct Confirmed {
     /// This time at the last reading.
     pub now: Timestamp,
-    /// This time when the clock that counts what passes began: what carries it on to the next
-    /// process.
+    /// This time at the start of the monotonic clock, which carries it on to the next process.
     pub base_ms: u64,
 }
 
@@ -65,8 +63,8 @@ pub struct Confirmed {
 pub struct HostTime {
     pace: Pace,
     read: Reading,
-    /// The time by which credentials end, as long as it is behind the host's: an operator has
-    /// confirmed a wall clock that was behind. Then the two come together, a hundredth at a time.
+    /// The expiry time of credentials, while it is behind the host's: an operator has confirmed a
+    /// wall clock that was behind. The two then converge, by a hundredth of the elapsed time.
     credentials: Option<Pace>,
     /// The host began so much later than the last of what is stored: it may have been down for so
     /// long, or the wall clock jumped meanwhile.
@@ -124,7 +122,7 @@ impl Followed {
     }
 }
 
-/// A time that goes on by what passes and follows the wall clock.
+/// A time that advances with the monotonic clock and follows the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pace {
     now: Timestamp,
@@ -195,7 +193,7 @@ impl Pace {
         lost_ms
     }
 
-    /// The doubt about the wall clock's lead: a new one when the lead has changed.
+    /// The doubt about the wall clock's lead; a new one if the lead has changed.
     fn doubt(&self, ms: u64, passed_ms: u64) -> Doubt {
         self.jump
             .filter(|jump| jump.ms.abs_diff(ms) <= LEAD_MS_MAX)
@@ -241,7 +239,7 @@ impl HostTime {
         self.credentials = self
             .credentials
             .filter(|credentials| credentials.now < self.pace.now);
-        // Readings of several threads may come in another order than they were taken.
+        // Readings of several threads may be processed in another order than they were taken.
         self.read = Reading {
             wall: read.wall,
             passed_ms: self.read.passed_ms.max(read.passed_ms),
@@ -250,7 +248,7 @@ impl HostTime {
     }
 
     /// An operator has said that the wall clock is right: it is followed ahead. The host's time
-    /// does not go back to one that is behind, but the time by which credentials end does.
+    /// does not go back to a clock that is behind, but the expiry time of credentials does.
     pub fn confirm(&mut self, read: Reading) {
         self.go_on(read);
         self.pace.follow(read.wall);
@@ -273,14 +271,14 @@ impl HostTime {
         self.read.wall
     }
 
-    /// The host's time when the clock that counts what passes began: what carries it on to the next
+    /// The host's time at the start of the monotonic clock, which carries it on to the next
     /// process.
     #[must_use]
     pub fn base_ms(&self) -> u64 {
         self.pace.base_ms(self.read)
     }
 
-    /// The time by which credentials end: no doubt about a clock makes one of them last longer.
+    /// The expiry time of credentials: a doubt about a clock never makes a credential last longer.
     #[must_use]
     pub fn for_credentials(&self) -> Timestamp {
         self.credentials
@@ -305,8 +303,8 @@ impl HostTime {
         self.pace.jump.map(|jump| jump.lead(self.read.passed_ms))
     }
 
-    /// The time before the start of which nobody knows whether it has passed. What does harm when
-    /// it is forgotten too early is kept so much longer.
+    /// The span before this process started that may or may not have passed. Data that must not be
+    /// deleted too early is kept that much longer.
     #[must_use]
     pub fn gap(&self) -> Option<Lead> {
         self.gap.map(|gap| gap.lead(self.read.passed_ms))

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of differences that a record names.
 pub const DIFFERENCES_MAX: usize = 256;
-/// Levels of keys that are looked into. What differs further down is named by the key above it.
+/// Levels of keys that are compared. A deeper difference is named by the key above it.
 const DEPTH_MAX: usize = 8;
 /// The value of a key that is not there.
 static NOTHING: Value = Value::Null;
@@ -35,8 +35,8 @@ pub struct Difference {
     pub change: Change,
 }
 
-/// Returns the differences between two documents, by their keys. Null is as good as nothing, and an
-/// entry of a list is known by its `agentId` or `id` if all entries of its list have one.
+/// Returns the differences between two documents, by their keys. Null counts as missing. A list
+/// entry is identified by its `agentId` or `id` if all entries of its list have one.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     let mut comparison = Comparison {
@@ -110,7 +110,7 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Returns the entries; none of a value without such.
+    /// Returns the entries; none for a value without entries.
     fn of(value: &'a Value) -> Option<Self> {
         match value {
             Value::Object(fields) => Some(Self {

@@ -19,7 +19,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal for which the field of its code is to blame, if it has one.
+    /// A refusal that blames the field of its code, if it has one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -50,8 +50,8 @@ impl Refusal {
     }
 }
 
-/// Declares functions that make refusals, one a row: what the message names, the code, the part of
-/// the request at fault where the code does not say it, and the message.
+/// Declares functions that make refusals, one a row: the values in the message, the code, the part
+/// of the request at fault if the code does not name it, and the message.
 #[macro_export]
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident($($named:ident: $type:ty),*) = $code:ident

@@ -1,13 +1,13 @@
 //! JSON Schemas from outside: bounded before they are compiled, and before a document is compared
 //! with them.
 //!
-//! Two things are counted here, because four kilobytes of schema can ask for more work than there
-//! is time. [`check`] looks at a schema when it enters: its size, its references, and the number of
-//! schemas, literals and names that one place of a document would be compared with. [`comparisons`]
-//! counts, for one schema and one document, the comparisons that they come to together. Neither
-//! compares anything, and neither does more work than the limits say. A match of a regular
-//! expression counts as many comparisons as its states and the length of the text come to, and
-//! `uniqueItems` as many as the pairs of items that a hash may not tell apart.
+//! Two things are counted here, because four kilobytes of schema can require more work than there
+//! is time for. [`check`] examines a schema when it enters: its size, its references, and the
+//! number of schemas, literals and names for one place of a document. [`comparisons`] counts the
+//! total comparisons of one schema with one document. Neither compares anything, and neither does
+//! more work than the limits say. A match of a regular expression counts as many comparisons as
+//! follow from its states and the length of the text. `uniqueItems` counts the pairs of items that
+//! a hash may not distinguish.
 
 mod count;
 mod graph;
@@ -34,9 +34,9 @@ pub const REFERENCES_MAX: usize = 1_000;
 /// Length of a chain of schemas that apply to the same place of a document. Each is part of the one
 /// before, or is referred to by it.
 pub const CHAIN_MAX: usize = 64;
-/// Schemas that one place of a document is compared with, with their keywords and the literals and
-/// names that those list. Each is counted as often as it is reached; a schema that multiplies
-/// nothing comes to about as many as it has values.
+/// Schemas that one place of a document is compared with, plus their keywords, literals and listed
+/// names. Each is counted as often as it is reached. For a schema that multiplies nothing, the
+/// count is about its number of values.
 pub const EXPANDED_MAX: u64 = 20_000;
 /// Bytes of a regular expression.
 pub const PATTERN_BYTES_MAX: usize = 32 << 10;
@@ -142,9 +142,8 @@ pub struct TooCostly;
 
 /// Checks that a schema can be compiled and compared with something in bounded time and memory.
 ///
-/// References have to stay within the schema and to lead somewhere, and no schema may apply itself
-/// to the same value again: one that comes back to itself does so through parts of the value
-/// (`properties`, `items`).
+/// References have to stay within the schema and have a target. No schema may apply itself to the
+/// same value again: a recursive schema recurs through parts of the value (`properties`, `items`).
 ///
 /// # Errors
 /// The first limit that it is over, with the place.

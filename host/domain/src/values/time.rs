@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// So many milliseconds later.
+    /// This time plus a number of milliseconds.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))

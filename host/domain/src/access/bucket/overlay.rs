@@ -15,7 +15,7 @@ pub struct Spent {
     keys: usize,
 }
 
-/// The writes of one call to one bucket, over what is stored.
+/// The writes of one call to one bucket, over the stored values.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
     /// A key without a value is deleted.
@@ -29,7 +29,7 @@ pub struct Overlay {
 pub struct Page {
     /// The keys, in the order of their bytes.
     pub keys: Vec<String>,
-    /// The key after which the next page begins; none after the last page.
+    /// The key that precedes the next page; none after the last page.
     pub next: Option<String>,
 }
 
@@ -43,8 +43,8 @@ impl Overlay {
         }
     }
 
-    /// Returns what the call has written to a key: a value, or that it is deleted. None if the call
-    /// has not written it.
+    /// Returns a call's write to a key: a value, or its deletion. None if the call has not written
+    /// it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Option<&[u8]>> {
         self.entries.get(key).map(Option::as_deref)
@@ -54,7 +54,7 @@ impl Overlay {
     /// has, if there is one.
     ///
     /// # Errors
-    /// The key or the value cannot be one, or a limit is met. Nothing has changed then.
+    /// The key or the value is invalid, or a limit is exceeded. Nothing has changed then.
     pub fn put(
         &mut self,
         key: &str,
@@ -71,7 +71,7 @@ impl Overlay {
             return Err(Unfit::LongValue);
         }
         let written = self.entries.get(key);
-        // What is deleted before it was stored leaves nothing to write.
+        // Deleting a key that was never stored leaves nothing to write.
         let adds_entry = value.is_some() || stored.is_some();
         let cost = |value: &Option<Vec<u8>>| key.len() + value.as_ref().map_or(0, Vec::len);
         let was_cost = written.map_or(0, cost);

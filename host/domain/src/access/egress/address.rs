@@ -1,9 +1,9 @@
-//! Addresses: which of them lead to the public internet, which lead somewhere else, and by which
-//! document.
+//! Addresses: which of them lead to the public internet, which lead elsewhere, and the documents
+//! that define this.
 //!
 //! A name can be registered by anyone and point anywhere, so the address decides and not the name.
-//! Only what is in none of the ranges below is public. An IPv6 address that carries an IPv4 address
-//! is as dangerous as what it carries.
+//! An address is public only if none of the ranges below contains it. An IPv6 address that embeds
+//! an IPv4 address is as dangerous as the embedded address.
 
 use super::host::canonical_ip;
 use crate::values::text::serde_as_text;
@@ -81,8 +81,8 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Classifies an address. Addresses of metadata services come first, since they lie inside wider
-/// ranges and one of them looks public.
+/// Classifies an address. Metadata services are checked first, since their addresses are inside
+/// wider ranges and one of them looks public.
 #[must_use]
 pub fn classify(address: IpAddr) -> Reach {
     if metadata().any(|(of_cloud, _)| of_cloud == address) {
@@ -124,9 +124,9 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// A network or a single address, as the operator writes it: `10.0.0.0/8`, `127.0.0.1`, `fd00::/8`.
 ///
-/// In a grant it is opened in spite of the default denial. It is written in its canonical form
-/// without host bits and lies wholly inside one special range. It is not one that can never be
-/// dialled. What is public needs no opening.
+/// A grant opens it in spite of the default denial. It is written in its canonical form without
+/// host bits and is inside one special range, which can be dialled at all. Public addresses need no
+/// opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct AddressRange {
@@ -151,7 +151,7 @@ pub enum AddressRangeError {
         /// The network that it may mean.
         network: String,
     },
-    /// It is public, or reaches out of one special range into another or into the public internet.
+    /// It is public, or extends from one special range into another or into the public internet.
     #[error(
         "`{text}` is not inside one private range: public addresses need no opening, and a \
              wider network would open what nobody named"

@@ -28,8 +28,8 @@ const RESPONSE_BYTES: u64 = 8 << 20;
 /// Milliseconds from the request to the last byte, unless the grant says otherwise.
 const TOTAL_MS: u64 = 30_000;
 
-/// Requests that a component may send. What no grant of its list allows is denied; an empty list in
-/// a grant allows nothing.
+/// Requests that a component may send. A request that no grant of its list allows is denied; an
+/// empty list in a grant allows nothing.
 ///
 /// All of it must fit: scheme, host, port, method and path. The addresses behind the host's name
 /// must be public, or lie in `privateAddresses`.
@@ -132,7 +132,7 @@ pub enum GrantError {
         /// The pattern.
         host: HostPattern,
     },
-    /// A list that grants nothing, so that the grant does not.
+    /// A list is empty, so that the grant allows nothing.
     #[error("`{field}` is empty, so this grants nothing: name something or take the grant away")]
     Empty {
         /// The list.
@@ -177,9 +177,8 @@ impl EgressGrant {
         }
     }
 
-    /// Looks for what cannot be meant, before anything runs under the grant. One that was not
-    /// checked is no danger: it allows no host that is not named twice and no more than the
-    /// ceilings.
+    /// Checks for obvious mistakes, before anything runs under the grant. An unchecked grant is no
+    /// danger: it never opens every host without `anyHost`, and never exceeds the ceilings.
     ///
     /// # Errors
     /// The first thing that is wrong.

@@ -1,5 +1,5 @@
-//! Headers: what a guest may say in a request, what it gets to see of a response, and what must not
-//! hide in trailers.
+//! Headers: those that a guest may set in a request, those that it sees of a response, and those
+//! that must not be in trailers.
 //!
 //! Names are compared in lower case, as the parsers of HTTP deliver them.
 
@@ -12,8 +12,8 @@ pub enum RequestHeader {
     HostsOwn,
     /// A credential: only the host sets it, from a secret that the operator bound.
     Credential,
-    /// It would change where the request goes, how it is framed, or what a rule took it for: the
-    /// request is refused.
+    /// It would change the destination of the request, its framing, or the facts that a rule
+    /// checked: the request is refused.
     Forbidden,
 }
 
@@ -28,8 +28,8 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers that change where the request goes or from which client it comes. Others are taken by
-/// servers in place of the method and the path that were checked.
+/// Headers that change the destination of the request or its apparent client. Servers use others in
+/// place of the checked method and path.
 const MISLEADING: &[&str] = &[
     "cf-connecting-ip",
     "expect",
@@ -75,7 +75,7 @@ pub const CREDENTIALS: &[&str] = &[
 /// within limits.
 const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
-/// Headers by which a server sends a part of its answer, or all of it in another form. An echo of a
+/// Headers by which a server sends part of its response, or all of it in another form. An echo of a
 /// secret would be cut in two, or not be found.
 const DIVIDING: &[&str] = &[
     "a-im",
@@ -86,7 +86,7 @@ const DIVIDING: &[&str] = &[
     "x-range",
 ];
 
-/// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as
+/// Character sets in which visible ASCII is encoded as ASCII, besides those that begin as
 /// [`ASCII_FAMILIES`] say.
 const ASCII_CHARSETS: &[&str] = &[
     "utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r",
@@ -94,12 +94,12 @@ const ASCII_CHARSETS: &[&str] = &[
 ];
 const ASCII_FAMILIES: &[&str] = &["iso-8859-", "windows-125"];
 
-/// Headers of a response that a guest does not see, beside those of one connection only. They are
-/// session tokens, and offers of other ways to the server.
+/// Headers of a response that a guest does not see, besides those of one connection only. They are
+/// session tokens, and alternative routes to the server.
 const WITHHELD: &[&str] = &["alt-svc", "clear-site-data", "set-cookie", "set-cookie2"];
 
-/// Fields that must not come after a body because they had to be known before it. They are those of
-/// RFC 9110, section 6.5.1, beside everything forbidden above.
+/// Fields that must not follow a body because they are needed before it. They are those of RFC
+/// 9110, section 6.5.1, in addition to all forbidden ones above.
 const NOT_IN_TRAILERS: &[&str] = &[
     "age",
     "cache-control",
@@ -167,8 +167,8 @@ pub fn divides_echo(name: &str) -> bool {
     has(DIVIDING, &name.replace('_', "-"))
 }
 
-/// Returns whether an answer of this `content-type` can be searched for a secret. It can if it has
-/// no character set, or one in which ASCII is ASCII.
+/// Returns whether a response of this `content-type` can be searched for a secret. It can if it has
+/// no character set, or one that contains ASCII unchanged.
 #[must_use]
 pub fn shows_ascii(content_type: &str) -> bool {
     let parameters = content_type
@@ -188,7 +188,7 @@ pub fn shows_ascii(content_type: &str) -> bool {
     })
 }
 
-/// Returns whether a header that a guest set goes along when a redirect leads to another origin.
+/// Returns whether a guest's header is kept when a redirect leads to another origin.
 #[must_use]
 pub fn crosses_origins(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent && !has(&["origin", "referer"], name)

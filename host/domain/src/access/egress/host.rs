@@ -1,5 +1,5 @@
-//! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that
-//! operators write for them.
+//! Hosts: the normal form in which a host is compared, resolved and dialled, and operators'
+//! patterns for hosts.
 
 use crate::values::text::serde_as_text;
 use std::fmt;
@@ -50,7 +50,7 @@ pub enum HostError {
 
 impl Host {
     /// Reads the host of a URL: a name, four decimal numbers, or an IPv6 address in brackets. Upper
-    /// case and one trailing dot of a name are normalised; nothing else is interpreted.
+    /// case and one trailing dot of a name are normalised. Other spellings are not interpreted.
     ///
     /// # Errors
     /// It is written in another way, or is too long.
@@ -83,8 +83,8 @@ impl Host {
         }
     }
 
-    /// Returns whether it is this machine. Its address says so, or the name that means nothing else
-    /// (RFC 6761, section 6.3).
+    /// Returns whether it is this machine: by its address, or by the reserved name for it (RFC
+    /// 6761, section 6.3).
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -138,8 +138,8 @@ fn name(text: &str) -> Result<String, HostError> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// An address in its canonical form, without brackets. Anything else is none, an address in another
-/// form too.
+/// An address in its canonical form, without brackets. None for other text, and for an address in
+/// another form.
 pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
     text.parse()
         .ok()
@@ -148,11 +148,11 @@ pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
 
 /// The hosts that a grant covers.
 ///
-/// `example.com` is that name and nothing else; `*.example.com` is every name below it, however
-/// deep, and not `example.com` itself; a literal address is that address, an IPv6 one in brackets.
-/// A star anywhere else, or in the middle of a part, is not a pattern. `*` alone is every name and
-/// address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level
-/// domain, `*.com`.
+/// `example.com` is that name and nothing else; `*.example.com` is every name below it, at any
+/// depth, and not `example.com` itself; a literal address is that address, an IPv6 one in brackets.
+/// A star elsewhere, or in the middle of a part, is invalid. `*` alone is every name and address,
+/// and the grant must confirm it (`anyHost`). A star over a whole top-level domain, `*.com`, needs
+/// the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct HostPattern(Pattern);
@@ -209,7 +209,7 @@ impl HostPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// What stands in it, less a leading `*.`, is no host; the star is for names only.
+    /// The pattern without a leading `*.` is no host. The star is allowed for names only.
     pub fn parse(text: &str) -> Result<Self, HostPatternError> {
         let refused = |source| HostPatternError {
             text: text.to_owned(),

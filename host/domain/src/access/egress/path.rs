@@ -1,13 +1,12 @@
-//! Paths: the one spelling in which a path is compared and sent, and the patterns that operators
-//! write for them.
+//! Paths: the normal form in which a path is compared and sent, and operators' patterns for paths.
 
 use crate::values::text::serde_as_text;
 use agent_host_glob::{name_matches, run_matches};
 use std::fmt;
 
-/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2):
-/// escapes of characters that need none are undone, the others have upper-case digits. None if an
-/// escape is cut short or no escape.
+/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2).
+/// Escapes of characters that need none are undone; the others get upper-case digits. None if an
+/// escape is cut short or invalid.
 pub(super) fn normalised(text: &str) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
@@ -32,10 +31,10 @@ pub(super) fn normalised(text: &str) -> Option<String> {
 /// The paths that a grant covers.
 ///
 /// It is compared part by part: `*` is any run of characters inside a part, a part `**` is any
-/// number of parts, none too. `/**` is every path, `/v1/**` is `/v1` and all below it, `/v1/*` is
-/// one part below it. Every other pattern than `/**` refuses a path that servers read in more than
-/// one way: with an empty part in the middle, an escaped separator, control character or percent
-/// sign, a backslash, or a part such as `..;x`.
+/// number of parts, including none. `/**` is every path, `/v1/**` is `/v1` and all below it,
+/// `/v1/*` is one part below it. Every other pattern than `/**` refuses a path that servers
+/// interpret differently: with an empty part in the middle, an escaped separator, control character
+/// or percent sign, a backslash, or a part such as `..;x`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct PathPattern(String);

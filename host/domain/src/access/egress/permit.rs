@@ -6,7 +6,7 @@ use super::grant::{EgressGrant, RequestLimits};
 use super::request_target::{Method, Target};
 use std::net::IpAddr;
 
-/// A request that a grant allows, and which one.
+/// An allowed request, and the grant that allows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Permit<'a> {
     /// The first grant of the list that allows it.
@@ -65,8 +65,8 @@ pub enum Denied {
     },
 }
 
-/// An address that the permit does not open. For the operator; the guest learns nothing but that it
-/// was denied.
+/// An address that the permit does not open. For the operator; the guest learns only that it was
+/// denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {reach} and not in `privateAddresses`")]
 pub struct Barred {
@@ -79,7 +79,7 @@ pub struct Barred {
 /// Finds the first grant that allows the request.
 ///
 /// # Errors
-/// There is none; it says which came nearest.
+/// No grant allows it; the error says which was closest.
 pub fn permit<'a>(
     target: &Target,
     method: Method,
@@ -129,13 +129,12 @@ impl Permit<'_> {
         self.grant.limits()
     }
 
-    /// Judges one address behind the host. The caller that resolves a name asks this for every
-    /// address of the answer. It dials none of them if one is barred: an answer that mixes is an
-    /// attack or a mistake.
+    /// Judges one address of the host. The caller that resolves a name checks every resolved
+    /// address. It dials none of them if one is barred: a mixed result is an attack or a mistake.
     ///
-    /// Public addresses are open. A range of the grant opens what is special in it, except metadata
-    /// addresses, which must be named themselves, and except an IPv6 address that carries an IPv4
-    /// address: the carried one must be open too, or the address be named itself.
+    /// Public addresses are open. A range of the grant opens special addresses in it, with two
+    /// exceptions. Metadata addresses must be named themselves. For an IPv6 address that embeds an
+    /// IPv4 address, the embedded one must be open too, or the address must be named itself.
     ///
     /// # Errors
     /// It is not open.

@@ -2,21 +2,21 @@
 //! there.
 //!
 //! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
-//! the slot; in a path, as a whole part of it behind its beginning. Anywhere else in the URL or the
-//! headers it refuses the request: it would go out as text, and no grant covers that. A slot takes
-//! nothing but its placeholder. A body is only text.
+//! the slot. In a path it is a whole part after the bound beginning. Anywhere else in the URL or
+//! the headers, the request is refused: the placeholder would be sent as text, and no grant covers
+//! that. A slot accepts only its placeholder. A body is only text.
 
 use super::request_target::{Scheme, Target};
 use crate::access::grant::{SecretGrant, SecretSlot};
 
 /// The beginning of every placeholder.
 const BEGIN: &[u8] = b"{{secret.";
-/// Most layers of encoding that are undone in a text. Placeholders are looked for in a URL in this
-/// way, and secrets in what comes back.
+/// The most layers of encoding that are decoded in a text. The limit applies to placeholders in a
+/// URL, and to secrets in a response.
 pub(crate) const DECODINGS_MAX: usize = 3;
 
-/// A request that asks for a secret where none is bound to go. For the operator; the guest learns
-/// nothing but that it was denied.
+/// A request with a placeholder where no secret is bound. For the operator; the guest learns only
+/// that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
     /// In a URL that is not accepted, in its user or host for instance.
@@ -77,7 +77,7 @@ pub enum Misplaced {
 /// placeholder stands.
 ///
 /// # Errors
-/// A placeholder stands where none is bound, or a slot has something else in it.
+/// A placeholder is where none is bound, or a slot contains something else.
 pub fn placements<'a>(
     url: &str,
     headers: &[(&str, &[u8])],
@@ -172,8 +172,8 @@ impl Placing<'_, '_> {
 }
 
 impl<'a> Placing<'a, '_> {
-    /// A placeholder stands in the path right behind the beginning that its secret is bound to. A
-    /// path with such a beginning has its placeholder there, and nothing else.
+    /// A placeholder in the path directly follows the beginning that its secret is bound to. A path
+    /// with such a beginning has its placeholder there, and nothing else.
     fn path(&mut self) -> Result<(), Misplaced> {
         let path = self.target.path();
         let behind = |grant: &&&'a SecretGrant| match &grant.slot {

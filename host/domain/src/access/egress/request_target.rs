@@ -47,7 +47,7 @@ impl Scheme {
 pub enum Method {
     /// Reads.
     Get,
-    /// Reads what a `GET` would be headed by.
+    /// Reads the headers of a `GET`.
     Head,
     /// Hands something over.
     Post,
@@ -80,7 +80,7 @@ impl Method {
     /// Reads a method as it stands in a request: in upper case.
     ///
     /// # Errors
-    /// It is not one of those listed.
+    /// The method is not in the list.
     pub fn parse(text: &str) -> Result<Self, NotAMethod> {
         Self::from_word(text).ok_or(NotAMethod)
     }
@@ -126,8 +126,7 @@ pub enum TargetError {
     /// A percent sign that begins no escape.
     #[error("the URL's path or query has a percent sign that is not part of an escape")]
     Escape,
-    /// A second reader, the `url` crate, does not agree on what this URL means; invalid punycode is
-    /// one cause.
+    /// A second parser, the `url` crate, reads this URL differently; invalid punycode is one cause.
     #[error("the URL means different things to different readers")]
     Ambiguous,
     /// A reference to a scheme that is not followed.
@@ -136,9 +135,9 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name goes, a default
-    /// port is filled in, dot segments are resolved, escapes are normalised, and a fragment is left
-    /// out.
+    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name is removed, and a
+    /// default port is filled in. Dot segments are resolved, escapes are normalised, and a fragment
+    /// is left out.
     ///
     /// # Errors
     /// Whatever is odd about it, as one of [`TargetError`].
@@ -212,7 +211,7 @@ impl Target {
     /// 5.2).
     ///
     /// # Errors
-    /// The reference leads to another scheme, or the URL that it stands for is not accepted.
+    /// The reference leads to another scheme, or the resulting URL is not accepted.
     pub fn join(&self, reference: &str) -> Result<Self, TargetError> {
         let head = reference.split(['/', '?', '#']).next().unwrap_or_default();
         if head.contains(':') {
@@ -250,9 +249,9 @@ impl Target {
         })
     }
 
-    /// Resolves the location of a redirect from here, as browsers read it: what is no plain URL
-    /// behind the host is written as escapes, a backslash in a path is `/`, a name is written as
-    /// punycode, and a fragment is left out. The host and its port are as strict as ever.
+    /// Resolves the location of a redirect from here, as browsers do. Invalid URL characters after
+    /// the host are escaped, a backslash in a path is `/`, a name is written as punycode, and a
+    /// fragment is left out. Host and port are checked as strictly as in a request.
     ///
     /// # Errors
     /// As for [`Target::join`].
@@ -266,7 +265,7 @@ impl Target {
         self.scheme
     }
 
-    /// The host, in the one spelling in which it is compared, resolved, dialled and named to the
+    /// The host, in the normal form in which it is compared, resolved, dialled and sent to the
     /// server.
     #[must_use]
     pub fn host(&self) -> &Host {
@@ -330,7 +329,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// Without the query, which may hold what no log should.
+    /// Without the query, which may contain data that must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -70,8 +70,8 @@ pub struct Behalf<'a> {
     pub session: SessionId,
 }
 
-/// One bucket in one scope: what shares keys, and nothing else does. The component goes by the
-/// operator's name, so that another version of its code finds what the one before kept.
+/// One bucket in one scope: calls share keys only within it. The component is identified by the
+/// operator's name, so that a new version of its code finds the keys of the old one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BucketPlace {
     /// The component.
@@ -146,7 +146,7 @@ impl BucketGrant {
     /// Checks whether a bucket can have this name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the name.
     pub fn check_name(name: &str) -> Result<(), BadBucket> {
         if !shapes::is_name(name, b"-_") {
             return Err(BadBucket::Name);

@@ -1,8 +1,8 @@
-//! Granted folders of which each user, agent or session has one of its own.
+//! Granted folders with a separate folder for each user, agent or session.
 //!
 //! A placeholder in the path of a granted folder stands for the id of its owner. The path before
-//! the first placeholder, the *base*, is one folder, which the operator makes. Everything after it
-//! is made for each owner when a call first has it.
+//! the first placeholder, the *base*, is one folder, which the operator makes. The rest is made for
+//! each owner at the first call that uses it.
 
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, SessionId};
@@ -64,7 +64,7 @@ pub struct FolderPattern {
 /// Reason why a path with placeholders is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// A word in braces that stands for nothing.
+    /// A word in braces that is no placeholder.
     #[error("`{{{0}}}` stands for nothing; known are {known}", known = known())]
     Unknown(String),
     /// A placeholder that is a part of a name.
@@ -153,8 +153,8 @@ impl FolderPattern {
     /// Reads the path of a granted folder.
     ///
     /// # Errors
-    /// A word in braces is no placeholder, a part of a name, there twice or without one of them, or
-    /// a step up stands behind one.
+    /// A word in braces is unknown, part of a name, repeated or incomplete, or is followed by a
+    /// step up.
     pub fn parse(path: &Path) -> Result<Self, BadPattern> {
         let mut pattern = Self {
             base: PathBuf::new(),
@@ -218,7 +218,7 @@ impl FolderPattern {
     }
 }
 
-/// Reads one name of a path. None for a name that has no word in braces.
+/// Reads one name of a path. None for a name without a word in braces.
 fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
     let halves = [name.strip_prefix('{'), name.strip_suffix('}')];
     if let Some(owner) = halves.into_iter().flatten().find_map(Owner::from_word) {
@@ -239,13 +239,12 @@ fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
     }
 }
 
-/// The name of an owner's folder. Different ids have different names, also where letters count
-/// alike in both cases, and none is `.`, `..`, hidden or a path. None for an empty id.
+/// The name of an owner's folder. Different ids have different names, even on disks that ignore
+/// case. No name is `.`, `..`, hidden or a path. None for an empty id.
 ///
 /// The letters `a` to `z`, digits, `-`, `_`, `@`, and `.` between others stand for themselves. Each
-/// other byte is a `%` and two hexadecimal digits. Where that gets longer than
-/// [`OWNER_NAME_BYTES_MAX`], the name is `%sha256-` and the digest of the id, which no other id is
-/// written as.
+/// other byte is a `%` and two hexadecimal digits. If that is longer than [`OWNER_NAME_BYTES_MAX`],
+/// the name is `%sha256-` and the digest of the id, which is never the name of another id.
 #[must_use]
 pub fn owner_name(id: &str) -> Option<String> {
     let last = id.len().checked_sub(1)?;
@@ -268,7 +267,7 @@ pub fn owner_name(id: &str) -> Option<String> {
     Some(name)
 }
 
-/// Reads an id from the name that [`owner_name`] made of it. None for a name that is none.
+/// Reads an id from the name that [`owner_name`] made of it. None for any other name.
 fn id_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut id = parts.next()?.as_bytes().to_vec();

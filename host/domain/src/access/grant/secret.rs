@@ -11,7 +11,7 @@ const SLOT_CHARS_MAX: usize = 128;
 /// Characters of a prefix.
 const PREFIX_CHARS_MAX: usize = 128;
 
-/// The one place in a request that a secret goes to.
+/// The only place in a request where a secret is inserted.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -21,13 +21,13 @@ pub enum SecretSlot {
     Header(String),
     /// The value of this parameter of the query.
     Query(String),
-    /// The part of the path right behind this beginning of it, such as `/bot`, up to its end or the
+    /// The part of the path directly after this beginning, such as `/bot`, up to its end or the
     /// next `/`.
     Path(String),
 }
 
 /// A secret that is bound to a component, one port of one host and one slot. The component names it
-/// as `{{secret.<name>}}`, and never has it.
+/// as `{{secret.<name>}}`, and never sees its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretGrant {
@@ -134,7 +134,7 @@ impl SecretGrant {
         port == target.port() && Host::parse(&self.host).is_ok_and(|bound| bound == *target.host())
     }
 
-    /// Returns whether it goes to the same place as another.
+    /// Returns whether it has the same place as another.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {
         let slots = match (&self.slot, &other.slot) {
@@ -158,7 +158,7 @@ impl SecretGrant {
             && matches!((Host::parse(&self.host), Host::parse(&other.host)), (Ok(one), Ok(other)) if one == other)
     }
 
-    /// Looks for what cannot be meant, beside the requests that the same component is granted.
+    /// Checks for obvious mistakes, given the requests that the same component is granted.
     ///
     /// # Errors
     /// The first thing that is wrong.

@@ -6,8 +6,8 @@ const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 const BASE64_DIGITS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes that are looked for, with the table of Knuth, Morris and Pratt. It says where to go on
-/// when a byte does not fit, so that each byte is looked at once.
+/// A byte pattern, with the table of Knuth, Morris and Pratt. The table says where to continue
+/// after a mismatch, so that each byte is read once.
 pub(super) struct Pattern {
     bytes: Vec<u8>,
     /// The fall for each number of bytes that fit: how many of the last of them fit at the
@@ -79,8 +79,8 @@ impl Fold {
     }
 }
 
-/// Number of forms in which a secret is looked for. Each is looked for as it is, and once escapes
-/// are undone, up to three times.
+/// Number of encoded forms of a secret that are searched. Each is searched in plain, and after
+/// decoding escapes up to three times.
 pub(super) const FORMS: usize = 5;
 
 /// One secret in each of its forms.

@@ -1,4 +1,4 @@
-//! Tools as models are shown them: nothing is said twice, and nothing that only programs need.
+//! Tools as models see them, without repetition and without data for programs only.
 //!
 //! Every call of a model pays for each of these words. Arguments are checked by the schema as its
 //! component wrote it: what is left out here is the form of the text alone, and names of numbers'
@@ -71,7 +71,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Takes `null` from the types of a value that may be left out as well: a model needs one way.
+/// Removes `null` from the types of a value that is optional too: a model needs one way.
 fn without_null(map: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = map.get_mut("type")
         && types.len() > 1
@@ -95,7 +95,7 @@ fn without_null(map: &mut Map<String, Value>) {
         if let [Value::Object(only)] = choices.as_slice() {
             let only = only.clone();
             map.remove(key);
-            // What the parameter itself says goes before what its type does.
+            // The parameter's own text precedes that of its type.
             for (name, value) in only {
                 map.entry(name).or_insert(value);
             }

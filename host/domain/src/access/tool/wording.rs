@@ -1,5 +1,5 @@
-//! Checks of the texts in which a component describes itself. They are for people and models:
-//! bounded, and without anything that only one of the two sees.
+//! Checks of a component's texts about itself. They are for people and models: bounded, and without
+//! characters that only one of the two sees.
 
 use super::ToolDefinition;
 use crate::values::shown::{is_hidden, visible};
@@ -50,7 +50,7 @@ pub enum BadWording {
     },
 }
 
-/// Checks what a component says of its tools.
+/// Checks a component's texts about its tools.
 ///
 /// # Errors
 /// The first text that has something hidden in it, or the descriptions are too long.
@@ -80,7 +80,7 @@ pub fn check_tools(tools: &[ToolDefinition]) -> Result<(), BadWording> {
     }
 }
 
-/// Checks a name that people read, which has one line.
+/// Checks a name for people, which has one line.
 ///
 /// # Errors
 /// It has something hidden in it, or is too long.

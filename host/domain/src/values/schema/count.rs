@@ -21,15 +21,15 @@ const STEPS_PER_COMPARISON: u64 = 100;
 const CONTENT_STEPS: u64 = 10;
 /// Names of an object that are found, or not, in the time of one comparison.
 const LOOKUPS_PER_COMPARISON: u64 = 10;
-/// Values of two items that are found to be equal in the time of one comparison.
+/// Values of two equal items that are compared in the time of one comparison.
 const EQUALS_PER_COMPARISON: u64 = 10;
-/// Numbers up to this one have a hash of their own; of larger ones those share it that are equal as
+/// Numbers up to this one have distinct hashes; larger ones share a hash if they are equal as
 /// floating-point numbers.
 const OWN_HASH_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Counts the comparisons that a schema takes with a part of a document, at most. Every branch
-/// counts, whichever is taken. The schema has passed [`super::check`]; going through the document
-/// takes stack for its depth times [`super::CHAIN_MAX`].
+/// Counts the most comparisons of a schema with a part of a document. Every branch counts,
+/// whichever is taken. The schema has passed [`super::check`]. The stack that the traversal needs
+/// is the document's depth times [`super::CHAIN_MAX`].
 ///
 /// # Errors
 /// More than [`COMPARISONS_MAX`].
@@ -54,8 +54,8 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// Counts what a schema takes with a value. Returns the number of schemas that were applied to
-    /// the value itself.
+    /// Counts the comparisons of a schema with a value. Returns the number of schemas that were
+    /// applied to the value itself.
     fn compare(&mut self, schema: &'a Value, document: &Value) -> Result<u64, TooCostly> {
         self.take(1)?;
         let mut applied = 1_u64;
@@ -75,7 +75,7 @@ impl<'a> Count<'a> {
             }
         }
         if inspections > 1 && !document.is_string() {
-            // For each of those schemas, every part is asked whether it was evaluated.
+            // Each of those schemas checks every part for whether it was evaluated.
             self.take(applied.saturating_mul(members(document)))?;
         }
         match document {
@@ -173,8 +173,8 @@ impl<'a> Count<'a> {
         Ok(())
     }
 
-    /// Counts the search for two equal items. All are hashed; each of those that may have the hash
-    /// of another one is compared with all of them, to their last values.
+    /// Counts the search for two equal items. All are hashed; each item that may share its hash is
+    /// compared with all of them, to their last values.
     fn unique(&mut self, items: &[Value]) -> Result<(), TooCostly> {
         let sized = |item: &Value| size(item).saturating_add(1);
         let hashed = items.iter().map(sized).fold(0, u64::saturating_add);
@@ -202,8 +202,8 @@ fn listed(schema: &Map<String, Value>, keywords: &[&str], count: fn(&Value) -> u
     lists.map(count).fold(0, u64::saturating_add)
 }
 
-/// Returns whether only an equal value has the same hash. Lists and objects can be made to share
-/// one: where they are nested does not go into it.
+/// Returns whether only an equal value has the same hash. Lists and objects can be made to share a
+/// hash, which does not include their nesting.
 fn has_own_hash(item: &Value) -> bool {
     match item {
         Value::Null | Value::Bool(_) | Value::String(_) => true,

@@ -1,4 +1,4 @@
-//! The schemas of which a schema is made, and which of them apply to the same value.
+//! The subschemas of a schema, and which of them apply to the same value.
 
 use super::pattern::states;
 use super::sizes::{all, own};
@@ -33,11 +33,11 @@ const PART: &[&str] = &[
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 /// Keywords that look at the same value again, with everything that applies to it.
 const POLLS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
-/// Number of times that those look at it, at most.
+/// The most times that those read it.
 const POLLS_MAX: u64 = 3;
 
-/// Returns the schemas that apply to the same value as this one because they are part of it. Those
-/// that it refers to are not among them.
+/// Returns the schemas that apply to the same value as this one because they are part of it.
+/// Referenced schemas are not among them.
 pub(super) fn same<'a>(
     schema: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
@@ -191,7 +191,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Checks how many schemas apply to one value, wherever one begins.
+    /// Checks how many schemas apply to one value, from every starting schema.
     pub(super) fn check(&self) -> Result<(), Unfit> {
         let mut known = HashMap::new();
         for (at, found) in self.found.iter().enumerate() {
@@ -201,9 +201,9 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Counts the schemas that apply to a value with this one, each with the keywords, literals and
-    /// names of its own. It also counts how many of the schemas stand each within or behind the one
-    /// before. It goes no deeper than [`CHAIN_MAX`].
+    /// Counts the schemas that apply to a value with this one, each with its own keywords, literals
+    /// and names. It also counts the longest chain of schemas within or behind each other, up to
+    /// [`CHAIN_MAX`].
     fn expand(
         &self,
         value: &'a Value,
@@ -241,7 +241,7 @@ impl<'a> Graph<'a> {
         Ok(expanded)
     }
 
-    /// The fault of a schema, with the way by which it was come by.
+    /// The fault of a schema, with the path to it.
     fn unfit(&self, at: usize, problem: Problem) -> Unfit {
         let mut steps = Vec::new();
         let mut at = at;
@@ -304,7 +304,7 @@ impl<'a> References<'a> {
         Self { root, anchors }
     }
 
-    /// Returns the schema to which a schema refers; none if it refers to none.
+    /// Returns the schema that a schema refers to, if any.
     pub(super) fn target(&self, schema: &Map<String, Value>) -> Result<Option<&'a Value>, Problem> {
         if ["$dynamicRef", "$recursiveRef"]
             .iter()
@@ -334,7 +334,7 @@ impl<'a> References<'a> {
         }
         let mut target = self.root;
         for (above, step) in fragment.split('/').skip(1).enumerate() {
-            // What stands within a document of its own is not what it would be without.
+            // A subschema with its own id is a separate document: no path leads into it.
             if above > 0
                 && target
                     .as_object()
@@ -363,7 +363,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// Returns whether `id` may mean what `$id` does in some of it.
+/// Returns whether `id` may act as `$id` in some part of it.
 fn declares_old_ids(root: &Value) -> bool {
     all(root).any(|value| {
         value

@@ -1,4 +1,4 @@
-//! The sizes of values, and of what a schema itself asks to be compared or looked up.
+//! The sizes of values, and of a schema's own comparisons and lookups.
 
 use serde_json::{Map, Value};
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address of a metadata or credential service, and whose it is.
 type Metadata = (IpAddr, &'static str);
-/// A range, where it leads, and the document that says so.
+/// A range, its kind of network, and the document that defines it.
 type Special = (AddressRange, Reach, &'static str);
 
 const fn v4(octets: [u8; 4]) -> IpAddr {
@@ -73,8 +73,8 @@ const METADATA: &[Metadata] = &[
     ),
 ];
 
-/// The registries of special-purpose addresses (RFC 6890 and what updated it). The first range that
-/// contains an address decides, so that narrow ones stand before wide ones.
+/// The registries of special-purpose addresses (RFC 6890 and its updates). The first range that
+/// contains an address decides, so narrow ranges precede wide ones.
 const SPECIAL: &[Special] = &[
     r4(
         [0, 0, 0, 0],
@@ -149,8 +149,8 @@ pub fn metadata() -> impl Iterator<Item = Metadata> {
     METADATA.iter().copied()
 }
 
-/// The ranges that are not the public internet, each with its document. Narrow ones come before the
-/// wide ones that contain them.
+/// The ranges outside the public internet, each with its document. Narrow ones precede the wide
+/// ones that contain them.
 pub fn special_ranges() -> impl Iterator<Item = Special> {
     SPECIAL.iter().copied()
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use url::{Host, Url};
 
-/// Writes a location as a reference. What cannot be one is left as it is, to be refused.
+/// Writes a location as a reference. Text that cannot be a reference stays unchanged, and is
+/// refused later.
 pub(super) fn written(location: &[u8]) -> String {
     let location = location.trim_ascii();
     let end = location.iter().position(|byte| *byte == b'#');
@@ -43,7 +44,7 @@ pub(super) fn written(location: &[u8]) -> String {
     reference
 }
 
-/// The length of scheme and host, with what is between them; zero if there are none.
+/// The length of scheme, separator and host; zero if there are none.
 fn authority_end(location: &[u8]) -> usize {
     let is_end = |byte: &u8| matches!(byte, b'/' | b'?');
     let scheme = location
