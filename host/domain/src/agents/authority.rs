@@ -70,8 +70,7 @@ pub struct ToolRequirements<'a> {
 }
 
 impl ToolRequirements<'_> {
-    /// Everything that it needs, each once: the capabilities that it names, and those that they
-    /// bring with them.
+    /// All its requirements, each once: the capabilities that it names, and those that they imply.
     fn needed(&self) -> Vec<Needed> {
         let mut all: Vec<Needed> = Vec::new();
         for name in self.capabilities {
@@ -108,7 +107,7 @@ impl ToolRequirements<'_> {
 /// A capability that a tool needs.
 struct Needed {
     name: String,
-    /// The capability that brings it with it, where the tool does not name it.
+    /// The capability that implies it, if the tool does not name it.
     with: Option<String>,
 }
 
@@ -137,8 +136,8 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// Returns whether a definition was there when the run began, or is none that this agent ever
-    /// knows of.
+    /// Returns whether a definition existed when the run began, or is unknown to this agent at all
+    /// times.
     #[must_use]
     pub fn knew(&self, other: &Definition) -> bool {
         self.agents.contains(&other.agent_id) || !other.is_known_to(&self.agent)
@@ -164,9 +163,9 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Checks whether the lists let the agent call a tool at all. `system_*` tools pass allow
-    /// lists, but for that of an agent that only delegates; a deny wins over everything. A tool
-    /// needs all of the capabilities that it asks for, and those that they bring with them.
+    /// Checks whether the lists let the agent call a tool at all. `system_*` tools bypass allow
+    /// lists, except for an agent that only delegates; a deny always wins. A tool needs all of the
+    /// capabilities that it asks for, and those that they imply.
     ///
     /// # Errors
     /// The rule that decided.

@@ -60,7 +60,7 @@ pub enum ToolExposure {
     Tools,
     /// As skills: components that the skill lists allow. Others are not offered.
     Skills,
-    /// Components that the skill lists allow as skills, the others as tools.
+    /// Components on the skill lists as skills, the others as tools.
     Mixed,
 }
 
@@ -87,7 +87,7 @@ pub struct ChatSettings {
     pub provider: Option<String>,
 }
 
-/// Seconds that a structured session may last at most: a year.
+/// The longest structured session in seconds: a year.
 pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 
 /// The default number of messages of one agent that are processed at the same time.
@@ -111,8 +111,8 @@ pub struct SessionPolicy {
     /// the agent and of its tools. After it the agent learns that the action timed out.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub item_time_limit_s: Option<u32>,
-    /// Number of items that may go on its record, from 1 to 10,000. After that the agent asks no
-    /// further client action.
+    /// The most items on its record, from 1 to 10,000. After that the agent sends no further client
+    /// action.
     #[schemars(range(min = 1, max = 10_000))]
     pub items_max: Option<u32>,
 }
@@ -143,7 +143,8 @@ impl SessionPolicy {
         }
     }
 
-    /// Returns the time limit in milliseconds, if the session is to last `asked` seconds at most.
+    /// Returns the time limit in milliseconds, if the session was requested with a limit of `asked`
+    /// seconds.
     #[must_use]
     pub fn time_limit_ms(&self, asked: Option<u32>) -> Option<u64> {
         let limit = match (self.time_limit_s, asked) {
@@ -156,13 +157,13 @@ impl SessionPolicy {
 
 /// One entry of the config's `agents` array, with the additions of this host.
 ///
-/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are
+/// In allow lists `null` or a missing list means everything and `[]` means nothing. Deny lists are
 /// applied after them and always win.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
-    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and none of the
-    /// keywords of path segments.
+    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and not a keyword of
+    /// path segments.
     pub agent_id: DefinitionId,
     /// Its name for people.
     pub display_name: String,
@@ -242,8 +243,8 @@ pub struct Definition {
     /// is allowed only by its whole alias, not by a pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_allowlist: Option<PatternList>,
-    /// The names of models in the list of the definition that this one extends, by the host. No
-    /// other name in its own list counts as that of a program. It is no key of the configuration.
+    /// The model names in the list of the definition that this one extends. The host sets it; it is
+    /// no key of the configuration. No other name in its own list counts as a program's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub model_names: Option<PatternList>,
@@ -257,7 +258,7 @@ pub struct Definition {
     /// definitions. Users who name it can still see it and message it; other agents cannot.
     #[serde(default = "yes")]
     pub ui_visible: bool,
-    /// Kept from the design's format, where nothing uses it; has no effect here either.
+    /// Kept from the design's format, which does not use it; has no effect here either.
     #[serde(default)]
     pub api_exposed: bool,
 
@@ -314,16 +315,16 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_000, max = 1_000_000_000_u64))]
     pub context_window_size: Option<u64>,
-    /// Limits of one of its turns.
+    /// Limits of each turn.
     #[serde(default)]
     pub limits: TurnLimits,
     /// The type of its agents, such as `tutor`, by which agents are filtered and found. Defaults to
     /// the id that the component declares.
     #[serde(default, rename = "agentType")]
     pub type_tag: Option<String>,
-    /// Limits of its structured sessions, by type. For a type that is not named here: `learning`
-    /// lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items; all others
-    /// have no limits.
+    /// Limits of its structured sessions, by type. Defaults for a type that is not named here:
+    /// `learning` lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items;
+    /// all others have no limits.
     #[serde(default)]
     pub sessions: BTreeMap<String, SessionPolicy>,
     /// The agent that reads its chats and keeps notes of them. Without it, no notes are kept.

@@ -47,7 +47,7 @@ pub struct ExternalSettings {
     /// address of your own.
     pub input_url: String,
     /// The name of a secret in `secrets`. Requests in both directions are signed with it, and each
-    /// external agent has one of its own.
+    /// external agent has its own.
     pub secret: String,
     /// The URL at which the program reaches this host, such as `https://agents.example`. Defaults
     /// to `http://` and the address of `server.listen`.
@@ -66,8 +66,8 @@ pub struct ExternalSettings {
     #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
-    /// Milliseconds before the first further try, from 10 to 3,600,000; 1,000 without. Each pause
-    /// is twice the one before, and an hour at most.
+    /// Milliseconds before the first retry, from 10 to 3,600,000; default 1,000. Each pause is
+    /// twice the one before, and an hour at most.
     #[serde(default = "retry_base_ms")]
     #[schemars(range(min = 10, max = 3_600_000))]
     pub retry_base_ms: u32,
@@ -198,8 +198,7 @@ fn parse(url: &str) -> Result<Target, UnfitUrl> {
     })
 }
 
-/// The name by which an external program knows a session: 1 to 128 of `A-Z`, `a-z`, `0-9`, `_` and
-/// `-`.
+/// A session's name for an external program: 1 to 128 of `A-Z`, `a-z`, `0-9`, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternalName(String);
 

@@ -112,24 +112,24 @@ pub enum Root {
 pub enum Folder {
     /// `agent`: a named agent.
     Agent,
-    /// `cron`: what a schedule runs.
+    /// `cron`: an agent that a schedule runs.
     Cron,
     /// `task`: work that is done once.
     Task,
     /// `subuser`: the gateway to a user below this one.
     Subuser,
-    /// `app`: what an app of the user's talks with.
+    /// `app`: an agent of one of the user's apps.
     App,
 }
 
-/// A suffix that the path of an agent gets for an agent that works for it.
+/// A path suffix for an agent that works for the agent at the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suffix {
     /// `sub/<n>`: an agent that it spawned.
     Sub(u32),
-    /// `memory`: the agent that extracts what it remembers.
+    /// `memory`: the agent that extracts memories.
     Memory,
-    /// `search/<n>`: an agent that searches what it remembers.
+    /// `search/<n>`: an agent that searches memories.
     Search(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Names of the sections of a system prompt, by which a definition switches them off.
+//! Names of the sections of a system prompt, with which a definition switches them off.
 
 use crate::values::text::words;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub enum SectionName {
     Tools,
     /// The skills that are used on a command line.
     Skills,
-    /// The items that tools keep and people look at.
+    /// The items that tools store and people see.
     ArtifactItems,
     /// The description of the line that clients put before a message.
     MessageContext,

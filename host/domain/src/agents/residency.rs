@@ -1,5 +1,5 @@
-//! Residency: whether an agent is at work, rests, or is done for good, as seen from what is stored
-//! and the time.
+//! Residency: whether an agent is active, sleeping or dead, according to its stored data and the
+//! time.
 //!
 //! Residency is independent of an agent's durable state (active or archived) and of its runs. It is
 //! not stored, no agent has to be woken, and a restart changes nothing.

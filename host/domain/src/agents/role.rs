@@ -40,8 +40,8 @@ pub enum Right {
     Assign,
     /// Its name, system prompt, settings, and the preferences that hold for everybody.
     Configure,
-    /// Teaching the agent for all its users. What it learns in the user's sessions and marks as
-    /// meant for everybody is kept for everybody.
+    /// Teaching the agent for all its users. Memories from the user's sessions that the agent marks
+    /// as meant for everybody are kept for everybody.
     Teach,
 }
 

@@ -35,7 +35,7 @@ pub struct FoundMessage {
     pub time: Timestamp,
 }
 
-/// A thread that speaks of what is sought.
+/// A thread on the subject of the message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// The session.
@@ -139,7 +139,7 @@ fn rank(found: &[FoundMessage], now: Timestamp) -> Vec<Candidate> {
 
 /// Returns the factor for a message's rank, by its age.
 fn recency(time: Timestamp, now: Timestamp) -> f64 {
-    // Ages of millions of years are not told apart.
+    // Precision is irrelevant for ages of millions of years.
     #[expect(
         clippy::cast_precision_loss,
         reason = "an age in milliseconds is far below what a float tells apart"

@@ -15,7 +15,7 @@ pub const HISTORY_MAX: usize = 10;
 /// Bytes of a summary that the history keeps; a longer one is in its event only.
 pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
 
-/// A structured session that holds its agent's slot.
+/// A structured session that occupies its agent's slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActiveSession {
     /// Its id.
@@ -74,7 +74,7 @@ impl Phase {
 /// A question that waits for its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingAction {
-    /// The operation that asked: what an answer must name.
+    /// The operation that asked, which an answer must name.
     pub tool_call_id: OperationId,
     /// The guest's name for the operation, or the tool that asked.
     pub tool_name: String,
@@ -102,7 +102,7 @@ pub struct Execution {
     pub suspended_at: Timestamp,
 }
 
-/// The way in which a structured session ended.
+/// How a structured session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionEnd)]
@@ -125,7 +125,7 @@ pub struct PastSession {
     pub session_type: String,
     /// The user who began it.
     pub started_by: UserId,
-    /// The way in which it ended.
+    /// How it ended.
     pub status: EndStatus,
     /// Time at which it began.
     pub started_at: Timestamp,

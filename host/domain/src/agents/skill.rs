@@ -203,7 +203,7 @@ impl SkillSet {
         Self { skills, files }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
@@ -319,7 +319,7 @@ fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
     }
 }
 
-/// Returns the text that stands where a shell would have a program.
+/// Returns the text at the place where a shell has a program.
 fn command_text(skill: &Skill) -> String {
     let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     format!(

@@ -32,7 +32,7 @@ pub enum Says {
 pub struct ListCheck {
     /// The list.
     pub rule: Rule,
-    /// The tool or the capability that was looked for.
+    /// The name of the tool or the capability.
     pub name: String,
     /// Its verdict.
     #[serde(flatten)]

@@ -132,7 +132,7 @@ impl Permissions {
             .all(|list| list.matches(alias))
     }
 
-    /// These, without the others that count as well.
+    /// These permissions without those in `and`.
     fn alone(&self) -> Self {
         Self {
             and: Vec::new(),

@@ -20,7 +20,7 @@ pub enum ModelStatus {
     OfRole,
     /// It is the host's default model.
     Default,
-    /// There is none.
+    /// No such reason.
     Other,
 }
 
@@ -57,8 +57,9 @@ impl Caller<'_> {
         self.permitted(model, is_chosen || is_listed)
     }
 
-    /// Checks whether a model may answer in the place of one that the agent may be answered by. The
-    /// operator chose it there, so that no list of the definition is asked, unless it is a program.
+    /// Checks whether a model may be the fallback of another one that the agent may use. The
+    /// operator chose the fallback, so the definition's lists are not checked, unless it is a
+    /// program.
     ///
     /// # Errors
     /// The rule that decided.

@@ -46,7 +46,7 @@ impl Definition {
     /// those here instead.
     ///
     /// # Errors
-    /// A key has a value that it cannot have, or sets what is fixed here.
+    /// A key has an invalid value, or sets a value that is fixed here.
     pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, UnfitKey> {
         let mut definition = self.with_keys(own)?;
         let mut wider = Vec::new();
@@ -151,7 +151,7 @@ impl Definition {
         serde_json::from_value(Value::Object(keys)).map_err(unfit)
     }
 
-    /// Checks that the settings among some keys leave alone what is fixed here.
+    /// Checks that the settings among some keys do not change fixed settings.
     fn check_fixed(&self, own: &Map<String, Value>) -> Result<(), UnfitKey> {
         let given = own.get(SETTINGS).and_then(Value::as_object);
         let set = given.into_iter().flatten().find(|(name, value)| {
@@ -179,7 +179,7 @@ fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<Stri
     };
     let is_within = |pattern: &String| match base {
         Some(base) => base.covers(pattern),
-        // A missing list offers nothing that only a pattern for it offers.
+        // A missing list does not offer names that need a specific pattern.
         None => named_only(pattern).is_none(),
     };
     let (within, outside): (Vec<String>, Vec<String>) = given.0.into_iter().partition(is_within);

@@ -32,7 +32,7 @@ const SLUG_CHARS_MAX: usize = 32;
 pub struct OwnDefinition {
     /// Its name for people, of 1 to 200 bytes.
     pub display_name: String,
-    /// Purpose of the agent, 8 KiB at most; the template's without.
+    /// Purpose of the agent, 8 KiB at most; defaults to the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its icon ([`Definition::icon`]); the template's without.
@@ -41,10 +41,10 @@ pub struct OwnDefinition {
     /// Its colour ([`Definition::color`]); the template's without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Its system prompt, 64 KiB at most; the template's without.
+    /// Its system prompt, 64 KiB at most; defaults to the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Settings over those of the template, 64 KiB at most as JSON.
+    /// Settings that override those of the template, 64 KiB at most as JSON.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,
     /// Its lists, within those of the template.

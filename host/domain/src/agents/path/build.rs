@@ -17,7 +17,7 @@ impl AgentPath {
         Self::named(user, Folder::Agent, name)
     }
 
-    /// `/<user>/cron/<name>`: what a schedule runs.
+    /// `/<user>/cron/<name>`: an agent that a schedule runs.
     #[must_use]
     pub fn cron(user: UserId, name: Name) -> Self {
         Self::named(user, Folder::Cron, name)
@@ -35,7 +35,7 @@ impl AgentPath {
         Self::named(user, Folder::Subuser, name)
     }
 
-    /// `/<user>/app/<name>`: what an app of the user's talks with.
+    /// `/<user>/app/<name>`: an agent of one of the user's apps.
     #[must_use]
     pub fn app(user: UserId, name: Name) -> Self {
         Self::named(user, Folder::App, name)

@@ -1,5 +1,5 @@
-//! The configuration of an agent beside its address: its name, its purpose, its set-up. Never its
-//! identity.
+//! The configuration of an agent besides its address: its name, its purpose, its set-up. It never
+//! changes the identity.
 
 use super::{AgentPath, PathKind};
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ pub struct AgentConfig {
     pub app_id: Option<String>,
 }
 
-/// A field of an agent's configuration that cannot be what it is.
+/// An invalid field of an agent's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {wrong}")]
 pub struct AgentConfigError {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes of what a service calls a person, a group or a chat.
+/// Bytes of a service's id for a person, a group or a chat.
 pub const EXTERNAL_ID_BYTES_MAX: usize = 256;
 
 /// A link between a user and an account of a connector's service: `telegram:123456`. It serializes
@@ -22,7 +22,7 @@ pub struct ConnectorKey {
 /// The reason why a text is no connector key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorKeyError {
-    /// There is no `:` in it.
+    /// The text has no `:`.
     #[error("`{0}` has no `:` in it; a connector key looks like `telegram:123456`")]
     NoColon(String),
     /// The part before the first `:` is no connector's name.
@@ -81,7 +81,7 @@ impl ConnectorKey {
         &self.connector
     }
 
-    /// Returns the id by which its service knows the user.
+    /// Returns the user's id at the service.
     #[must_use]
     pub fn external_id(&self) -> &str {
         &self.external_id

@@ -45,7 +45,7 @@ pub enum PathError {
         segment: String,
         /// The fault in it.
         fault: SegmentFault,
-        /// The segments that could stand there.
+        /// The segments that are allowed there.
         allowed: Allowed,
     },
     /// It ends where something has to follow.
@@ -63,16 +63,16 @@ pub enum PathError {
     },
 }
 
-/// The segments that can stand at a place of a path.
+/// The segments that are allowed at a position of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// The first segment: a user's id or `system`.
     User,
     /// After `system`: a tag.
     Tag,
-    /// After a user's id: a connector's name or one of the words that are followed by a name.
+    /// After a user's id: a connector's name or a word that is followed by a name.
     Second,
-    /// After one of those words: a name.
+    /// After such a word: a name.
     Name,
     /// After `sub` and `search`: a number.
     Index,

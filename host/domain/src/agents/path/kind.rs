@@ -37,7 +37,7 @@ pub enum PathKind {
     Search,
 }
 
-/// The role by which the model of an agent is configured.
+/// The role for which the model of an agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[derive(JsonSchema, ToSchema)]

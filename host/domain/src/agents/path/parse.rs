@@ -112,7 +112,7 @@ fn index(text: &str) -> Result<u32, SegmentFault> {
     if text.len() > 1 && text.starts_with('0') {
         return Err(SegmentFault::LeadingZero);
     }
-    // It is nothing but digits, so it can only be larger than any index.
+    // It has only digits, so the only fault is that it is larger than any index.
     text.parse().map_err(|_| SegmentFault::TooLarge)
 }
 

@@ -35,7 +35,7 @@ pub enum PathAccess {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Permit")]
 pub enum PathPermit {
-    /// Nothing: it denies.
+    /// No access: it denies.
     None,
     /// Reading.
     Read,
@@ -89,7 +89,7 @@ impl PathRules {
     /// A set of rules.
     ///
     /// # Errors
-    /// There are more than [`PATH_RULES_MAX`].
+    /// The number of rules exceeds [`PATH_RULES_MAX`].
     pub fn new(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
         if rules.len() > PATH_RULES_MAX {
             Err(TooManyRules { rules: rules.len() })
@@ -105,7 +105,7 @@ impl PathRules {
     }
 
     /// Decides whether this access to the agent at the path is allowed, and by which rule. Of
-    /// several rules, the first as they were written is named.
+    /// several rules, the first one written is named.
     #[must_use]
     pub fn allows(&self, access: PathAccess, path: &AgentPath) -> PathVerdict<'_> {
         self.allows_text(access, path.as_str())

@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// The fault in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentFault {
-    /// It has nothing in it.
+    /// It is empty.
     Empty,
     /// It is long.
     TooLong {
@@ -31,7 +31,7 @@ pub enum SegmentFault {
     LeadingZero,
     /// A number above [`super::INDEX_MAX`].
     TooLarge,
-    /// Not one of the words that can follow here.
+    /// The word is not allowed here.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ pub struct NotASegment {
     pub given: String,
     /// The fault in it.
     pub fault: SegmentFault,
-    /// The form that it has to have.
+    /// The required form.
     pub allowed: &'static str,
 }
 

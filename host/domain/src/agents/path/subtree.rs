@@ -12,7 +12,7 @@ const AND_BELOW: &str = "/**";
 /// Bytes of a pattern.
 const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 
-/// A pattern for paths. It serializes as its text, which is one of:
+/// A pattern for paths. It serializes as its text, in one of these forms:
 ///
 /// - `/alice/agent/x`: that agent alone;
 /// - `/alice/agent/x/**`: it, and all that is below it;
@@ -129,8 +129,9 @@ impl FromStr for Subtree {
         }
         match (is_place(base), reach) {
             (true, Reach::AndBelow) => {}
-            // Without stars an empty text is no pattern; what is wrong with it, the path says.
-            // A connector may be called `app`, and is an agent at a place of others.
+            // Without stars an empty text is no pattern; for an invalid path, the path's own error
+            // is reported. A connector may be named `app`, and its agent's path then equals the
+            // place of a user's apps.
             (true, Reach::Alone) if !base.is_empty() && base.parse::<AgentPath>().is_err() => {
                 return Err(SubtreeError::NoAgent(base.to_owned()));
             }

@@ -38,7 +38,7 @@ pub enum PostTargetError {
     Neither,
 }
 
-/// A target as it may be sent. A key with `null` is one that is left out.
+/// A target as a client sends it. A key with `null` counts as omitted.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetInput {

@@ -52,7 +52,7 @@ impl UserRules {
     /// The rules as they are configured.
     ///
     /// # Errors
-    /// There are more of them than a set may have.
+    /// The number of rules exceeds that of a set.
     pub fn new(rules: &[UserRule]) -> Result<Self, TooManyRules> {
         let of = |user: Option<&UserId>| {
             let fitting = rules.iter().filter(|rule| rule.is_for(user));

@@ -43,7 +43,7 @@ pub struct SkillFolder {
 /// A fault in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SkillFault {
-    /// There is no `SKILL.md`.
+    /// The file `SKILL.md` is missing.
     #[error("there is no {SKILL_FILE} in it; write one with `name` and `description` at its head")]
     NoSkillFile,
     /// The `SKILL.md` has no head.
@@ -74,7 +74,7 @@ pub enum SkillFault {
         "the description in {SKILL_FILE} has {0} characters; {DESCRIPTION_CHARS_MAX} are the most"
     )]
     LongDescription(usize),
-    /// There are too many files, or they are too large.
+    /// It has too many files, or they are too large.
     #[error(
         "it has more than {FILES_MAX} files, a file of more than {FILE_BYTES_MAX} bytes, or more \
              than {FOLDER_BYTES_MAX} bytes in all; leave some out"
@@ -148,7 +148,7 @@ impl SkillFolder {
         Digest::of(whole.to_string().as_bytes())
     }
 
-    /// Returns the skill that the folder is by itself, without any component.
+    /// Returns the folder's own skill, without any component.
     #[must_use]
     pub fn skill(&self) -> Skill {
         Skill {

@@ -1,4 +1,4 @@
-//! Heads of files in YAML: the texts at the top of a mapping. What is nested below is passed over.
+//! Heads of files in YAML: the texts at the top of a mapping. Nested values are skipped.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use std::collections::BTreeMap;
@@ -26,19 +26,19 @@ pub enum HeadFault {
     Malformed {
         /// The line of the file.
         line: usize,
-        /// The words of the reader.
+        /// The parser's message.
         said: String,
     },
     /// It is no mapping, or one of its keys is no text.
     #[error("is no list of fields such as `name: notes`")]
     NoFields,
-    /// Something in it stands for something else.
+    /// It contains an alias.
     #[error("has an alias (`*…`); write the text itself in its place")]
     Alias,
-    /// A field comes twice.
+    /// A field occurs twice.
     #[error("has the field `{0}` twice; leave one out")]
     Twice(String),
-    /// A field that is to be a text is a list or has fields.
+    /// A text field is a list or a mapping.
     #[error("has a `{0}` that is no text; write it as one")]
     NoText(String),
 }
