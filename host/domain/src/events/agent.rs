@@ -48,7 +48,7 @@ pub struct Agent {
     pub path: AgentPath,
     /// The kind of that address.
     pub kind: PathKind,
-    /// Configuration of the agent beside its address.
+    /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
     /// The user who created it. A user's rights to the agent follow from the assignments alone.
@@ -84,9 +84,9 @@ pub struct Agent {
     pub total_interactions: u64,
     /// Number of structured sessions that ended well.
     pub successful_completions: u64,
-    /// The structured session that holds its slot.
+    /// The structured session that occupies its slot.
     pub active_session: Option<ActiveSession>,
-    /// Sessions that ended last, the latest first: [`HISTORY_MAX`] at most.
+    /// The sessions that ended last, latest first: [`HISTORY_MAX`] at most.
     pub session_history: Vec<PastSession>,
     /// Time of creation.
     pub created_at: Timestamp,

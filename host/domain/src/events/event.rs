@@ -1,4 +1,4 @@
-//! Every event of the host: what is stored, hash-chained, and all state is a fold of.
+//! All events of the host. They are stored in a hash chain, and all state is a fold of them.
 //!
 //! Payloads contain everything that a fold needs, times included; handlers never ask a clock. A
 //! variant's serialised name is its CloudEvents type. A payload that changes shape gets a new
@@ -96,7 +96,7 @@ pub enum Event {
     /// An agent has another name.
     #[serde(rename = "agent.renamed.v1")]
     AgentRenamed(AgentRenamed),
-    /// The configuration of an agent changed: all that is kept about it beside its address.
+    /// The configuration of an agent changed: all its stored fields besides its address.
     #[serde(rename = "agent.config.updated.v1")]
     AgentConfigured(Box<AgentConfigured>),
     /// An agent got a system prompt of its own, or lost it.
@@ -147,7 +147,7 @@ pub enum Event {
     /// A session exists.
     #[serde(rename = "session.opened.v1")]
     SessionOpened(SessionOpened),
-    /// A session is called something else, or nothing.
+    /// A session was renamed, or lost its name.
     #[serde(rename = "session.renamed.v1")]
     SessionRenamed(SessionRenamed),
     /// A session was pinned, or is not pinned any more.
@@ -166,7 +166,7 @@ pub enum Event {
     /// A session's own queue settings changed.
     #[serde(rename = "session.queue.configured.v1")]
     QueueConfigured(QueueConfigured),
-    /// An input was accepted: from here on nothing loses it.
+    /// An input was accepted: from here on it cannot be lost.
     #[serde(rename = "session.input.accepted.v1")]
     InputAccepted(InputAccepted),
     /// A turn joined the tree and the session's head moved to it.
@@ -182,7 +182,7 @@ pub enum Event {
     /// A structured session's item went on record.
     #[serde(rename = "session.item.recorded.v1")]
     ItemRecorded(ItemRecorded),
-    /// A client kept what is filled in so far in the widget of an open question.
+    /// A client stored the present input in the widget of an open question.
     #[serde(rename = "session.ui.saved.v1")]
     UiSaved(UiSaved),
     /// A client handed over a file.
@@ -236,7 +236,7 @@ pub enum Event {
     #[serde(rename = "operation.attempted.v1")]
     OperationAttempted(Box<OperationAttempted>),
     /// The prompts of a run were cut, because they outgrew the window of a model. Recorded before
-    /// the model is asked; the thread loses nothing.
+    /// the next model call; the thread loses nothing.
     #[serde(rename = "run.cut.v1")]
     RunCut(Box<RunCut>),
     /// A run ended.
@@ -246,8 +246,8 @@ pub enum Event {
     /// include the data that left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
-    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
-    /// its next segment.
+    /// A tool call wrote to a bucket. In the commit of the call's outcome, or of its state for the
+    /// next segment.
     #[serde(rename = "keyvalue.written.v1")]
     KeyValueWritten(KeyValueWritten),
     /// A component is served with a grant that it did not have before, or with other code.
@@ -259,10 +259,10 @@ pub enum Event {
     /// An API key no longer counts.
     #[serde(rename = "user.key.revoked.v1")]
     KeyRevoked(KeyRevoked),
-    /// A service's key for a person stands for a user from now on.
+    /// A service's key for a person was bound to a user.
     #[serde(rename = "user.connector.bound.v1")]
     ConnectorKeyBound(ConnectorKeyBound),
-    /// A service's key no longer stands for a user.
+    /// A service's key was unbound from a user.
     #[serde(rename = "user.connector.unbound.v1")]
     ConnectorKeyUnbound(ConnectorKeyUnbound),
     /// A user made a definition of their own from a template.
@@ -281,7 +281,7 @@ pub enum Event {
     /// Another configuration is in force, for every turn that begins from here on.
     #[serde(rename = "config.reloaded.v1")]
     ConfigReloaded(Box<ConfigReloaded>),
-    /// A configuration that was read again was refused as a whole: what was in force stays so.
+    /// A reloaded configuration was refused as a whole: the old one stays in force.
     #[serde(rename = "config.refused.v1")]
     ConfigRefused(Box<ConfigRefused>),
     /// An event of an agent's own.
@@ -304,23 +304,23 @@ pub enum Event {
     /// A trigger is no longer there. Its history stays.
     #[serde(rename = "trigger.removed.v1")]
     TriggerRemoved(TriggerRemoved),
-    /// A trigger is not fired until somebody resumes it.
+    /// A trigger was paused until somebody resumes it.
     #[serde(rename = "trigger.paused.v1")]
     TriggerPaused(TriggerPaused),
     /// A trigger is fired again.
     #[serde(rename = "trigger.resumed.v1")]
     TriggerResumed(TriggerResumed),
-    /// A event of a trigger was accepted: from here on nothing loses it.
+    /// A trigger event was accepted: from here on it cannot be lost.
     #[serde(rename = "trigger.event.accepted.v1")]
     TriggerEventAccepted(TriggerEventAccepted),
     /// Trigger events of a trigger's schedule were passed over.
     #[serde(rename = "trigger.events.skipped.v1")]
     TriggerEventsSkipped(TriggerEventsSkipped),
-    /// A trigger was fired: its trigger event is acknowledged, and its messages are to be handed
+    /// A trigger was fired: its trigger event is acknowledged, and its messages wait to be handed
     /// over.
     #[serde(rename = "trigger.fired.v1")]
     TriggerFired(TriggerFired),
-    /// A trigger event could not be dealt with, and is tried again or given up.
+    /// A trigger event could not be processed, and is tried again or given up.
     #[serde(rename = "trigger.event.failed.v1")]
     TriggerEventFailed(TriggerEventFailed),
     /// The messages of a trigger run were handed over.
@@ -329,7 +329,7 @@ pub enum Event {
     /// An operator should know something of a trigger.
     #[serde(rename = "trigger.troubled.v1")]
     TriggerTroubled(TriggerTroubled),
-    /// Messages arrived from people outside: from here on nothing loses them.
+    /// Messages arrived from people outside: from here on they cannot be lost.
     #[serde(rename = "connector.received.v1")]
     ConnectorReceived(ConnectorReceived),
     /// It is known what became of messages that had arrived.

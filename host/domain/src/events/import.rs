@@ -52,7 +52,7 @@ pub struct OldSessions {
 pub struct Voucher {
     /// The `iss` of its tokens.
     pub issuer: String,
-    /// The rule by which its users are named.
+    /// The rule for the names of its users.
     pub naming: Naming,
 }
 

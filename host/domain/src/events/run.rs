@@ -96,7 +96,7 @@ pub struct Run {
     pub asked: BTreeMap<String, ClientQuestion>,
     /// Outcomes that are recorded and not yet reported to the agent.
     pub untold: Vec<(Operation, Settlement)>,
-    /// Outcomes that stand in the thread already and are not yet reported to the agent.
+    /// Outcomes that are in the thread and not yet reported to the agent.
     pub untold_stopped: Vec<News>,
     /// The outcomes and messages it waits for; none before the first step.
     pub wait: Option<(Until, bool)>,
@@ -113,7 +113,7 @@ pub struct Run {
     /// the run continued with newer messages.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answered: usize,
-    /// The most hops of what it claimed ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    /// The most hops of its inputs ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
     /// The memo that the last step left.
     pub memo: Option<Memo>,
@@ -135,7 +135,7 @@ pub struct Run {
     /// True if it replied to its caller before its end. Its end then reports nothing more to the
     /// caller.
     pub replied: bool,
-    /// True if it has heard or was shown something that rests on content from outside: see
+    /// True if any of its input or its thread rests on content from outside: see
     /// [`Run::is_untrusted`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
@@ -338,7 +338,7 @@ impl Run {
         self.failed_attempts = 0;
         (self.wait, self.deferred) = match &stepped.decision {
             Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
-            // Decided while messages were waiting: the run goes on with them at once.
+            // Decided while messages were waiting: the run continues with them at once.
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
         Ok(())

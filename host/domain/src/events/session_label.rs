@@ -25,7 +25,7 @@ pub struct Label<'a> {
     pub attributes: &'a Map<String, Value>,
 }
 
-/// Changes of a label; a field that is none stays as it is.
+/// Changes of a label; a missing field is unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// The new name; an inner none removes it.
@@ -40,7 +40,7 @@ impl Label<'_> {
     /// Returns the events of a change; none if nothing changes.
     ///
     /// # Errors
-    /// The name is none; there would be more attributes than are kept.
+    /// The name is invalid, or there would be too many attributes.
     pub fn change(&self, changes: Changes, time: Timestamp) -> Result<Vec<Event>, Refusal> {
         let session = self.session;
         let mut events = Vec::new();

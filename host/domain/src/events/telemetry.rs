@@ -31,7 +31,7 @@ pub const TOOL_CHARS_MAX: usize = 80;
 /// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TelemetryKind {
-    /// An agent was made of its definition.
+    /// An agent was made from its definition.
     AgentInitialized,
     /// An agent has its address.
     AgentRegistered,
@@ -51,11 +51,11 @@ pub enum TelemetryKind {
     MessageFailed,
     /// A model is about to be asked.
     LlmRequestStart,
-    /// The first chunk of a reply came.
+    /// The first chunk of a reply was received.
     LlmStreamStart,
-    /// A chunk of a reply came.
+    /// A chunk of a reply was received.
     LlmStreamChunk,
-    /// The last chunk of a reply came.
+    /// The last chunk of a reply was received.
     LlmStreamEnd,
     /// A model replied.
     LlmRequestComplete,
@@ -118,7 +118,7 @@ impl ToSchema for TelemetryKind {
     }
 }
 
-/// The error that an event tells of.
+/// The error that an event reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetryError {
     /// A stable code, or one that an agent or a tool chose.
@@ -168,7 +168,7 @@ impl TelemetryEvent {
         self
     }
 
-    /// The same, with the error that it tells of.
+    /// The same, with the error that it reports.
     #[must_use]
     pub fn failing(mut self, error: TelemetryError) -> Self {
         self.error = Some(error);

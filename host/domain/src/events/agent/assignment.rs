@@ -136,7 +136,7 @@ impl Agent {
         now: Timestamp,
     ) -> Result<Event, Refusal> {
         if user_id == by && self.is_assigned(&by) && !self.is_archived() {
-            // Leaving takes no role.
+            // Leaving sets no role.
         } else {
             self.assigning(&by)?;
         }

@@ -1,4 +1,4 @@
-//! Set-up of an agent, and what it remembers: name, system prompt, settings, preferences.
+//! Set-up of an agent, and its memory: name, system prompt, settings, preferences.
 
 use super::Agent;
 use crate::access::user::UserId;
@@ -33,7 +33,7 @@ impl Agent {
         }))
     }
 
-    /// Gives it a system prompt of its own, or takes it away: then its definition's counts again.
+    /// Sets its own system prompt, or removes it: then its definition's applies again.
     ///
     /// # Errors
     /// It is archived; the prompt is too long.

@@ -73,7 +73,7 @@ impl ConfigChanges {
 /// Checks that fields do not repeat what is configured elsewhere.
 ///
 /// # Errors
-/// A folder or an app is given, with the place where that is said.
+/// A folder or an app is given, with the place where it is configured.
 pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<(), Refusal> {
     let folder = "an agent has no folder of its own: grant one to the components whose tools it \
                   calls (`directories`)";
@@ -126,7 +126,7 @@ impl Agent {
         Ok((config != self.config).then(|| event(config)))
     }
 
-    /// All that was said about it, its name and its own prompt included.
+    /// Its whole description, with its name and its own prompt.
     #[must_use]
     pub fn described(&self) -> AgentConfig {
         AgentConfig {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Default reason for the termination of a session.
 pub const TERMINATE_REASON: &str = "User terminated";
-/// Reason for the termination of a session whose time is up.
+/// Reason for the termination of an expired session.
 pub const EXPIRED: &str = "expired";
 
 impl Agent {

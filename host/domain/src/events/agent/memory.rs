@@ -33,8 +33,7 @@ pub fn of_whom(role: Option<AgentRole>, for_all: bool) -> Option<OfWhom> {
     })
 }
 
-/// The right that a user has to have still when something is stored that their agent learned of or
-/// from them.
+/// The right that a user must still have when the agent stores memories learned of or from them.
 #[must_use]
 pub fn right_for(of: OfWhom) -> Right {
     match of {

@@ -14,7 +14,7 @@ use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
 
 impl Agent {
-    /// The questions that wait in its active session, if the run is one of that session.
+    /// The open questions of its active session, if the run is one of that session.
     pub(crate) fn pending_calls(&self, run: &Run) -> Option<Vec<OperationId>> {
         let session = self.active_session.as_ref()?;
         let calls = || session.phase.pending().map(|action| action.tool_call_id);

@@ -26,7 +26,7 @@ pub struct AgentCreated {
     pub path: AgentPath,
     /// The kind of address, as it was when the agent was made.
     pub kind: PathKind,
-    /// Configuration of the agent beside its address.
+    /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
     /// The agent that spawned it.
@@ -72,7 +72,7 @@ pub struct PreferencesTransferred {
     pub from: UserId,
     /// The user about whom the agent remembers them from now on.
     pub to: UserId,
-    /// The keys that were merged into what it remembers of that user.
+    /// The keys that were merged into its memory of that user.
     pub preferences: Map<String, Value>,
     /// The keys for which there was no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,7 +345,7 @@ pub struct NoteRemembered {
     pub time: Timestamp,
 }
 
-/// The place that a note comes from.
+/// The origin of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The user for whom the run worked that kept it.

@@ -110,9 +110,8 @@ pub struct ComponentAdmitted {
     pub grant: Digest,
     /// Digest of the component's description of itself.
     pub described: Digest,
-    /// The code that was admitted under this name before. It is there if that is other code or
-    /// describes itself otherwise, and no digest in the configuration says that the new code is
-    /// meant.
+    /// The code that was admitted under this name before. Present if that is other code or has
+    /// another description, and no digest in the configuration confirms the new code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Digest>,
     /// Time of the admission.

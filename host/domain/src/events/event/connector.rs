@@ -1,4 +1,4 @@
-//! Payloads of the host's stream about the keys by which services name users.
+//! Payloads of the host's stream about services' keys for users.
 
 use crate::access::user::UserId;
 use crate::agents::path::ConnectorKey;

@@ -8,7 +8,7 @@ use crate::values::time::Timestamp;
 use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
-/// The operator's choice about work that was under way when a backup was made.
+/// The operator's choice about work that was open at the time of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreChoice {
@@ -25,9 +25,9 @@ pub enum RestoreChoice {
 pub struct HostRestored {
     /// Time of the backup.
     pub made_at: Timestamp,
-    /// The choice made about work that was under way.
+    /// The choice about work that was open.
     pub choice: RestoreChoice,
-    /// Turns that would go on by themselves.
+    /// Turns that would continue without further input.
     pub turns: u64,
     /// Calls of theirs, of models and of tools, that would be made again.
     pub operations: u64,
@@ -68,7 +68,7 @@ pub struct OperatorRead {
 pub enum ReloadCause {
     /// Its file changed.
     File,
-    /// Somebody asked for it over HTTP.
+    /// A request over HTTP.
     Request,
     /// The process got the signal SIGHUP.
     Signal,
@@ -80,15 +80,15 @@ pub struct ConfigReloaded {
     /// The configuration that is in force from now on. Turns that begin under it name it
     /// ([`super::RunStarted::configuration`]).
     pub configuration: Digest,
-    /// The one that was in force before.
+    /// The previous configuration.
     pub replaces: Digest,
     /// The trigger event.
     pub because: ReloadCause,
     /// The user who asked for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The keys that differ, without their values;
-    /// [`DIFFERENCES_MAX`](crate::values::difference::DIFFERENCES_MAX) at most.
+    /// The keys that differ, without their values; at most
+    /// [`DIFFERENCES_MAX`](crate::values::difference::DIFFERENCES_MAX).
     pub differences: Vec<Difference>,
     /// Number of differences beyond these.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]

@@ -35,14 +35,14 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<ReplyRoute>,
     },
-    /// Somebody outside, through a connector.
+    /// A person outside, through a connector.
     Connector {
         /// The chat that receives replies: the origin of the message.
         reply_to: ReplyRoute,
-        /// The service's ids of the messages that it was made of.
+        /// The service's ids of its messages.
         messages: Vec<String>,
     },
-    /// The beginning of a structured session: there is no message.
+    /// The beginning of a structured session, without a message.
     Opening,
     /// Another agent handed over work.
     Dispatch {
@@ -99,7 +99,7 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
-    /// A reminder that the agent set itself; not to be dealt with before it is due.
+    /// A reminder that the agent set itself. It waits until it is due.
     Reminder {
         /// Time at which the reminder is due.
         due: Timestamp,
@@ -377,8 +377,8 @@ pub struct InputsDropped {
 
 /// See [`super::Event::InputDead`].
 ///
-/// The input may have been taken in by a run whose turn is kept, and what the turn did with it: the
-/// host gave that run up.
+/// The input, whose run the host gave up. It may have been claimed by a run with a stored turn, and
+/// the turn may have acted on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputDead {
     /// The input.

@@ -19,7 +19,7 @@ const LOST_CHARS: usize = 16;
 pub struct InboundMessage {
     /// Its id here.
     pub id: TriggerEventId,
-    /// The message, as the service told it.
+    /// The message, as the service sent it.
     pub message: Incoming,
 }
 
@@ -66,7 +66,7 @@ pub enum InboundMessageOutcome {
         /// The session.
         session: SessionId,
     },
-    /// It is from nobody whom this host knows.
+    /// The sender is unknown to this host.
     Ignored,
     /// The sender is unknown to this host, and was informed.
     Unknown,
@@ -203,8 +203,8 @@ impl OutboundMessageId {
         format!("{}-{chunk}", self.idempotency_key())
     }
 
-    /// The idempotency key of a chunk that is sent once more, because the one that the service took
-    /// under an id did not arrive.
+    /// The idempotency key of a chunk that is sent once more, because the service lost the one that
+    /// it accepted under an id.
     #[must_use]
     pub fn chunk_key_after(self, chunk: u32, lost: &str) -> String {
         let lost = Digest::of(lost.as_bytes()).hex();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct PurgeBegun {
     /// The agent, or the session's.
     pub agent: AgentId,
-    /// The remains of what is purged.
+    /// The remains of the purged data.
     pub remains: Remains,
     /// The user who began the purge.
     pub begun_by: UserId,

@@ -1,4 +1,4 @@
-//! An event with everything that is stored beside its payload.
+//! An event with its stored metadata.
 
 use super::Event;
 use crate::values::digest::{Digest, Salt};
@@ -28,7 +28,7 @@ pub struct NewEvent {
     pub subject: Subject,
     /// The cause of the event: `user:<id>`, `agent:<path>`, `host`.
     pub actor: String,
-    /// The event or input that led to it.
+    /// The event or input that caused it.
     pub causation: Option<EventId>,
     /// The id of the input that caused it. All events that follow from one input share it.
     pub correlation: Option<InputId>,
@@ -57,7 +57,7 @@ pub struct Recorded {
     pub subject: Subject,
     /// The actor that caused it.
     pub actor: String,
-    /// The event or input that led to it.
+    /// The event or input that caused it.
     pub causation: Option<EventId>,
     /// The input from which it follows.
     pub correlation: Option<InputId>,

@@ -100,8 +100,8 @@ pub struct RunStarted {
     /// ([`crate::events::run::Run::is_untrusted`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// The notes that its models see beside the user's words ([`crate::work::hints`]), best first.
-    /// A note that is forgotten meanwhile is left out from then on.
+    /// The notes in its models' prompts beside the user's words ([`crate::work::hints`]), best
+    /// first. A forgotten note is left out from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
     /// The sections after the prompts of its models, as they were when it began; none if empty.
@@ -216,7 +216,7 @@ pub struct RunStepped {
     pub claimed: Vec<InputId>,
     /// The news that the guest was given.
     pub news: Vec<News>,
-    /// The most hops of what it claimed, and of the run before it.
+    /// The most hops of its inputs, and of the run before it.
     pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
@@ -298,7 +298,7 @@ pub struct RunRecovered {
     pub run: RunId,
     /// The number in a row, with no progress in between, counted from 1.
     pub count: u32,
-    /// The time at which it is gone on with.
+    /// The time of the continuation.
     pub time: Timestamp,
 }
 
@@ -357,7 +357,7 @@ pub struct RunCut {
     pub run: RunId,
     /// The model call for whose prompt it was made.
     pub operation: OperationId,
-    /// The cut. It contains all former ones for the same model.
+    /// The cut. It includes all former ones for the same model.
     pub cut: PromptCut,
     /// Time of the cut.
     pub time: Timestamp,
@@ -370,7 +370,7 @@ pub struct RunEnded {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// The way in which the run ended.
+    /// How the run ended.
     pub end: TurnEnd,
     /// A stable code for a failure or an abort.
     pub code: Option<String>,
@@ -379,7 +379,7 @@ pub struct RunEnded {
     /// The turn that it became; none when its first step never succeeded: then its inputs are dead
     /// letters and the thread is as it was.
     pub turn: Option<TurnId>,
-    /// Settlements of what was open when the run was ended from outside.
+    /// Settlements of operations that were open when the run was ended from outside.
     pub stopped: Vec<Settlement>,
     /// Messages that entered the thread when the run was ended from outside.
     pub said: Vec<Message>,

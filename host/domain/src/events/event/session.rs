@@ -27,7 +27,7 @@ pub struct SessionOpened {
     pub name: Option<String>,
     /// The turn that it continues; none for an empty thread.
     pub head: Option<TurnId>,
-    /// The persona that it is led as.
+    /// The persona of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
     /// The model that its turns use unless a message names another.
@@ -111,11 +111,12 @@ pub struct MemoryRead {
     pub session: SessionId,
     /// The memory agent that got the words.
     pub agent: AgentId,
-    /// The session of that agent in which it reads them: the same for all readings of a session.
+    /// The session of that agent in which it reads them. All readings of a session use the same
+    /// one.
     pub reader: SessionId,
-    /// The last turn of which something was read.
+    /// The last turn that was read, at least in part.
     pub through: TurnId,
-    /// The last message that was read: one of that turn.
+    /// The last message that was read, which is part of that turn.
     pub through_message: u64,
     /// The input that carries the words.
     pub input: InputId,

@@ -69,7 +69,7 @@ pub struct TriggerRemoved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Somebody paused it.
+    /// A user paused it.
     User {
         /// The user.
         user: UserId,
@@ -86,7 +86,7 @@ pub enum PauseReason {
         /// The last of them.
         error: String,
     },
-    /// Its component said that it is done, or its schedule has no further trigger event.
+    /// Its component reported that it is done, or its schedule has no further trigger event.
     Done,
 }
 

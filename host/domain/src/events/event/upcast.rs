@@ -1,4 +1,4 @@
-//! Payloads of retired kinds, read as what they mean today.
+//! Payloads of retired kinds, converted to the present kinds.
 //!
 //! A stored payload stays unchanged, under the kind and in the form in which it was hashed. On
 //! reading, each retired kind is converted by one version at a time, until it is a current kind. A
@@ -8,14 +8,14 @@
 use super::kinds;
 use serde_json::{Map, Value};
 
-/// A retired kind, and the way to the one that took its place.
+/// A retired kind, and the conversion to its replacement.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// The retired kind.
     pub from: &'static str,
     /// The kind one version on.
     pub to: &'static str,
-    /// Brings a payload to the form of that kind.
+    /// Converts a payload to the form of that kind.
     pub change: fn(&mut Map<String, Value>),
 }
 
@@ -55,7 +55,7 @@ pub fn is_retired(kind: &str) -> bool {
 /// been stored under any kind there ever was.
 ///
 /// # Errors
-/// The kind is not known, or the payload is nothing that was ever stored under it.
+/// The kind is unknown, or the payload was never valid for it.
 pub fn upcast(kind: &str, payload: Value) -> Result<(&'static str, Value), NotKnown> {
     upcast_by(STEPS, kinds(), kind, payload)
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// An object, and where it stands in the document.
+/// An object, and its place in the document.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
@@ -16,7 +16,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// An object that stands there.
+    /// An object at a place.
     pub(super) fn new(value: &'a Value, at: String) -> Result<Self, ImportFault> {
         let Value::Object(map) = value else {
             return Err(ImportFault {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         Ok(Self { map, at })
     }
 
-    /// Returns a fault of one of its fields, or of itself if the name is empty.
+    /// Returns a fault of one of its fields, or of the object itself if the name is empty.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> ImportFault {
         let field = if name.is_empty() {
             self.at.clone()
@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A number as it is; of anything else only what it is.
+/// A number as it is; for other values only their type.
 pub(super) fn shown(value: &Value) -> String {
     if value.is_number() {
         value.to_string()

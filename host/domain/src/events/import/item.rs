@@ -9,7 +9,7 @@ use crate::values::time::Timestamp;
 use crate::work::widget;
 use serde_json::{Map, Value, json};
 
-/// Bytes of an item's id, and of what the old system called a call or a tool.
+/// Bytes of an item's id, and of the old system's names for a call or a tool.
 pub(super) const ID_BYTES_MAX: usize = 128;
 /// Milliseconds that an answer may have taken: a year.
 const RESPONSE_MS_MAX: f64 = 366.0 * 24.0 * 3_600_000.0;
@@ -181,7 +181,7 @@ impl OldItem {
         }
     }
 
-    /// Returns it in the form of the old system, for the agent that goes on.
+    /// Returns it in the form of the old system, for the agent that continues.
     pub(super) fn describe(&self) -> Value {
         json!({ "id": self.id, "agent_prompt": self.prompt, "client_action": self.shown.as_ref().map(OldAction::describe) })
     }
@@ -192,7 +192,7 @@ pub(super) fn unnamed(place: usize) -> String {
     format!("imported-{place}")
 }
 
-/// The answer, out of what the old system wrapped it in.
+/// The answer, without the old system's envelope.
 fn answered(
     fields: &Fields<'_>,
     from: Timestamp,

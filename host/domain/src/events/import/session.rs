@@ -19,7 +19,7 @@ use std::str::FromStr;
 const ITEMS_MAX: usize = 1_000;
 /// Bytes of a session's type.
 const TYPE_BYTES_MAX: usize = 64;
-/// Bytes of what the old system called a user, as of the claim of a token.
+/// Bytes of the old system's name for a user, as for a token's claim.
 const USER_BYTES_MAX: usize = 512;
 /// Bytes of a reason.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -110,7 +110,7 @@ impl FromStr for OldStatus {
 }
 
 impl OldSession {
-    /// The session at a place of its document. Nothing in it is later than `latest`.
+    /// The session at a place of its document. None of its times is later than `latest`.
     pub(super) fn read(
         fields: &Fields<'_>,
         place: usize,
@@ -172,7 +172,7 @@ impl OldSession {
                 .text("terminated_reason", 0..=REASON_BYTES_MAX)?
                 .map(str::to_owned),
             config: config.map(|config| config.map().clone()),
-            // 0 is none, as in the old system.
+            // 0 means none, as in the old system.
             time_limit_s: time_limit_s
                 .and_then(|seconds| u32::try_from(seconds).ok())
                 .filter(|seconds| *seconds > 0),
@@ -287,7 +287,7 @@ impl OldSession {
     }
 }
 
-/// Returns the user to whom it belonged, by the id here or by what the issuer's claim means.
+/// Returns its user, by the id here or by the issuer's claim.
 fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, ImportFault> {
     match issuer {
         None => fields.parsed_needed("user_id"),

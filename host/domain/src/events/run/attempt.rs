@@ -1,4 +1,5 @@
-//! Attempts at a model's call: their record, and what they spend or reserve of the run's limits.
+//! Attempts at a model call: their record, and the amounts that they spend or reserve of the run's
+//! limits.
 //!
 //! The step that requests the call reserves for the first attempt. Each further attempt is checked
 //! against the budget and recorded before it is made ([`OperationAttempted`]), unless those before
@@ -47,8 +48,7 @@ impl Attempts {
 }
 
 impl Open {
-    /// Returns the amount reserved for the newest attempt of a model's call; nothing for other
-    /// operations.
+    /// Returns the reservation for the newest attempt of a model call; zero for other operations.
     #[must_use]
     pub fn reserved(&self) -> Amount {
         self.attempts
@@ -56,20 +56,20 @@ impl Open {
             .unwrap_or_else(|| account::reserved(&self.operation.performer))
     }
 
-    /// Returns the amount that counts until it is settled: what the attempts before the newest have
-    /// spent, and the reservation of the newest.
+    /// Returns the amount that counts until the call is settled: the amount spent by the attempts
+    /// before the newest, and the reservation of the newest.
     #[must_use]
     pub fn spent_or_reserved(&self) -> Amount {
         spent_on(&self.attempts.ended).plus(self.reserved())
     }
 
-    /// Its attempts when the newest was cut off; none of anything but a model's call.
+    /// Its attempts when the newest was cut off; none for anything but a model call.
     #[must_use]
     pub fn cut_off(&self) -> Vec<Attempt> {
         self.attempts_with(self.lost_attempt().into_iter().collect())
     }
 
-    /// Its attempts when the newest is stopped with it; none of anything but a model's call.
+    /// Its attempts when the newest is stopped with it; none for anything but a model call.
     #[must_use]
     pub fn stopped_attempts(&self) -> Vec<Attempt> {
         self.attempts_with(self.without_outcome(STOPPED).into_iter().collect())
@@ -81,7 +81,7 @@ impl Open {
         self.attempts.ended.iter().cloned().chain(ended).collect()
     }
 
-    /// The newest attempt, cut off; none of anything but a model's call.
+    /// The newest attempt, cut off; none for anything but a model call.
     #[must_use]
     pub fn lost_attempt(&self) -> Option<Attempt> {
         self.without_outcome(CUT_OFF)

@@ -32,7 +32,7 @@ pub struct CallMade {
 }
 
 impl Run {
-    /// Notes that an operation was started, if it is one of the first calls.
+    /// Notes the start of an operation, if it is one of the first calls.
     pub(super) fn note_call(&mut self, operation: &Operation, time: Timestamp) {
         if self.calls.len() < CALLS_REPORTED_MAX && account::is_call(&operation.performer) {
             self.calls.push(CallMade {
@@ -90,8 +90,8 @@ impl Run {
         calls.collect()
     }
 
-    /// Returns the thinking of its models in its messages and these further ones, as far as it is
-    /// shown: a paragraph a part.
+    /// Returns the visible thinking in its messages and these further ones, one paragraph for each
+    /// part.
     #[must_use]
     pub fn thinking(&self, said: &[Message]) -> String {
         let messages = self.messages.iter().map(Arc::as_ref).chain(said);

@@ -1,4 +1,4 @@
-//! Checks of an agent's decision, before anything is looked up for it.
+//! Checks of an agent's decision that need no lookup.
 
 use super::Run;
 use super::decide::find_call;

@@ -25,7 +25,7 @@ pub(super) const PASSED_OVER: &str = "Skipped.";
 /// The limit on the calls of a turn.
 const CALLS_LIMIT: &str = "toolCallsMax";
 
-/// Everything that a request of the guest's became, once grants, peers and limits were looked up.
+/// The effects of a guest's requests, after grants, peers and limits were looked up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The performer of the operation.
@@ -53,7 +53,7 @@ pub struct Taken {
     pub result: StepResult,
     /// The operations that its requests became, in order.
     pub resolved: Vec<Resolved>,
-    /// The running hash over what the guest read.
+    /// The running hash over the guest's reads.
     pub answers: Digest,
     /// Resources that the call used.
     pub usage: CallUsage,
@@ -80,7 +80,7 @@ pub fn find_call<'a>(
         .map(|(_, call_id, name, arguments)| (call_id, name, arguments))
 }
 
-/// The arguments of a call among some messages; empty text when it is not there.
+/// The arguments of a call among some messages; empty text if the call is missing.
 fn arguments_of<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     message: u64,
@@ -176,8 +176,8 @@ fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
         .collect()
 }
 
-/// Returns whether messages have joined a run that is under way. Calls of the model's that the run
-/// then drops have not begun because of them. A call that runs is never cancelled for it.
+/// Returns whether messages have joined an open run. The model's calls that the run then drops have
+/// not begun because of them. A running call is never cancelled for it.
 fn steers(run: &Run, intake: &Intake) -> bool {
     run.step > 0
         && intake

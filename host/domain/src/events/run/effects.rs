@@ -58,8 +58,8 @@ struct EffectContext<'a> {
 }
 
 impl EffectContext<'_> {
-    /// The change of the agent's preferences; none where words from outside may ask for it. A step
-    /// has no way to ask its user first.
+    /// The change of the agent's preferences; none if content from outside may have requested it. A
+    /// step has no way to ask its user first.
     fn preferred(&self, preferences: &Value, for_all: bool) -> Option<(Stream, Event)> {
         if self.untrusted {
             return None;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub(super) const AGENT_FAILED: &str = "agent-failed";
 /// The code of work that no turn was begun with.
 pub const NOT_BEGUN: &str = "not-begun";
-/// The code of work that came no further for too long.
+/// The code of work without progress for too long.
 pub const MESSAGE_TIMED_OUT: &str = "message-timed-out";
 
 /// The cause of a run's end.

@@ -45,7 +45,7 @@ fn waiting(run: &Run, named: Option<OperationId>) -> Option<&Open> {
         .min_by_key(|open| (open.operation.step, open.operation.place))
 }
 
-/// The refusal of an answer that nothing waits for.
+/// The refusal of an answer without a waiting message.
 #[must_use]
 pub fn nothing_waits(named: Option<OperationId>) -> Refusal {
     let message = match named {

@@ -27,8 +27,8 @@ pub struct Intake {
     pub history_untrusted: bool,
 }
 
-/// Returns whether the agent is to be stepped now, given outcomes that have arrived and whether
-/// messages wait.
+/// Returns whether to step the agent now, given outcomes that have arrived and whether messages
+/// wait.
 #[must_use]
 pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if run.ended.is_some() {
@@ -40,7 +40,7 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if hear && words_wait {
         return true;
     }
-    // A command line alone hears of the calls that it makes.
+    // Only the command line receives the outcomes of its calls.
     let is_reported = |settlement: &Settlement| {
         let open = run.open.get(&settlement.operation);
         open.is_none_or(|open| open.within.is_none())
@@ -138,7 +138,7 @@ impl Run {
         }
     }
 
-    /// Returns the outcomes of calls of models among those that the next step hears.
+    /// Returns the outcomes of model calls among those for the next step.
     fn of_models<'a>(&'a self, arrived: &'a [Settlement]) -> impl Iterator<Item = &'a Settlement> {
         self.to_hear(arrived)
             .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
@@ -195,7 +195,7 @@ impl Taking {
             match (&input.source, &input.message) {
                 (Source::Opening, None) => self.news.push(News::Opened),
                 (_, Some(draft)) => said.push(self.place(draft.clone())),
-                // An input without a message that opens nothing carries no news.
+                // An input without a message that opens nothing is no news.
                 (_, None) => {}
             }
         }

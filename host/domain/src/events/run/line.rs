@@ -1,7 +1,7 @@
 //! Command lines: their calls, and the outcomes that they receive.
 //!
-//! A call is an operation of its own, with an outcome of its own. The agent that asked for the line
-//! is told of the line alone.
+//! A call is a separate operation, with its own outcome. The agent that requested the line receives
+//! only the line's outcome.
 
 use super::{Corrupt, Open, Run, Within};
 use crate::values::id::OperationId;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Open {
     /// The operation as it was started.
     pub operation: Operation,
-    /// The segment that runs or comes next, counted from 0.
+    /// The present or next segment, counted from 0.
     pub segment: u32,
     /// State that the last segment left.
     pub state: Option<Vec<u8>>,

@@ -17,10 +17,10 @@ use crate::work::operation::{Continuation, Operation};
 use crate::work::step::Decision;
 use std::sync::Arc;
 
-/// Characters of an agent's reason for giving up that people are told.
+/// Characters of an agent's reason for giving up that people see.
 const REASON_CHARS_MAX: usize = 300;
 
-/// Something that people outside are told.
+/// A message to people outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outward {
     /// The agent's words.
@@ -37,7 +37,7 @@ pub enum Outward {
     Question {
         /// The id under which it is answered.
         question: OperationId,
-        /// The question, as it is said.
+        /// The question, as it is presented.
         asked: Outbound,
     },
     /// The turn has failed.
@@ -146,7 +146,7 @@ fn text_for_people(parts: &[Part]) -> String {
 }
 
 impl Outward {
-    /// Returns the message to a chat, of a run; none if the chat is not to hear it.
+    /// Returns the message of a run to a chat; none if the chat does not receive it.
     #[must_use]
     pub fn queued(
         &self,

@@ -24,11 +24,11 @@ pub const GIVEN_UP: &str = "host-failed";
 pub enum Next {
     /// Perform its segment now.
     Perform {
-        /// True if `operation.started` is to be recorded first. It must be possible to distinguish
+        /// True if `operation.started` has to be recorded first. It must be possible to distinguish
         /// "sent" from "never sent".
         record_first: bool,
     },
-    /// It has come to its end.
+    /// It has ended.
     Settle(Box<Settlement>),
     /// It waits for a user, for another agent, or for a time.
     Wait {
@@ -122,13 +122,13 @@ fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
     })
 }
 
-/// Returns whether an operation would reach out of the host by itself, at once or after its pause.
-/// A model would be asked, a tool called that does more than read, or a command line carried out.
+/// Returns whether an operation would affect the outside without further input, at once or after
+/// its pause. It would call a model, call a tool that does more than read, or run a command line.
 /// After a restore from a backup it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
-        // A line makes its calls by itself.
+        // A line makes its calls without further input.
         Performer::Model { .. } | Performer::Command { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
         Performer::External { .. } => !is_delivered(open.state.as_deref()),
@@ -150,8 +150,8 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     reaches_out && by_itself
 }
 
-/// Returns whether a run would go on by itself now. A step is due, or an operation can be performed
-/// or settled without further input.
+/// Returns whether a run would continue now without further input. A step is due, or an operation
+/// can be performed or settled.
 #[must_use]
 pub fn goes_on(run: &Run, now: Timestamp) -> bool {
     let moves =
@@ -160,8 +160,8 @@ pub fn goes_on(run: &Run, now: Timestamp) -> bool {
 }
 
 impl Run {
-    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
-    /// that timers elapsed and the client answered.
+    /// Returns whether a step, before it is applied, is progress: whether its news has more than
+    /// elapsed timers and the client's answers.
     pub(super) fn is_progress(&self, stepped: &RunStepped) -> bool {
         let arrived = stepped
             .settled
@@ -364,7 +364,7 @@ pub fn is_its_turn(run: &Run, operation: OperationId) -> bool {
     own.is_none_or(|own| calls().all(|open| place(open) >= own))
 }
 
-/// Returns whether an operation is a call of the agent's own, and none of a command line's.
+/// Returns whether an operation is a call of the agent's own, and not of a command line.
 fn is_call(open: &Open) -> bool {
     let calls = matches!(
         open.operation.performer,

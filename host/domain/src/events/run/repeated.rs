@@ -1,4 +1,4 @@
-//! Calls that a model makes again and again although they fail in the same way.
+//! Calls that a model repeats although they fail in the same way.
 
 use crate::thread::message::{Message, Role};
 use crate::values::json;

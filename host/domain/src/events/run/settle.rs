@@ -27,11 +27,11 @@ use serde_json::Value;
 pub enum Ended {
     /// A model replied.
     Replied(Reply),
-    /// A tool or an agent gave a result; `untrusted` when it comes from outside.
+    /// A tool or an agent returned a result; `untrusted` if it is from outside.
     Gave {
         /// The result.
         parts: Vec<Part>,
-        /// True if it comes from outside the user's and the operator's control.
+        /// True if it is from outside the user's and the operator's control.
         untrusted: bool,
     },
     /// A client answered.
@@ -51,7 +51,7 @@ pub enum Ended {
     Denied,
     /// It took too long.
     TimedOut,
-    /// Nobody answered its question in time.
+    /// Its question was not answered in time.
     Unanswered,
     /// It was cancelled.
     Cancelled,
@@ -59,8 +59,8 @@ pub enum Ended {
     Unknown(Failure),
 }
 
-/// The settlement of an operation that ended so. A call of the model's always gets a result,
-/// whatever happened.
+/// The settlement of an operation with this end. A model's call always gets a result, whatever
+/// happened.
 #[must_use]
 pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
     let marked = ended.is_untrusted(operation);
@@ -130,7 +130,7 @@ fn marked_parts(reply: Reply) -> Vec<Part> {
 }
 
 impl Ended {
-    /// Returns whether it brings anything that rests on content from outside.
+    /// Returns whether its result rests on content from outside.
     fn is_untrusted(&self, operation: &Operation) -> bool {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,

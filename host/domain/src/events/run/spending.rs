@@ -42,7 +42,7 @@ impl Spending {
         self.active_ms = self.active_ms.saturating_add(active_ms);
     }
 
-    /// Returns what the run itself has spent, without its delegates.
+    /// Returns the amount spent by the run itself, without its delegates.
     fn own(&self) -> Amount {
         Amount {
             tokens: self.usage.total(),
@@ -53,7 +53,7 @@ impl Spending {
 }
 
 impl Run {
-    /// Returns what is available of its limits for the next step.
+    /// Returns the amount left of its limits for the next step.
     #[must_use]
     pub fn limits_left(&self) -> LimitsLeft {
         let Available {
@@ -137,14 +137,14 @@ impl Run {
         amount.plus(spending.own())
     }
 
-    /// Returns what it has spent so far, with its delegates. It counts as spent by the caller that
-    /// handed it its work.
+    /// Returns the amount that it has spent so far, with its delegates. The caller that handed over
+    /// the work counts it as its own.
     #[must_use]
     pub fn spent_so_far(&self) -> Amount {
         self.spent_with(&[])
     }
 
-    /// Returns the same, with what was stopped at its end.
+    /// Returns the same, including operations stopped at its end.
     #[must_use]
     pub fn spent_with(&self, stopped: &[Settlement]) -> Amount {
         let mut spending = self.spending;

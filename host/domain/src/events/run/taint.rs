@@ -18,8 +18,7 @@ use crate::thread::message::Message;
 use crate::work::operation::{Performer, Settlement};
 
 impl Run {
-    /// Returns whether anything that it has heard, or that its thread shows, rests on content from
-    /// outside.
+    /// Returns whether any of its input or its thread rests on content from outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted
@@ -36,7 +35,7 @@ impl Run {
             || intake.settled.iter().any(Settlement::is_untrusted)
     }
 
-    /// Returns whether a step hears what a program elsewhere has answered.
+    /// Returns whether a step's input has an answer by an external program.
     pub(super) fn hears_from_elsewhere(&self, intake: &Intake) -> bool {
         self.to_hear(&intake.settled)
             .filter(|(_, settlement)| settlement.is_untrusted())

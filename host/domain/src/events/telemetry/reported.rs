@@ -1,4 +1,4 @@
-//! The telemetry that is told of stored events.
+//! Telemetry of stored events.
 
 use super::{TOOL_CHARS_MAX, TelemetryError, TelemetryEvent, TelemetryKind};
 use crate::events::event::{Event, Recorded, RunEnded, RunStepped, Source, StepFailed};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 const DENIED: &str = "denied";
 /// The code of a call, or a message, that was cancelled.
 const CANCELLED: &str = "cancelled";
-/// The code of a call of which it is not known whether it happened.
+/// The code of a call that may or may not have happened.
 const UNKNOWN: &str = "unknown";
 /// The code of a message that a full queue dropped.
 const DROPPED: &str = "dropped";
@@ -151,7 +151,7 @@ fn source(source: &Source) -> &'static str {
     }
 }
 
-/// The event that is told of.
+/// The event that is reported.
 struct Teller<'a> {
     recorded: &'a Recorded,
     tally: &'a RunTally,
