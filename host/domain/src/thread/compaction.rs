@@ -28,22 +28,22 @@ use serde::{Deserialize, Serialize};
 /// Percentage of a model's window at which a thread is due for compaction. It is measured by the
 /// newest call of a turn.
 pub const DUE_PERCENT: u64 = 90;
-/// Tokens of turns that are kept as they are.
+/// Tokens of turns that are kept unchanged.
 pub const KEPT_TOKENS_MAX: u64 = 30_000;
-/// Part of the window that they may take at most: a quarter.
+/// The largest part of the window for these turns: a quarter.
 pub const KEPT_PART: u64 = 4;
 /// Tokens of a summary.
 pub const SUMMARY_TOKENS_MAX: u64 = 8_192;
-/// Part of the window that it may take at most: an eighth.
+/// The largest part of the window for the summary: an eighth.
 pub const SUMMARY_PART: u64 = 8;
 /// The most automatic attempts at a compaction after one turn. After them, its session continues
 /// uncompacted until the next turn.
 pub const ATTEMPTS_MAX: usize = 2;
 /// Bytes of text that are counted as a token where no exact count exists.
 pub const TOKEN_BYTES: u64 = 4;
-/// Tokens that a blob is taken for.
+/// The estimate of tokens for a blob.
 pub const BLOB_TOKENS: u64 = 1_000;
-/// Tokens that are added for each message beside its content.
+/// Tokens added for each message in addition to its content.
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Origin of a compaction's message.
 pub const ORIGIN: &str = "host:compaction";
@@ -68,7 +68,7 @@ pub struct Compaction {
     pub first_kept: Option<TurnId>,
     /// Tokens of the thread as a model saw it last.
     pub tokens_before: u64,
-    /// Tokens of what is kept, estimated.
+    /// Estimated tokens of the kept turns.
     pub kept_tokens: u64,
     /// Tokens that the summary may have.
     pub summary_tokens_max: u32,
@@ -112,17 +112,17 @@ impl Return {
     }
 }
 
-/// The view that models have of a compacted thread. It has the newest summary, the messages that
-/// were kept, and all later ones.
+/// The models' view of a compacted thread: the newest summary, the kept messages, and all later
+/// ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// The message with the summary.
     pub summary: MessageId,
-    /// The first message that is kept; the summary itself when none is.
+    /// The first message that is kept; the summary itself if none is kept.
     pub kept_from: MessageId,
 }
 
-/// Data in the message of a compaction beside its summary.
+/// Data in the message of a compaction besides its summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The last turn that was summarised.
@@ -174,7 +174,7 @@ pub fn is_due(tokens: u64, window: u64) -> bool {
     u128::from(tokens) * 100 >= u128::from(window) * u128::from(DUE_PERCENT)
 }
 
-/// Tokens of turns that are kept as they are where the model has such a window.
+/// Tokens of turns that are kept unchanged for a model with this window.
 #[must_use]
 pub fn kept_tokens_max(window: u64) -> u64 {
     KEPT_TOKENS_MAX.min(window / KEPT_PART)
@@ -230,7 +230,7 @@ pub fn shown(summary: Message, kept: Vec<Message>) -> Vec<Message> {
         .into_iter()
         .filter(|message| Mark::of(message).is_none())
         .collect();
-    // Each alone: a summary's place is behind what was kept, and results are moved to their calls
-    // by their places.
+    // Arranged separately: a summary's place is after the kept messages, and results are moved to
+    // their calls by their places.
     std::iter::once(first).chain(arrange(kept)).collect()
 }

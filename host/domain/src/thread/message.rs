@@ -53,14 +53,14 @@ pub enum Part {
         /// The arguments, as the model wrote them: not necessarily JSON.
         arguments: String,
     },
-    /// A block that a provider wants back verbatim (thinking, signatures, unknown content blocks).
-    /// Sent back to the same provider and model only.
+    /// A block that a provider requires back verbatim (thinking, signatures, unknown content
+    /// blocks). Sent back to the same provider and model only.
     Opaque {
         /// The provider's name.
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// The content block as it came.
+        /// The content block as received.
         value: Value,
     },
 }
@@ -98,7 +98,7 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// Origin of the message: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
     pub origin: String,
-    /// True if its content came from outside the user's and the operator's control.
+    /// True if its content is from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
     /// The speaker, if role and origin do not identify the speaker.
@@ -111,7 +111,7 @@ pub struct Message {
     /// mark. Here it is untrusted, since nobody here vouches for the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_elsewhere: Option<bool>,
-    /// The salt of its digest; gone when it was erased.
+    /// The salt of its digest; removed when the message was erased.
     pub salt: Salt,
 }
 
@@ -129,7 +129,7 @@ impl Message {
         self.salt.digest(content.to_string().as_bytes())
     }
 
-    /// Returns the message as a file from elsewhere brings it: untrusted, with the same digest.
+    /// Returns the message as imported from a file: untrusted, with the same digest.
     #[must_use]
     pub fn from_elsewhere(self) -> Self {
         Self {
@@ -219,7 +219,7 @@ pub struct Draft {
     pub parts: Vec<Part>,
     /// Origin of the message.
     pub origin: String,
-    /// True if its content came from outside the user's and the operator's control.
+    /// True if its content is from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
     /// The speaker, if role and origin do not identify the speaker.

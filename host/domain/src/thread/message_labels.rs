@@ -17,14 +17,14 @@ pub const VALUE_BYTES_MAX: usize = 256;
 pub struct MessageLabels(pub BTreeMap<String, String>);
 
 impl MessageLabels {
-    /// Returns whether there are none.
+    /// Returns whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks number and length of the labels. A name is made of `a-z`, `A-Z`, `0-9`, `.`, `-`, `_`
-    /// and `/`.
+    /// Checks number and length of the labels. A name consists of `a-z`, `A-Z`, `0-9`, `.`, `-`,
+    /// `_` and `/`.
     ///
     /// # Errors
     /// The first fault, with the allowed values.

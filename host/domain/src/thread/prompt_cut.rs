@@ -61,13 +61,13 @@ pub struct PromptCut {
 /// The tokens that a prompt may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Tokens that it is to have at most after a cut.
+    /// The most tokens after a cut.
     pub target: u64,
-    /// Tokens that it can have at most.
+    /// The most tokens that fit.
     pub most: u64,
-    /// Tokens beside its messages.
+    /// Tokens of the rest of the prompt.
     pub around: u64,
-    /// Tokens of a summary of what is left out.
+    /// Tokens of a summary of the omitted messages.
     pub summary: u64,
 }
 
@@ -105,7 +105,7 @@ impl PromptCut {
         self.left_out_through > former.left_out_through || !self.stubs.is_subset(&former.stubs)
     }
 
-    /// Returns the conversation as it is shown: without what is left out, with a notice in its
+    /// Returns the visible conversation: without the omitted messages, with a notice in their
     /// place, and with stubs. The messages are in the order of their places.
     #[must_use]
     pub fn apply(&self, messages: Vec<Message>) -> Vec<Message> {
@@ -133,7 +133,7 @@ impl PromptCut {
         shown
     }
 
-    /// Returns the estimated tokens by which it makes a conversation shorter.
+    /// Returns the estimated tokens by which it shortens a conversation.
     #[must_use]
     pub fn saved_tokens<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> u64 {
         let mut saved = 0_u64;
@@ -161,8 +161,8 @@ impl PromptCut {
             .collect()
     }
 
-    /// Returns the tokens that a summary of what is left out of a conversation may have. With it
-    /// the prompt is no longer than [`Self::tokens_after`].
+    /// Returns the room in tokens for a summary of the omitted messages. With it the prompt is no
+    /// longer than [`Self::tokens_after`].
     #[must_use]
     pub fn summary_room(&self, messages: Vec<Message>, room: Room) -> u64 {
         let bare = Self {
@@ -173,8 +173,8 @@ impl PromptCut {
         self.tokens_after.saturating_sub(tokens).min(room.summary)
     }
 
-    /// Returns it with a summary of all that is left out, at most as long as there is room for.
-    /// Without a text, the summary so far stays.
+    /// Returns it with a summary of all omitted messages, cut to the available room. Without a
+    /// text, the present summary stays.
     #[must_use]
     pub fn summarised(mut self, text: &str, summary_tokens_max: u64) -> Self {
         let bytes_max = usize::try_from(summary_tokens_max.saturating_mul(TOKEN_BYTES));
@@ -270,7 +270,7 @@ fn tokens(message: &Message) -> u64 {
     estimated_tokens([message])
 }
 
-/// The course of a choice: the cut so far, and what the prompt has with it.
+/// The state of a choice: the cut so far, and the resulting prompt.
 struct Choice<'m> {
     cut: PromptCut,
     /// The messages that are shown so far.
@@ -331,7 +331,7 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
     choice.stub(room.most, |choice, message| {
         message.answers.is_some() && message.id != newest && !choice.cut.leaves_out(message)
     });
-    // A single message of the user, or result, may be longer than all the room there is.
+    // A single message of the user, or a single result, may exceed the whole room.
     choice.stub(room.most, |choice, message| {
         let is_said = message.role == Role::User || message.answers.is_some();
         is_said && !choice.cut.leaves_out(message)

@@ -1,4 +1,4 @@
-//! The JSON Schema that a sender wants the reply to a message to fit.
+//! The JSON Schema that a sender requires of the reply to a message.
 //!
 //! It is a part of the message, so that whatever queues or joins messages keeps it. No provider is
 //! sent that part, and no agent reads it: it goes with the requests to the model.
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The provider and the model that mark the part.
 const MARKED_BY: (&str, &str) = ("agent-host", "reply-schema");
 
-/// Returns the part of a message that holds a schema.
+/// Returns the part of a message that contains a schema.
 #[must_use]
 pub fn part(schema: Value) -> Part {
     let (provider, model) = MARKED_BY;

@@ -29,7 +29,8 @@ pub enum ReasoningEffort {
 words!(ReasoningEffort { Minimal = "minimal", Low = "low", Medium = "medium", High = "high" });
 
 /// Settings of model replies, of a definition (`generation`) or of a session
-/// ([`SessionGeneration`]). What is not set is left to the model's configuration and its provider.
+/// ([`SessionGeneration`]). A missing setting is left to the model's configuration and its
+/// provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GenerationSettings {
@@ -37,8 +38,8 @@ pub struct GenerationSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
-    /// Tokens of a reply, at most. Of definition, session, model and the agent's own request the
-    /// least holds.
+    /// The most tokens of a reply. The least of definition, session, model and the agent's own
+    /// request applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,

@@ -1,4 +1,4 @@
-//! Speakers: whose words a message is, for the store, for clients and for models.
+//! Speakers: the authors of messages, for the store, for clients and for models.
 //!
 //! A model sees one role for everything but its own messages. So each message that no user of the
 //! session wrote is in a block that names its source and its mark. A user's own message has no
@@ -23,7 +23,7 @@ const NAME_CHARS_MAX: usize = 120;
 const OPENS: &str = "<from ";
 /// The end of a block.
 const CLOSES: &str = "</from>";
-/// The name by which a tag is known.
+/// The name of the tag.
 const TAG: &str = "from";
 
 /// The speaker of a message.
@@ -39,7 +39,7 @@ pub enum Speaker {
     Agent {
         /// The agent, by the path or the kind that it is known by.
         agent: String,
-        /// The `responseId` or the task id of the question that it answers; none of a question.
+        /// The `responseId` or the task id of the answered question; none for a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
     },
@@ -47,8 +47,8 @@ pub enum Speaker {
     Trigger {
         /// Its name.
         trigger: String,
-        /// The operator's words for it, with their variables unfilled, where its message rests on
-        /// content from outside: what it asks for, apart from that content.
+        /// The operator's text for it, with unfilled variables, if its message rests on content
+        /// from outside: the request, apart from that content.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asks: Option<String>,
     },
@@ -59,7 +59,7 @@ pub enum Speaker {
         /// The chat, in the service's terms.
         chat: String,
     },
-    /// A tool, with what it returned.
+    /// A tool, with its result.
     Tool {
         /// Its name.
         tool: String,
@@ -85,7 +85,7 @@ pub enum Speaker {
 /// The trust in words, as a block tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// They rest on nothing from outside.
+    /// They do not rest on content from outside.
     Trusted,
     /// They rest on content from outside.
     Untrusted,
@@ -104,7 +104,7 @@ impl Trust {
 }
 
 impl Speaker {
-    /// Returns the block in which a model is shown words of this speaker's.
+    /// Returns the block in which a model sees this speaker's text.
     #[must_use]
     pub fn block(&self, text: &str, trust: Trust) -> String {
         format!("{}\n{}\n{CLOSES}", self.opening(trust), escaped(text))
@@ -180,7 +180,7 @@ impl Message {
     /// name.
     #[must_use]
     pub fn said_by(&self) -> Option<Speaker> {
-        // A name of elsewhere is nobody's here.
+        // A name from another host belongs to nobody here.
         if self.marked_elsewhere.is_some() && matches!(self.role, Role::User | Role::Notice) {
             return Some(Speaker::Import);
         }
@@ -246,7 +246,7 @@ pub fn show(messages: &mut [Message]) {
     }
 }
 
-/// Returns whether several users speak in some messages, so that each is to be named.
+/// Returns whether several users speak in some messages, so that each has to be named.
 #[must_use]
 pub fn do_several_speak(messages: &[Message]) -> bool {
     let speakers = messages.iter().filter_map(Message::said_by);

@@ -8,7 +8,7 @@ use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The way in which a turn ended.
+/// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
@@ -50,7 +50,7 @@ pub struct TurnNode {
     pub messages: Vec<Digest>,
     /// The digest of the session's state after it, a blob.
     pub session_state: Digest,
-    /// The way in which it ended.
+    /// How it ended.
     pub end: TurnEnd,
     /// Tokens that it used.
     pub usage: Usage,

@@ -25,7 +25,7 @@ pub struct Cut {
     pub through: CutTurn,
     /// The first turn that is kept; none if none is kept.
     pub first_kept: Option<CutTurn>,
-    /// Tokens of what is kept.
+    /// Tokens of the kept turns.
     pub kept_tokens: u64,
 }
 

@@ -14,11 +14,11 @@ const CHUNK_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
 const FORMER_PART: usize = 2;
 /// Bytes of room at least, however small the window is.
 const ROOM_BYTES_MIN: usize = 1_024;
-/// Tokens that are left for what is around the conversation.
+/// Tokens left for the text around the conversation.
 const AROUND_TOKENS: u64 = 512;
 
-/// Returns how many bytes of material fit into a model's window beside a summary of this many
-/// tokens. A quarter is left free, because bytes are only an estimate of tokens.
+/// Returns the bytes of material that fit into a model's window together with a summary of this
+/// many tokens. A quarter is left free, because bytes are only an estimate of tokens.
 #[must_use]
 pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
     let tokens = window
@@ -29,9 +29,9 @@ pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
         .max(ROOM_BYTES_MIN)
 }
 
-/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
-/// there is more, long chunks lose their middle first. If that is not enough, the oldest part is
-/// left out, and the text says so.
+/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If it
+/// is longer, long parts lose their middle first. If that is not enough, the oldest part is left
+/// out, and the text says so.
 #[must_use]
 pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) -> String {
     let mut text = String::new();
@@ -149,7 +149,7 @@ fn without_ends(text: &str) -> String {
         .replace("</former-summary", "< /former-summary")
 }
 
-/// A text of at most so many bytes: its head and its tail where it is longer.
+/// A text of at most so many bytes: head and tail of a longer one.
 pub(crate) fn clipped(text: &str, bytes_max: usize) -> String {
     const BETWEEN: &str = " […] ";
     if text.len() <= bytes_max {

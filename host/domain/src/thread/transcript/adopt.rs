@@ -37,8 +37,8 @@ pub struct Adoption {
     pub agent_path: String,
     /// The definition of its agent here.
     pub definition: String,
-    /// Random bits that its messages' digests are salted with. With the same ones, the same file
-    /// gives turns with the same ids.
+    /// Random bits that salt the digests of its messages. With the same bits, the same file gives
+    /// turns with the same ids.
     pub salt: Salt,
 }
 
@@ -63,13 +63,13 @@ pub(super) struct ForeignMessage {
     pub(super) origin: String,
     /// The call that it answers, if it is the result of one.
     pub(super) answers: Option<Answered>,
-    /// The way in which it ended, if it is an assistant's message.
+    /// How it ended, if it is an assistant's message.
     pub(super) end: TurnEnd,
     /// Its usage, if it is an assistant's message.
     pub(super) usage: Usage,
     /// Its model, if it is an assistant's message.
     pub(super) model: Option<String>,
-    /// The part of the messages before it that is kept, if it is a summary that stands for them.
+    /// The kept part of the messages before it, if it is a summary that replaces them.
     pub(super) compacts: Option<Compacts>,
 }
 

@@ -35,7 +35,7 @@ pub enum Unsound {
         /// The digest of its bytes.
         computed: Digest,
     },
-    /// A blob that nothing names.
+    /// A blob that is not referenced.
     #[error("no turn names the blob {digest}: take it out")]
     Unnamed {
         /// Its digest.

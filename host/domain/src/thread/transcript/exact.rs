@@ -25,7 +25,7 @@ pub(super) const FORMAT: &str = "agent-host.transcript/1";
 pub(super) const SESSION: &str = "agent-host.session";
 /// The record of a chunk of a blob.
 pub(super) const BLOB: &str = "agent-host.blob";
-/// The record of a message, or of the place of one that was erased.
+/// The record of a message, or of the place of an erased one.
 pub(super) const MESSAGE: &str = "agent-host.message";
 /// The record of a turn, behind its messages.
 pub(super) const TURN: &str = "agent-host.turn";
@@ -98,7 +98,7 @@ pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = V
     })
 }
 
-/// The record of what is in a message's place.
+/// The record for a message's place.
 pub(super) fn message(id: MessageId, message: Option<&Message>) -> Value {
     json!(
         message.map_or(MessageRecord::Erased(id), |message| MessageRecord::Message(

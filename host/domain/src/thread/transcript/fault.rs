@@ -1,4 +1,4 @@
-//! Errors: what is wrong with a file that is read, and why a transcript is not written.
+//! Errors: the fault of a file on reading, and the reason why a transcript is not written.
 
 use super::{LINE_BYTES_MAX, PASSED_OVER_MAX, Unsound};
 use crate::values::id::TurnId;
@@ -85,7 +85,7 @@ pub enum Unwritable {
         /// The first turn of a second thread.
         turn: TurnId,
     },
-    /// A line would be longer than what is read.
+    /// A line would be longer than the limit for reading.
     #[error(
         "{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is \
              long in it as a blob"
@@ -96,7 +96,7 @@ pub enum Unwritable {
         /// The length that it would have.
         bytes: usize,
     },
-    /// A line would be nested deeper than what is read.
+    /// A line would be nested deeper than the limit for reading.
     #[error("{what} is nested deeper than {max} levels of lists and objects", max = super::line::OWN_DEPTH_MAX)]
     TooDeep {
         /// The content of the line.
@@ -108,7 +108,7 @@ pub enum Unwritable {
         /// The content of the line.
         what: String,
     },
-    /// It has more lines, or more bytes, than what is read.
+    /// It has more lines, or more bytes, than the limit for reading.
     #[error("it has more than {max} {unit}: export its threads one by one")]
     TooMuch {
         /// The most.

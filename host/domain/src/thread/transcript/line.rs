@@ -54,10 +54,10 @@ pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> 
         .collect()
 }
 
-/// The lines of a file that are not empty, each by itself.
+/// The non-empty lines of a file.
 ///
 /// # Errors
-/// The file as a whole is none that is read.
+/// The file as a whole is invalid.
 pub(super) fn split(file: &[u8]) -> Result<Vec<Numbered<'_>>, TranscriptFault> {
     if file.len() > FILE_BYTES_MAX {
         let message = format!(
@@ -152,7 +152,7 @@ pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line,
 /// Every line of another program's file, or its fault.
 ///
 /// # Errors
-/// The file as a whole is none that is read.
+/// The file as a whole is invalid.
 pub(super) fn lines(
     file: &[u8],
     records: Records,
@@ -385,7 +385,7 @@ impl Written {
         self.lines += 1;
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(b'\n');
-        // The empty rest behind the last line break counts as a line on reading.
+        // The empty rest after the last line break counts as a line on reading.
         if self.lines >= LINES_MAX {
             return Err(Unwritable::TooMuch {
                 max: LINES_MAX,

@@ -1,4 +1,5 @@
-//! Threads in a tree of turns: the way from a turn to its root, and where two of them part.
+//! Threads in a tree of turns: the path from a turn to its root, and the point where two of them
+//! part.
 
 use super::diff::{Diff, diff};
 use crate::thread::message::Message;
@@ -15,7 +16,7 @@ pub struct Tree<'a> {
 /// The reason why a thread cannot be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenThread {
-    /// A turn of it is not there.
+    /// One of its turns is missing.
     #[error("turn {turn} is not among these turns")]
     Missing {
         /// The turn.
@@ -46,7 +47,7 @@ impl<'a> Tree<'a> {
     /// A turn.
     ///
     /// # Errors
-    /// It is not there.
+    /// The turn is missing.
     pub fn node(&self, turn: TurnId) -> Result<&'a TurnNode, BrokenThread> {
         self.nodes
             .get(&turn)

@@ -19,13 +19,13 @@ pub enum Verification {
 /// The fault in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Break {
-    /// Its id is not the one that follows from its content.
+    /// Its id does not match its content.
     #[error("its id follows from other content: from what is here, {computed} follows")]
     Id {
         /// The computed id.
         computed: TurnId,
     },
-    /// It commits to more or fewer messages than there are.
+    /// It commits to another number of messages.
     #[error("it commits to {committed} messages, and {given} are given")]
     Count {
         /// Number of its digests.
@@ -33,7 +33,7 @@ pub enum Break {
         /// Number of messages that are given.
         given: usize,
     },
-    /// A message is not the one that the turn commits to.
+    /// A message does not match the turn's commitment.
     #[error("message {message} is not the one that it commits to: its digest is another")]
     Message {
         /// The place where the message should be.
@@ -61,7 +61,7 @@ pub enum Break {
         /// The depth that it should have.
         expected: u64,
     },
-    /// Its jump pointer is not the one of the rule.
+    /// Its jump pointer does not follow the rule.
     #[error("its jump pointer is not the one that its parent's place demands")]
     Jump,
     /// Its parent is not among the turns before it.
@@ -97,7 +97,7 @@ pub fn verify<'a>(
     verdicts
 }
 
-/// Checks that a turn stands where its parent puts it.
+/// Checks that a turn's position matches its parent.
 fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Break> {
     if before.contains_key(&node.id) {
         return Err(Break::Twice);
@@ -124,7 +124,7 @@ fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Br
     }
 }
 
-/// Checks that a turn commits to these messages and to nothing else.
+/// Checks that a turn commits to exactly these messages.
 fn verified(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
     if node.messages.len() != messages.len() {
         return Err(Break::Count {

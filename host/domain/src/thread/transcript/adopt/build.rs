@@ -19,7 +19,8 @@ use std::collections::{HashMap, HashSet};
 pub(in crate::thread::transcript) struct Adopted {
     /// The turns, each after its parent.
     pub(in crate::thread::transcript) turns: Vec<TranscriptTurn>,
-    /// The turn of each message: the one that ends with it, or else the first that has it.
+    /// The turn of each message: the one that ends with it, or otherwise the first that contains
+    /// it.
     pub(in crate::thread::transcript) homes: Vec<TurnId>,
     /// The faults of messages that no turn has: results without a call.
     pub(in crate::thread::transcript) faults: Vec<TranscriptFault>,

@@ -21,9 +21,9 @@ pub(super) type Blocks = BTreeMap<Digest, Vec<u8>>;
 
 /// The parts of a message's content, which is a text or a list of blocks.
 ///
-/// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob;
-/// `toolCall` a call, with its `thoughtSignature` behind it. Every other block, `thinking` among
-/// them, is kept whole as an opaque part.
+/// `text` becomes text, followed by an opaque part with its `textSignature`; `image` a blob;
+/// `toolCall` a call, followed by its `thoughtSignature`. Every other block, `thinking` among them,
+/// is kept whole as an opaque part.
 pub(super) fn parts(
     message: &Fields<'_>,
     name: &str,

@@ -106,7 +106,7 @@ fn version(start: &Fields<'_>) -> Result<(), TranscriptFault> {
 /// The entries so far.
 struct Entries {
     records: Records,
-    /// The last message on the way to each entry, by the entry's id.
+    /// The last message on the path to each entry, by the entry's id.
     known: HashMap<String, Option<usize>>,
     said: Vec<ForeignMessage>,
     labels: Vec<(usize, String, Option<String>)>,

@@ -46,7 +46,7 @@ impl<'a> Shown<'a> {
         match (message.role, &message.answers) {
             (Role::Notice, _) => {
                 let content = self.content(message);
-                // The model hears notices, so it is an entry that pi sends to it.
+                // Models see notices, so it is an entry that pi sends to a model.
                 (
                     "custom_message",
                     json!({ "customType": format!("{}.notice", namespace()), "content": content, "display": true }),
@@ -60,7 +60,7 @@ impl<'a> Shown<'a> {
                 });
                 ("message", json!({ "message": said }))
             }
-            // A result that answers no call is something that was said.
+            // A result that answers no call is an ordinary message.
             (Role::User | Role::Tool, _) => (
                 "message",
                 json!({ "message": { "role": "user", "content": self.content(message), "timestamp": timestamp } }),
@@ -78,8 +78,7 @@ impl<'a> Shown<'a> {
             .collect()
     }
 
-    /// Returns the block that shows a part. Images are shown as long as there is room for their
-    /// bytes.
+    /// Returns the block that shows a part. Images are shown while there is room for their bytes.
     fn block(&self, part: &Part, room: &mut usize) -> Option<Value> {
         match part {
             Part::Text { text } => Some(json!({ "type": "text", "text": text })),
