@@ -83,8 +83,7 @@ impl Accounts {
         Self(self.0.iter().copied().chain([own]).collect())
     }
 
-    /// Returns whether there are no accounts. So it is with the event of a run that a message
-    /// began.
+    /// Returns whether there are no accounts, as in the event of a run that a message began.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -110,7 +109,7 @@ impl Accounts {
         deeper.collect()
     }
 
-    /// The address of the work's own; empty when there are none.
+    /// The address of the work's own account; empty if there are none.
     #[must_use]
     pub fn address(&self) -> String {
         self.addresses().pop().unwrap_or_default()
@@ -169,7 +168,7 @@ impl Accounts {
     }
 }
 
-/// Returns what an operation has spent or reserved when it starts. A model's call has a
+/// Returns the amount that an operation has spent or reserved when it starts. A model call has a
 /// reservation; anything that counts as a call has spent a call.
 #[must_use]
 pub fn spent_or_reserved(operation: &Operation) -> Amount {
@@ -196,8 +195,8 @@ pub fn reserved(performer: &Performer) -> Amount {
     }
 }
 
-/// Returns whether it counts as a call of a tool or an agent. Work without a waiting caller once
-/// had no performer of its own. It then was an operation that settles at once with a result.
+/// Returns whether it counts as a call of a tool or an agent. Formerly, work without a waiting
+/// caller had no performer of its own. It was then an operation that settles at once with a result.
 #[must_use]
 pub fn is_call(performer: &Performer) -> bool {
     match performer {

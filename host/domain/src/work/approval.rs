@@ -179,7 +179,7 @@ pub struct ApprovalAnswered {
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// The hash of what was agreed to, or not.
+    /// The hash of the call that was approved or refused.
     pub call: Digest,
     /// True if the user agreed.
     pub approved: bool,

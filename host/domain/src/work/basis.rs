@@ -25,7 +25,7 @@ pub struct LimitsLeft {
 pub struct Basis {
     /// The turn that precedes the run; none in an empty thread.
     pub base: Option<TurnId>,
-    /// The last message of the thread as this step sees it; 0 when there is none.
+    /// The last message of the thread as this step sees it; 0 if there is none.
     pub head: MessageId,
     /// The code and the documents, which are the same in most steps of a session.
     pub documents: Documents,

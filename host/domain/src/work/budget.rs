@@ -166,7 +166,7 @@ fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 impl TurnLimits {
-    /// Returns the limits, reduced to what a budget allows.
+    /// Returns the limits, reduced to those of a budget.
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self {
@@ -195,13 +195,13 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Returns whether it is nothing.
+    /// Returns whether it is zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether it has any of what a limit bounds, by the key of the limit.
+    /// Returns whether it has any of the resource that a limit bounds, by the key of the limit.
     #[must_use]
     pub fn has_any_of(&self, limit: &str) -> bool {
         match limit {

@@ -115,7 +115,7 @@ impl Target {
 pub enum Priority {
     /// 1
     Low,
-    /// 2, what a call without a priority has.
+    /// 2, the default of a call without a priority.
     #[default]
     Normal,
     /// 3
@@ -131,7 +131,7 @@ words!(Priority { Low = "low", Normal = "normal", High = "high", Critical = "cri
 pub struct Delegation {
     /// The kind of agent that is to do it.
     pub target: Target,
-    /// The operation to carry out: one of the target's.
+    /// The operation to perform: one of the target's.
     pub operation: String,
     /// The parameters; they fit those of the operation.
     pub parameters: Map<String, Value>,
@@ -204,7 +204,7 @@ words!(Code {
 /// for.
 ///
 /// # Errors
-/// The first thing that is wrong. Nothing has happened then.
+/// The first fault. The call had no effect.
 pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
     Offers::from(targets).parse(arguments)
 }
@@ -314,8 +314,8 @@ fn operation(
     }
 }
 
-/// Reads the timeout. Models write `null` for an argument that they leave out; it is taken for that
-/// here as well as in an operation's parameters.
+/// Reads the timeout. Models write `null` for an omitted argument; it is read so here and in an
+/// operation's parameters.
 fn timeout_ms(value: Option<Value>, target: Target) -> Result<u64, Invalid> {
     let longest_ms = target.timeout_ms_max();
     match value {

@@ -32,7 +32,7 @@ pub const NAMES: [&str; 3] = [DISPATCH, REPLY, MESSAGE];
 
 /// Seconds that an `agents_message` waits without a timeout of its own.
 pub const MESSAGE_TIMEOUT_S: u64 = 300;
-/// Seconds that a call may wait, or give another agent, at most.
+/// The most seconds that a call may wait, or give another agent.
 pub const TIMEOUT_S_MAX: u64 = 86_400;
 
 /// The code when the agent does not exist, or is not one of the user's.
@@ -102,8 +102,8 @@ fn with_names(text: &str, reachable: &[Reachable<'_>]) -> String {
     text
 }
 
-/// Idempotent: what it hands over is part of the commit that decides it, so the same call under the
-/// same key hands it over once.
+/// Idempotent: the handed-over work is part of the commit that decides it, so repeating the call
+/// under the same key hands it over once.
 fn tool(name: &str, description: &str, arguments: Value) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),

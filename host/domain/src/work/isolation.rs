@@ -43,8 +43,7 @@ impl Suspicion {
         self.ends >= SUSPECTED_ENDS_MIN
     }
 
-    /// Returns whether the work ended the process so often, with nothing else under suspicion, that
-    /// it is given up.
+    /// Returns whether the work ended the process as the only suspect so often that it is given up.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.alone >= ALONE_ENDS_MAX

@@ -18,7 +18,7 @@ use crate::values::limits::RECALL_HITS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Looks for notes and messages.
+/// Searches notes and messages.
 pub const SEARCH: &str = "memory_search";
 /// Keeps a note.
 pub const SAVE: &str = "memory_save";
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 3] = [FORGET, SAVE, SEARCH];
 
 /// Bytes of a note.
 pub const NOTE_BYTES_MAX: usize = 4 << 10;
-/// Bytes of what a note is about.
+/// Bytes of a note's subject.
 pub const ABOUT_BYTES_MAX: usize = 128;
 /// Notes that an agent keeps in the sessions of one user.
 pub const NOTES_OF_USER_MAX: u64 = 2_000;
@@ -37,8 +37,8 @@ pub const NOTES_OF_USER_MAX: u64 = 2_000;
 pub const QUERY_BYTES_MAX: usize = 4 << 10;
 /// Hits of a search that names no limit.
 pub const HITS: u32 = 8;
-/// Bytes of a session that are handed to its memory agent at a time. What is left is handed over in
-/// further chunks.
+/// Bytes of a session that are given to its memory agent at a time. The rest is given in further
+/// chunks.
 pub const READING_BYTES_MAX: usize = 48 << 10;
 /// Messages of a session that are handed to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
@@ -62,7 +62,7 @@ pub enum TriggerEvent {
     Compaction,
 }
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -70,11 +70,11 @@ pub struct Invalid(String);
 /// A call of `memory_search` that passed every check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCall {
-    /// Words to look for.
+    /// Words to search for.
     pub query: String,
     /// The most hits to return.
     pub limit: u32,
-    /// True if only notes are looked for, and no messages.
+    /// True to search notes only, and no messages.
     pub notes: bool,
     /// True if an agent is to look, and to answer in words.
     pub deep: bool,
@@ -89,14 +89,13 @@ pub struct SaveCall {
     pub about: Option<String>,
 }
 
-/// Returns whether an allow list offers one of these tools: it names it by a pattern that is meant
-/// for them.
+/// Returns whether an allow list offers one of these tools, by a pattern specific to them.
 #[must_use]
 pub fn is_listed(allowlist: Option<&PatternList>, tool: &str) -> bool {
     allowlist.is_some_and(|list| list.means(MEMORY_TOOLS, tool))
 }
 
-/// The tools, by name. `deep` says whether there are agents that search.
+/// The tools, by name. `deep` is true if there are search agents.
 #[must_use]
 pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
     let mut search = json!({
@@ -148,7 +147,8 @@ pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
     ]
 }
 
-/// Idempotent: a note's id follows from its operation, and what is forgotten is forgotten.
+/// Idempotent: a note's id is derived from its operation, and forgetting a note twice changes
+/// nothing.
 fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
@@ -260,7 +260,7 @@ fn nothing_else(arguments: &Map<String, Value>, of: &str, known: &str) -> Result
 }
 
 /// Returns whether a user may see a note: one of their own sessions, or of anybody's if their role
-/// shows these.
+/// includes these.
 #[must_use]
 pub fn may_see(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(AgentRole::sees_all_sessions)
@@ -294,14 +294,14 @@ pub fn searched_for(readers: &[(UserId, Option<AgentRole>)]) -> Searched {
     only.map_or(Searched::All, |user| Searched::Of(user.clone()))
 }
 
-/// Returns whether a user may have a note forgotten: one of their own sessions, or any if they may
-/// teach the agent for all.
+/// Returns whether a user may delete a note: one of their own sessions, or any if they may teach
+/// the agent for all.
 #[must_use]
 pub fn may_forget(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(|role| role.may(Right::Teach))
 }
 
-/// The turns of a session that are to be read.
+/// The turns of a session that are still to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unread {
     /// The first message to read.

@@ -1,7 +1,7 @@
 //! Operations: pieces of work that a step started, from intent to settlement.
 //!
-//! The open operations of all runs are the host's outbox: what was decided, is stored, and has no
-//! outcome yet.
+//! The open operations of all runs are the host's outbox: decided, stored, and without an outcome
+//! yet.
 
 mod continuation;
 
@@ -95,7 +95,7 @@ pub enum Performer {
     },
     /// The store is searched.
     Recall {
-        /// Words to look for.
+        /// Words to search for.
         query: String,
         /// The most hits to return.
         limit: u32,
@@ -103,11 +103,10 @@ pub enum Performer {
         /// its own memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<AgentId>,
-        /// True if only notes are looked for, and no messages.
+        /// True to search notes only, and no messages.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         notes: bool,
-        /// True if only the sessions of the run's user are looked in, whatever that user's role
-        /// shows.
+        /// True to search only the sessions of the run's user, whatever that user's role includes.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         own: bool,
     },
@@ -217,7 +216,7 @@ impl Performer {
         }
     }
 
-    /// Returns whether no other agent of this host gets work by it.
+    /// Returns whether it gives work to no other agent of this host.
     #[must_use]
     pub(crate) fn stays_here(&self) -> bool {
         matches!(
@@ -231,7 +230,7 @@ impl Performer {
         )
     }
 
-    /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
+    /// Returns whether only the passing of time, or an answer of people, can end it.
     #[must_use]
     pub fn only_waits(&self) -> bool {
         match self {
@@ -312,8 +311,7 @@ pub struct Settlement {
     /// The result that enters the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Draft>,
-    /// True if what it brings rests on content from outside, also where no result enters the
-    /// thread.
+    /// True if its result rests on content from outside, even if no result enters the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// The attempts at a model, with the cost of each.
@@ -441,7 +439,7 @@ pub struct Answer {
 pub enum Kept {
     /// Itself.
     Value(Value),
-    /// The blob of JSON that holds it, when it is too long for an event.
+    /// The JSON blob that contains it, if it is too long for an event.
     Blob(Digest),
 }
 
@@ -499,7 +497,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns whether nothing is known of its end: it was cut off or stopped.
+    /// Returns whether its end is unknown: it was cut off or stopped.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.provider.is_empty()

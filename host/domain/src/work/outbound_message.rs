@@ -14,9 +14,9 @@ use serde_json::Value;
 pub const WIDGET: &str = "external_message";
 /// Messages of one outbound message.
 pub const MESSAGES_MAX: usize = 256;
-/// Stands for handing messages to an external agent, in the ledger.
+/// The ledger's name for handing messages to an external agent.
 pub const DELIVER: &str = "external.deliver";
-/// Stands for an answer of an external agent, in the ledger.
+/// The ledger's name for an answer of an external agent.
 pub const ANSWER: &str = "external.answer";
 /// The state of an outbound message that the program has accepted and not yet answered.
 pub const DELIVERED: &[u8] = b"delivered";

@@ -33,7 +33,7 @@ pub const SELECTION_MAX: usize = 100;
 /// The most sessions of a user that are searched for panels, latest first.
 pub const SESSIONS_MAX: usize = 32;
 
-/// The kind of what a client pushes.
+/// The kind of a client's push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -117,12 +117,12 @@ impl PanelContext {
 }
 
 impl PanelInventory {
-    /// Checks what a client pushes.
+    /// Checks a client's push.
     ///
     /// # Errors
-    /// There are too many panels or selected items; a text is too long, has control characters or,
-    /// where it is an id, is empty; an id stands twice; the selected panel is not there. The
-    /// refusal names the field.
+    /// There are too many panels or selected items; a text is too long, has control characters or
+    /// is an empty id; an id occurs twice; the selected panel is missing. The refusal names the
+    /// field.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.panels.len() > PANELS_MAX {
             let reported = format!("at most {PANELS_MAX} panels are taken");
@@ -244,7 +244,7 @@ fn tool(name: &str, description: &str) -> ToolDefinition {
     }
 }
 
-/// Checks the arguments of a call; whether the context of the panels is wanted.
+/// Checks the arguments of a call; returns whether it requests the context of the panels.
 ///
 /// # Errors
 /// The first thing that is wrong, with the fix.

@@ -47,8 +47,8 @@ impl Price {
         u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
     }
 
-    /// Returns the highest cost of some tokens of prompt and reply. It holds for any share of
-    /// tokens from a cache, and for any kind of tokens in the reply.
+    /// Returns the highest cost of some tokens of prompt and reply. It covers any share of tokens
+    /// from a cache, and any kind of tokens in the reply.
     #[must_use]
     pub fn at_most(&self, prompt: u64, reply: u64) -> u64 {
         let input = self.input.max(self.cached);

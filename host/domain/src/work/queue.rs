@@ -43,7 +43,7 @@ use crate::values::limits::WAITING_INPUTS_MAX;
 /// The result of a call that had not begun when a message steered its run. The call is not made,
 /// and every call has a result.
 pub const SKIPPED: &str = "Skipped due to queued user message.";
-/// The beginning of a message that stands for several.
+/// The beginning of a message that contains several.
 pub const COLLECTED_TITLE: &str = "[Queued messages while agent was busy]";
 /// The longest debounce: one day, in milliseconds.
 pub const DEBOUNCE_MS_MAX: u64 = 24 * 3_600_000;
@@ -56,8 +56,7 @@ pub const JOINED_INPUTS_MAX: usize = 32;
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
 /// Letters of the one line that stays of an input that was dropped.
 pub const EXCERPT_CHARS_MAX: usize = 160;
-/// Lines that are kept of inputs that were dropped, at most as many as the cap. The oldest are lost
-/// and still count.
+/// Lines kept for dropped inputs, at most as many as the cap. The oldest are lost and still count.
 pub const OVERFLOW_LINES_MAX: usize = 100;
 /// Letters of a wrong word that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;

@@ -56,7 +56,7 @@ pub struct Known<'a> {
     pub tools: &'a [&'a ToolDefinition],
     /// The skills that its agent may use.
     pub skills: &'a [SkillListing],
-    /// True if some of its tools keep items that people look at, whether there are any or not.
+    /// True if some of its tools store items that people see, even if there are none yet.
     pub has_artifacts: bool,
     /// The items that its tools list, in order.
     pub items: &'a [ArtifactItem],

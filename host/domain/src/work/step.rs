@@ -132,9 +132,9 @@ pub enum Work {
     Client(ClientAction),
     /// Hand work to another agent.
     Agent(Dispatch),
-    /// Look something up.
+    /// Search memories.
     Recall {
-        /// Words to look for.
+        /// Words to search for.
         query: String,
         /// The most hits to return.
         limit: u32,
@@ -182,7 +182,7 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decision {
-    /// Go on working.
+    /// Continue working.
     Wait(Wait),
     /// Say this and end the turn.
     Reply {
@@ -212,7 +212,7 @@ impl Decision {
         }
     }
 
-    /// Returns whether the decision answers what the turn has heard.
+    /// Returns whether the decision answers the turn's input.
     #[must_use]
     pub fn replies(&self) -> bool {
         match self {
@@ -222,11 +222,11 @@ impl Decision {
     }
 }
 
-/// A lasting change that comes with the decision and is stored with it.
+/// A lasting change that is stored with the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Effect {
-    /// Show this as a message while work goes on.
+    /// Send this message while work continues.
     Say {
         /// The message to show.
         parts: Vec<Part>,
@@ -236,7 +236,7 @@ pub enum Effect {
         /// An object.
         preferences: Value,
     },
-    /// Merge into what the agent remembers of the run's user.
+    /// Merge into the agent's memory of the run's user.
     PreferForUser {
         /// An object.
         preferences: Value,
@@ -364,7 +364,7 @@ impl Failure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OperationOutcome {
-    /// Its result stands in the thread.
+    /// Its result is in the thread.
     Message {
         /// The message.
         id: MessageId,
@@ -374,7 +374,7 @@ pub enum OperationOutcome {
         /// The result.
         parts: Vec<Part>,
     },
-    /// A client's answer, or what was recalled.
+    /// A client's answer, or the result of a recall.
     Value {
         /// The answer.
         value: Value,

@@ -13,12 +13,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// Bytes of a task's parameters that are kept to be shown, at most.
+/// The most bytes of a task's parameters that are stored to be shown.
 pub const PARAMETERS_BYTES_MAX: usize = 1_024;
 
-/// Targets and operations that are summed up, at most.
+/// The most targets and operations in a summary.
 pub const SUMS_MAX: usize = 1_000;
-/// Bits of a duration that are kept, from its first on: it is rounded up by 0.2 % at most.
+/// Leading bits of a duration that are kept: it is rounded up by 0.2 % at most.
 const DURATION_BITS: u32 = 10;
 
 /// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` are open states, the others are
@@ -29,9 +29,9 @@ const DURATION_BITS: u32 = 10;
 pub enum TaskStatus {
     /// It was handed over, and its turn is about to begin.
     Pending,
-    /// It waits for others of its turn or tree to end: there are as many as the limits allow.
+    /// It waits for other work of its turn or tree to end, because the limits are reached.
     Queued,
-    /// Its turn is under way.
+    /// Its turn is in progress.
     Running,
     /// Its turn waits for a person's answer or approval.
     Paused,
@@ -39,7 +39,7 @@ pub enum TaskStatus {
     Completed,
     /// It has an error.
     Failed,
-    /// It was stopped, or nobody waits for it any more.
+    /// It was stopped, or its caller no longer waits.
     Cancelled,
     /// Its deadline passed and it was stopped.
     Timeout,
@@ -86,7 +86,7 @@ pub enum Carrier {
         /// True while limits hold it back.
         queued: bool,
     },
-    /// A turn that goes on has it.
+    /// An open turn has claimed it.
     Claimed,
     /// The turn that had it has ended.
     Consumed,
@@ -129,7 +129,7 @@ impl TaskFacts {
     }
 }
 
-/// The way in which a task was handed over.
+/// How a task was handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
@@ -146,7 +146,7 @@ words!(TaskKind { Delegate = "delegate", Message = "message", Dispatch = "dispat
 /// The content of a task, as far as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContent {
-    /// The way in which it was handed over.
+    /// How it was handed over.
     pub kind: TaskKind,
     /// The target of a delegation.
     pub target: Option<String>,
@@ -156,11 +156,11 @@ pub struct TaskContent {
     pub parameters: Option<String>,
     /// True if it waits until the limits leave room for it.
     pub queued: bool,
-    /// True if nobody waits for its result.
+    /// True if no caller waits for its result.
     pub detached: bool,
 }
 
-/// Returns the content of the task that an operation is; none of any other operation.
+/// Returns the content of an operation's task; none for an operation that is no task.
 #[must_use]
 pub fn content(operation: &Operation) -> Option<TaskContent> {
     let bare = |kind, detached| TaskContent {
@@ -285,7 +285,7 @@ impl TaskSum {
 pub struct TaskStats {
     /// The sums by target and operation, in the order of these.
     pub sums: Vec<TaskSum>,
-    /// True if there are more than [`SUMS_MAX`]: some are left out.
+    /// True if there are more than [`SUMS_MAX`] and some are left out.
     pub is_cut_off: bool,
 }
 
@@ -341,7 +341,8 @@ impl TaskTally {
     }
 }
 
-/// Numbers of tasks by the milliseconds that they took. Of a duration its first bits are kept.
+/// Numbers of tasks by their durations in milliseconds. Only the leading bits of a duration are
+/// kept.
 #[derive(Debug, Default)]
 struct Durations {
     counts: BTreeMap<u64, u64>,

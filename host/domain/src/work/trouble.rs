@@ -35,7 +35,7 @@ impl ServiceTrouble {
     }
 }
 
-/// The kind of a trouble that an operator was told of and that is not over.
+/// The kind of an open trouble that an operator knows of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportedTrouble {
     Unauthorised,

@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Characters of a model's name, at most: an agent may ask for a model by any name.
+/// The most characters of a model's name: an agent may request any name.
 const MODEL_CHARS_MAX: usize = 128;
 /// The most that one attempt or one share adds to a sum: a provider may report any number. The
 /// database stores sums in 63 bits, which half a million of these fit into.
@@ -105,7 +105,7 @@ pub struct UsageSum {
 }
 
 impl UsageSum {
-    /// Returns whether it is nothing.
+    /// Returns whether it is zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
@@ -214,14 +214,14 @@ impl UsageSum {
 pub enum Counted {
     /// A call of a model.
     Model {
-        /// The name by which it was asked for, if it was.
+        /// The requested name, if any.
         asked: Option<String>,
         /// Amount that it draws on its accounts while it is open.
         drawn: Amount,
     },
     /// A call of a tool or an agent.
     Call,
-    /// Nothing but the time that it took.
+    /// Only its time.
     #[default]
     Time,
 }
@@ -301,7 +301,7 @@ impl UsageShares {
         }
     }
 
-    /// Adds what an operation keeps drawing that had not settled when its run ended.
+    /// Adds the amount of an operation that was unsettled when its run ended.
     pub fn unsettled(&mut self, counted: &Counted, time: Timestamp) {
         let day = Day::from_time(time);
         match counted {
@@ -323,7 +323,7 @@ impl UsageShares {
         }
     }
 
-    /// Adds active time that is recorded beside outcomes.
+    /// Adds active time that is recorded outside outcomes.
     pub fn worked(&mut self, active_ms: u64, time: Timestamp) {
         let sum = UsageSum {
             active_ms,

@@ -7,7 +7,7 @@ use super::spec::ConnectorSpec;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The name that stands in the place of a component.
+/// The name used instead of a component's.
 pub const DIRECT: &str = "direct";
 /// Origins of one chat.
 pub const ORIGINS_MAX: usize = 32;
@@ -15,7 +15,7 @@ pub const ORIGINS_MAX: usize = 32;
 const ORIGIN_BYTES_MAX: usize = 256;
 /// The default number of visitors of one chat.
 const VISITORS_DEFAULT: u32 = 10_000;
-/// Visitors of one chat at most.
+/// The most visitors of one chat.
 const VISITORS_MAX: u32 = 1_000_000;
 
 /// Bytes of all visitors' messages in one chat within [`VISITORS_BYTES_DAYS`].
@@ -122,7 +122,7 @@ pub enum DirectSpecError {
     /// It is of another form.
     #[error("configuration: {0}")]
     Form(String),
-    /// There are no origins, or too many.
+    /// Origins are missing, or too many.
     #[error(
         "configuration.origins: 1 to {ORIGINS_MAX} origins are needed, these are {0}; write those \
          of the pages that may use the chat, such as `https://www.example.org`"
@@ -137,7 +137,7 @@ pub enum DirectSpecError {
     /// The number of visitors is out of its range.
     #[error("configuration.visitorsMax: it must be from 1 to {VISITORS_MAX}, this is {0}")]
     Visitors(u32),
-    /// There is a way in besides its own.
+    /// Another intake is configured besides its own.
     #[error("{0}: a chat for web pages has a way in of its own; leave it out")]
     Intake(&'static str),
 }

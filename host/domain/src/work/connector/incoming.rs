@@ -12,16 +12,16 @@ use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the words of a message that is replied to, as the host adds them.
+/// Bytes of a replied-to message's text that the host adds.
 const REPLIED_BYTES_MAX: usize = 4 << 10;
 /// The text in place of a replied-to message whose text the host does not have.
 const REPLIED_UNKNOWN: &str = "[an earlier message whose words are not here]";
 /// The author of the agent's own messages in a chat, as the agent reads it.
 const OWN: &str = "you";
-/// Characters of a sender's name that are kept.
+/// Characters of a sender's name that are stored.
 const SENDER_NAME_CHARS_MAX: usize = 64;
 
-/// A file that came with a message.
+/// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
@@ -50,7 +50,8 @@ pub enum Said {
         /// The value that the host gave the button.
         value: String,
     },
-    /// It is no new words of the sender's: an edit, a reaction, or what the component cannot read.
+    /// It is no new text of the sender: an edit, a reaction, or content that the component cannot
+    /// read.
     Aside {
         /// The words for it.
         text: String,
@@ -100,10 +101,10 @@ pub struct Incoming {
     pub chat: String,
     /// The content.
     pub said: Said,
-    /// The words of others in it.
+    /// The quoted words of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotations: Vec<Quotation>,
-    /// The files that came with it.
+    /// The attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// Time at which it was sent.
@@ -137,11 +138,11 @@ pub enum Replied {
     Own(String),
     /// It was sent for the agent, and rests on content from outside.
     Marked(String),
-    /// Somebody else sent it.
+    /// Another sender wrote it.
     Others {
         /// The author, for people.
         author: Option<String>,
-        /// The words, if there are any.
+        /// The words, if any.
         words: Option<String>,
     },
     /// The host does not have it.
@@ -155,7 +156,7 @@ pub struct Moved {
     pub from: String,
     /// The id now.
     pub to: String,
-    /// True of a group. The old id of a group is given to nobody else; that of a person may be.
+    /// True for a group. The old id of a group is never reused; that of a person may be.
     pub is_group: bool,
 }
 
@@ -173,7 +174,7 @@ pub struct Undelivered {
 pub struct Batch {
     /// Messages in the service's order.
     pub messages: Vec<Incoming>,
-    /// The place where the next poll goes on.
+    /// The position from which the next poll continues.
     pub cursor: Option<String>,
     /// Milliseconds until the next poll.
     pub next_ms: u32,
@@ -204,7 +205,7 @@ pub enum BadIncoming {
     /// The answer is too long.
     #[error("answer: {ANSWER_BYTES_MAX} bytes at most are allowed, this has {0}")]
     Answer(usize),
-    /// An id is none.
+    /// An id is invalid.
     #[error(
         "{field}: 1 to {bytes_max} bytes without control characters and without blanks around \
          them are needed"
@@ -271,7 +272,7 @@ impl Moved {
     /// Returns it, if both ids are some.
     ///
     /// # Errors
-    /// The first id that is none.
+    /// The first invalid id.
     pub fn checked(self) -> Result<Self, BadIncoming> {
         let bytes_max = match self.is_group {
             true => GROUP_ID_BYTES_MAX,
@@ -287,7 +288,7 @@ impl Undelivered {
     /// Returns it, if its id is one.
     ///
     /// # Errors
-    /// The id is none.
+    /// The id is invalid.
     pub fn checked(self) -> Result<Self, BadIncoming> {
         is_id("undelivered.id", &self.id, SERVICE_ID_BYTES_MAX)?;
         Ok(self)
@@ -299,7 +300,7 @@ impl Incoming {
     /// names are made safe to show.
     ///
     /// # Errors
-    /// Something in it that only the component can be at fault for: an id that is none.
+    /// An invalid id, for which only the component can be at fault.
     pub fn bounded(mut self) -> Result<Self, BadIncoming> {
         is_id("id", &self.id, SERVICE_ID_BYTES_MAX)?;
         is_id("sender", &self.sender, EXTERNAL_ID_BYTES_MAX)?;
@@ -334,7 +335,7 @@ impl Incoming {
         Ok(self)
     }
 
-    /// Returns it with nothing of its content.
+    /// Returns it without its content.
     #[must_use]
     pub fn without_words(self) -> Self {
         Self {
@@ -347,7 +348,7 @@ impl Incoming {
         }
     }
 
-    /// Adds the words of the message that it replies to, unless it has them already.
+    /// Adds the text of the message that it replies to, unless it contains it already.
     pub fn quote(&mut self, replied: Replied) {
         let mut quotations = self.quotations.iter_mut();
         match replied {
@@ -371,7 +372,7 @@ impl Incoming {
         self.quotations.truncate(QUOTATIONS_MAX);
     }
 
-    /// Returns whether it has words, its sender's or quoted ones.
+    /// Returns whether it has text, of its sender or quoted.
     #[must_use]
     pub fn has_words(&self) -> bool {
         match &self.said {

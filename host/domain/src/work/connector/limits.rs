@@ -5,7 +5,7 @@ pub use shapes::limits::connector::*;
 use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
 use crate::values::backoff::Backoff;
 
-/// Quotations in one message. Further ones are left out.
+/// The most quotations in one message. Further ones are left out.
 pub const QUOTATIONS_MAX: usize = 10;
 /// Bytes of the handle by which a component fetches a file.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
@@ -25,7 +25,7 @@ pub const GATHERED_MS: u64 = 100;
 pub const GATHERED_SENT_MS: u64 = 1_000;
 /// Milliseconds between two polls at least.
 pub const POLL_MS_MIN: u64 = 100;
-/// Milliseconds between two polls at most.
+/// The most milliseconds between two polls.
 pub const POLL_MS_MAX: u64 = 3_600_000;
 /// The most inbound messages of one connector that are not yet with a session. At this number,
 /// polling of the service stops. A batch received below it is accepted whole.
@@ -65,7 +65,7 @@ pub const RETRIES: Backoff = Backoff {
 };
 /// Milliseconds that a service can have the host wait for: one day.
 pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
-/// Bytes of the reason of a failure that are kept.
+/// Bytes of a failure's reason that are stored.
 pub const REASON_BYTES_MAX: usize = 1 << 10;
 /// Connectors of one host.
 pub const CONNECTORS_MAX: usize = 10_000;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The end of a text that was too long to send.
 const CUT: &str = "\n\n[The reply was longer; read the rest where the conversation is kept.]";
 
-/// Bytes that are kept free for it, and for closing a block of code before it.
+/// Bytes reserved for it, and for closing a code block before it.
 const CUT_BYTES: usize = 256;
 
 /// One choice of a question.
@@ -39,7 +39,7 @@ pub enum Body {
     Text(String),
     /// A question with its choices.
     Question(String, Vec<Choice>),
-    /// Shows that somebody is typing.
+    /// A typing notice.
     Typing,
     /// Another text for a message that was sent before.
     Edit {

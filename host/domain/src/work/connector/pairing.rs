@@ -24,7 +24,7 @@ pub struct PairingCode(String);
 )]
 pub struct NotACode;
 
-/// The answer to a sender whom nobody knows.
+/// The answer to an unknown sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairingOffer {
     /// They get a new code, which is valid until then.
@@ -32,7 +32,7 @@ pub enum PairingOffer {
         /// Time until which it counts.
         expires: Timestamp,
     },
-    /// They hear nothing: so many codes of theirs, or of the connector's, count at the moment.
+    /// They get no answer: too many codes of theirs, or of the connector's, are valid now.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ impl PairingCode {
     }
 }
 
-/// Returns the sign that a byte stands for.
+/// Returns the character for a byte.
 pub(super) fn sign(byte: u8) -> char {
     let index = usize::from(byte) % ALPHABET.len();
     ALPHABET.get(index).copied().map_or('2', char::from)

@@ -9,13 +9,13 @@ use crate::agents::path::{AgentPath, ConnectorKey, ConnectorKeyError, ConnectorN
 /// The default text for a refused sender.
 const REFUSAL: &str = "Sorry, I do not know you, and so I cannot answer here.";
 
-/// The reason why a message is of nobody.
+/// The reason why a message has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSender {
     /// The sender's id passes for that of a group.
     #[error("sender: an id that begins with `{GROUP_PREFIX}` names a group, and no sender")]
     Group,
-    /// The id makes no connector key.
+    /// The id forms no valid connector key.
     #[error(transparent)]
     Key(#[from] ConnectorKeyError),
 }
@@ -23,7 +23,7 @@ pub enum NoSender {
 /// The treatment of a message, by its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reception {
-    /// An agent gets it.
+    /// An agent receives it.
     Accept {
         /// The user that the sender or the group is.
         user: UserId,
@@ -34,12 +34,12 @@ pub enum Reception {
     },
     /// Ignored without an answer.
     Ignore,
-    /// The sender is told so much.
+    /// The sender is informed.
     Refuse {
         /// The words.
         text: String,
     },
-    /// The sender may get a pairing code.
+    /// The sender may receive a pairing code.
     Pair,
 }
 

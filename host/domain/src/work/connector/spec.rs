@@ -17,10 +17,9 @@ use utoipa::ToSchema;
 pub struct ConnectorSpec {
     /// The name of the component that translates for the service, such as `telegram`.
     pub component: String,
-    /// The definition of the agents that talk through it. Each user has one of their own, at
-    /// `/<user>/<connector>`.
+    /// The definition of its agents. Each user has one of their own, at `/<user>/<connector>`.
     pub agent: DefinitionId,
-    /// The way in of messages; without, `webhook` if that is set and `polling` otherwise.
+    /// The intake of messages; defaults to `webhook` if that is set and to `polling` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intake: Option<Intake>,
     /// The proof that calls of the service are its own. The intake `webhook` needs it.
@@ -33,7 +32,7 @@ pub struct ConnectorSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_024))]
     pub refusal: Option<String>,
-    /// The treatment of messages that are said in groups; `ignore` without.
+    /// The treatment of messages in groups; default `ignore`.
     #[serde(default)]
     pub groups: Groups,
     /// True to mark all messages as content from outside, whoever sends them. This suits services
@@ -56,12 +55,12 @@ pub struct ConnectorSpec {
     #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     #[schemars(schema_with = "object_schema")]
     pub configuration: Value,
-    /// False to have it stand still; true without.
+    /// False to stop it; default true.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// The way of messages into the host.
+/// The way in which messages reach the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Intake {
@@ -80,10 +79,10 @@ words!(Intake { Polling = "polling", Webhook = "webhook" });
 #[serde(rename_all = "lowercase")]
 #[schema(as = UnknownSenders)]
 pub enum UnknownSender {
-    /// They hear nothing.
+    /// They get no answer.
     #[default]
     Ignore,
-    /// They are told that they are not known.
+    /// They get the answer that they are unknown.
     Refuse,
     /// They get a code with which the operator or a user says who they are.
     Pair,
@@ -91,14 +90,14 @@ pub enum UnknownSender {
 
 words!(UnknownSender { Ignore = "ignore", Refuse = "refuse", Pair = "pair" });
 
-/// The treatment of messages that are said in groups.
+/// The treatment of messages in groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Groups {
-    /// The connector does not hear them.
+    /// The connector ignores them.
     #[default]
     Ignore,
-    /// Groups that have a connector key are heard. Such a group is a user of its own.
+    /// Groups with a connector key are read. Such a group is a user of its own.
     Bound,
 }
 
@@ -107,7 +106,7 @@ words!(Groups { Ignore = "ignore", Bound = "bound" });
 /// The abilities of a service, as its component describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// The ways in of messages.
+    /// The supported intakes.
     pub intake: Vec<Intake>,
     /// UTF-16 code units of the text of one message.
     pub text_limit: u32,
@@ -115,7 +114,7 @@ pub struct Abilities {
     pub buttons_max: u32,
     /// True if a message that was sent can be edited.
     pub edits: bool,
-    /// True if it can show that somebody is typing.
+    /// True if it supports typing notices.
     pub typing: bool,
     /// True if it takes an idempotency key.
     pub idempotent: bool,
@@ -136,16 +135,16 @@ pub enum ConnectorSpecError {
          that they are its own, such as `{{ telegram = {{ secret = \"<name>\" }} }}`"
     )]
     Unproven,
-    /// A check of calls that nobody makes.
+    /// A check of calls, although the intake makes none.
     #[error("webhook: with the intake `polling` the service makes no calls; leave it out")]
     Unused,
     /// A check of calls that cannot be used.
     #[error("webhook.{0}")]
     Webhook(#[from] WebhookCheckError),
-    /// Words that nobody would hear.
+    /// A text for unknown senders that is never sent.
     #[error("refusal: nobody is told it while `unknown` is `{0}`; set that to `refuse`")]
     Unsaid(UnknownSender),
-    /// Words that are none, or too many.
+    /// A text that is empty or too long.
     #[error("refusal: 1 to {REFUSAL_BYTES_MAX} bytes are needed, this has {0}")]
     Refusal(usize),
     /// The configuration is no object.
@@ -165,9 +164,9 @@ pub enum ConnectorSpecError {
         list = list(offered), fix = fix(offered)
     )]
     NotOffered {
-        /// The way that is asked for.
+        /// The requested intake.
         asked: Intake,
-        /// The ways that the component offers.
+        /// The intakes that the component supports.
         offered: Vec<Intake>,
     },
 }
@@ -189,7 +188,7 @@ fn list(offered: &[Intake]) -> String {
 }
 
 impl ConnectorSpec {
-    /// Returns the way in.
+    /// Returns the intake.
     #[must_use]
     pub fn intake(&self) -> Intake {
         self.intake.unwrap_or(if self.webhook.is_some() {
@@ -241,7 +240,7 @@ impl ConnectorSpec {
     /// Checks that its component supports the configuration.
     ///
     /// # Errors
-    /// The component does not have the way in.
+    /// The component does not support the intake.
     pub fn check_abilities(&self, abilities: &Abilities) -> Result<(), ConnectorSpecError> {
         let asked = self.intake();
         if abilities.intake.contains(&asked) {

@@ -6,7 +6,7 @@
 
 use super::limits::TEXT_LIMIT_MIN;
 
-/// Backquotes or tildes of the fence around a block of code, at most. A longer one is text.
+/// The most backquotes or tildes in the fence of a code block. A longer one is text.
 const FENCE_CHARS_MAX: usize = 16;
 /// Bytes of the text after a fence, such as `rust`, that are repeated in the next chunk.
 const INFO_BYTES_MAX: usize = 32;
@@ -18,7 +18,7 @@ const UNCUT_PART: usize = 3;
 struct Fence {
     /// Its backquotes or tildes.
     marker: String,
-    /// The word behind them, where there is one.
+    /// The word after them, if any.
     info: String,
 }
 
@@ -27,7 +27,7 @@ struct Fence {
 struct Cut {
     /// The end of the text before it.
     end: usize,
-    /// The beginning of what follows: blanks in between are left out.
+    /// The beginning of the next chunk: blanks in between are left out.
     next: usize,
 }
 
@@ -40,7 +40,7 @@ struct Places {
 }
 
 /// Returns the chunks of a text, each of at most so many UTF-16 code units; [`TEXT_LIMIT_MIN`] at
-/// least. Blanks between two chunks are left out, and so is a chunk of nothing else.
+/// least. Blanks between two chunks are left out, and so is a blank chunk.
 #[must_use]
 pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
     let limit = limit_utf16.max(usize::try_from(TEXT_LIMIT_MIN).unwrap_or(usize::MAX));
@@ -57,7 +57,7 @@ pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
             chunks.push(format!("{before}{rest}"));
             break;
         }
-        // Room for closing a block is kept whether or not one is open at the end.
+        // Room for closing a block is reserved whether or not one is open at the end.
         let window = prefix(rest, room.saturating_sub(FENCE_CHARS_MAX + 1));
         let cut = cut_of(window, open.as_ref());
         let chunk = window.get(..cut.end).unwrap_or(window).trim_end();
@@ -85,7 +85,7 @@ pub fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Returns the longest beginning of a text that has at most so many UTF-16 code units.
+/// Returns the longest beginning of a text with at most so many UTF-16 code units.
 #[must_use]
 pub fn prefix(text: &str, units: usize) -> &str {
     let mut left = units;

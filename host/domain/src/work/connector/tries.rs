@@ -17,7 +17,7 @@ pub enum ConnectorFailure {
     /// The credentials do not count.
     #[error("the service does not take the credentials: {0}")]
     Unauthorised(String),
-    /// Nothing was done. It may be tried again after so many milliseconds.
+    /// Nothing was done. It may be repeated after so many milliseconds.
     #[error("the service cannot be used now: {reason}")]
     RetryLater {
         /// Milliseconds that the service asks for.
@@ -25,7 +25,7 @@ pub enum ConnectorFailure {
         /// The reason.
         reason: String,
     },
-    /// It cannot be told whether it was done.
+    /// It is unknown whether it was done.
     #[error("it cannot be told whether the service did it: {0}")]
     Unknown(String),
     /// Nothing was done: the id of the chat has changed.
@@ -95,7 +95,7 @@ pub fn interrupted(idempotent: bool) -> Interrupted {
     }
 }
 
-/// Returns the beginning of a reason, as it is kept.
+/// Returns the stored beginning of a reason.
 #[must_use]
 pub fn kept_reason(reason: &str) -> String {
     let mut kept = reason.to_owned();

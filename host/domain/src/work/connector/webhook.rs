@@ -24,8 +24,8 @@ const SLACK_TIME_HEADER: &str = "x-slack-request-timestamp";
 /// The default header of a token.
 const TOKEN_HEADER: &str = "authorization";
 
-/// The way in which calls of a service prove that they are its own. Secrets are named as they are
-/// in `secrets`.
+/// The method by which a service's calls are authenticated. Secrets are named as they are in
+/// `secrets`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",
@@ -43,7 +43,7 @@ pub enum WebhookCheck {
     Meta {
         /// The name of the app's secret.
         secret: String,
-        /// The name of the secret that the handshake brings.
+        /// The name of the secret in the handshake.
         verify_token: String,
     },
     /// As Slack does: a signature of time and body, in `X-Slack-Signature`.
@@ -105,7 +105,7 @@ pub struct ServiceCall<'a> {
 pub struct WebhookSecrets<'a> {
     /// The value of `secret`.
     pub secret: &'a [u8],
-    /// The value of `verifyToken`, where there is one.
+    /// The value of `verifyToken`, if any.
     pub verify_token: Option<&'a [u8]>,
 }
 
@@ -127,13 +127,13 @@ pub enum Verified {
     },
 }
 
-/// The reason why a call is nobody's.
+/// The reason why a call is not authentic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// The service makes no such calls.
+    /// The service makes no calls with this method.
     #[error("the service makes no calls with this method")]
     Method,
-    /// There is no proof, or there are several.
+    /// The proof is missing, or occurs several times.
     #[error("the call has not exactly one `{0}`")]
     Missing(&'static str),
     /// The proof does not fit.
@@ -159,7 +159,7 @@ impl WebhookCheck {
         }
     }
 
-    /// Returns the name of the secret that the handshake brings, where there is one.
+    /// Returns the name of the secret in the handshake, if any.
     #[must_use]
     pub fn verify_token(&self) -> Option<&str> {
         match self {

@@ -4,7 +4,7 @@ use super::{OPERATIONS, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The target and the operation of a call of `delegate`, as far as it names ones that exist.
+/// The target and the operation of a `delegate` call, as far as it names existing ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegateAddress {
     /// The target.

@@ -4,7 +4,7 @@ use super::Delegation;
 use crate::values::digest::Digest;
 use serde_json::Value;
 
-/// Blobs that are handed on with one delegation at most: the first that its parameters name.
+/// The most blobs that one delegation passes on: the first ones in its parameters.
 pub const BLOBS_MAX: usize = 32;
 /// The beginning of a blob's reference in a text.
 const SCHEME: &str = "sha256:";
@@ -12,8 +12,7 @@ const SCHEME: &str = "sha256:";
 const REFERENCE_BYTES: usize = SCHEME.len() + 64;
 
 impl Delegation {
-    /// Returns the digests of the blobs that the texts of its parameters name, each once, at most
-    /// [`BLOBS_MAX`].
+    /// Returns the digests of the blobs that its parameters name, each once, at most [`BLOBS_MAX`].
     #[must_use]
     pub fn digests(&self) -> Vec<Digest> {
         let mut found = Vec::new();

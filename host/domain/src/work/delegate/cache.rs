@@ -27,7 +27,7 @@ pub struct CacheLimits {
     /// Seconds for which a result is used again.
     #[schemars(range(min = 1, max = 86_400))]
     pub ttl_s: u64,
-    /// Results that are kept at most; the oldest make room.
+    /// The most cached results; the oldest are removed first.
     #[schemars(range(min = 1, max = 100_000))]
     pub entries_max: u64,
     /// Bytes of all kept results together; the oldest make room.
@@ -58,7 +58,7 @@ pub struct CacheScope<'a> {
     pub permissions: &'a Permissions,
 }
 
-/// A result that is kept.
+/// A cached result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Its key.
@@ -71,7 +71,7 @@ pub struct Kept {
     pub time: Timestamp,
 }
 
-/// A result, as it is kept or used again.
+/// A result, stored in or read from the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// The JSON text for the model. If it is used again, its metadata says so, and its age.
@@ -151,7 +151,7 @@ fn sorted(value: &Value) -> String {
 }
 
 impl Cache {
-    /// Returns the result that is kept under a key, if it is not too old.
+    /// Returns the cached result of a key, if it is not too old.
     #[must_use]
     pub fn get(&self, key: Digest, limits: CacheLimits, now: Timestamp) -> Option<Hit> {
         let entry = &self.entries.get(&key)?.kept;

@@ -181,7 +181,7 @@ impl Offers {
     /// Checks a call's arguments, as the model wrote them.
     ///
     /// # Errors
-    /// The first thing that is wrong. Nothing has happened then.
+    /// The first fault. The call had no effect.
     pub fn parse(&self, arguments: &str) -> Result<Delegation, Invalid> {
         super::check(arguments, self).map_err(|invalid| {
             let call = call_that_would_do(arguments, self);
@@ -192,7 +192,7 @@ impl Offers {
     /// Checks the arguments of a call that names an operation in the place of `delegate`.
     ///
     /// # Errors
-    /// The first thing that is wrong. Nothing has happened then.
+    /// The first fault. The call had no effect.
     pub fn parse_named(
         &self,
         rule: &OperationRule,

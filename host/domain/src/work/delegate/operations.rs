@@ -182,7 +182,7 @@ impl OperationRule {
         each.collect()
     }
 
-    /// Checks parameters against the rules. `null` is taken for a parameter that is left out.
+    /// Checks parameters against the rules. `null` counts as an omitted parameter.
     pub(super) fn check(&self, parameters: &Map<String, Value>) -> Result<(), Invalid> {
         let mend = |what: String| Invalid::parameters(format!("{what} Expected: {self}."));
         for name in parameters.keys() {
@@ -229,7 +229,7 @@ impl ParameterKind {
         }
     }
 
-    /// Returns a value in the place of one that is missing.
+    /// Returns a placeholder for a missing value.
     fn example(self, name: &str) -> Value {
         match self {
             Self::Text | Self::Words | Self::Path => json!(format!("<{name}>")),

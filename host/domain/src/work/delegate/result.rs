@@ -69,7 +69,7 @@ pub struct DelegateError {
     pub details: Map<String, Value>,
 }
 
-/// The whole of a reply that is too long to stand in a result.
+/// The whole of a reply that is too long for a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateBlob {
@@ -82,7 +82,7 @@ pub struct DelegateBlob {
 }
 
 /// The known facts about a delegation. If it was refused before there was a task, these are the
-/// target and the operation, as far as it names ones that exist.
+/// target and the operation, as far as it names existing ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
@@ -106,7 +106,7 @@ pub struct DelegateMetadata {
     pub duration: Option<u64>,
 }
 
-/// The result of a delegation. Its `Display` is the JSON text that the model gets.
+/// The result of a delegation. Its `Display` is the JSON text for the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateResult {
@@ -124,7 +124,7 @@ pub struct DelegateResult {
     /// The whole of a result that is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<DelegateBlob>,
-    /// The reason why there is none.
+    /// The reason why there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<DelegateError>,
     /// The outcome of the task.
@@ -210,7 +210,8 @@ impl DelegateResult {
         }
     }
 
-    /// The target failed. It may be asked again if nothing of the task was done: `begun` is false.
+    /// The target failed. The call may be repeated if nothing of the task was done: `begun` is
+    /// false.
     #[must_use]
     pub fn failed(delegation: &Delegation, task: &Task, reason: &str, begun: bool) -> Self {
         Self::ended(delegation, task, TaskState::Failed).because(
@@ -289,7 +290,7 @@ impl DelegateResult {
         Self::without_task(None).because_of(Code::NotAllowed, "This is not allowed here.")
     }
 
-    /// The call was passed over, and nothing happened.
+    /// The call was skipped and had no effect.
     #[must_use]
     pub fn not_started(why: &str) -> Self {
         Self::without_task(Some(TaskState::Cancelled)).because_of(Code::TaskNotStarted, why)

@@ -11,7 +11,7 @@ use crate::work::budget::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);

@@ -18,8 +18,8 @@ pub const THINKING_BYTES_MAX: usize = 8 << 10;
 /// The end of thinking that is not repeated whole.
 const GOES_ON: &str = "…";
 
-/// The parts of a message's result that do not depend on its outcome. They are kept with the
-/// operation that waits.
+/// The parts of a message's result that do not depend on its outcome. They are stored with the
+/// waiting operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messaged {
     /// The kind of agent that it went to.
@@ -40,7 +40,7 @@ pub enum Status {
     Complete,
     /// It was not answered in time, and is worked on all the same.
     Timeout,
-    /// It is on its way.
+    /// It was sent.
     Started,
 }
 
@@ -50,12 +50,12 @@ pub enum Status {
 pub struct ToolCall {
     /// The tool.
     pub name: String,
-    /// Milliseconds from its start to its outcome, waiting included; up to the answer, for one that
-    /// had no outcome then.
+    /// Milliseconds from its start to its outcome, waiting included; up to the answer if it had no
+    /// outcome by then.
     pub duration_ms: u64,
 }
 
-/// The whole of an answer that is too long to stand in a result.
+/// The whole of an answer that is too long for a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WholeResponse {
@@ -80,7 +80,7 @@ pub struct Answered {
     pub duration_ms: u64,
 }
 
-/// The result of a message. Its `Display` is the JSON text that the model gets.
+/// The result of a message. Its `Display` is the JSON text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageResult {
@@ -96,7 +96,7 @@ pub struct MessageResult {
     pub session_name: String,
     /// True if it was made for it.
     pub created: bool,
-    /// The input that carries it, by which its turn is found.
+    /// The input that carries it, which identifies its turn.
     pub response_id: InputId,
     /// The answer; its head and tail, when it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ impl MessageResult {
 }
 
 impl Messaged {
-    /// It is on its way, and its sender does not wait.
+    /// It was sent, and its sender does not wait.
     #[must_use]
     pub fn started(&self, session: SessionId, input: InputId) -> MessageResult {
         self.result(Mode::Async, Status::Started, session, input)
@@ -167,9 +167,8 @@ impl Messaged {
     /// Returns the result of an answered message as the parts for its sender, and the bytes to be
     /// stored with them.
     ///
-    /// The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the answer is: of
-    /// one that is too long head and tail stay, and the whole becomes a blob. The blobs that the
-    /// answer shows stay with it.
+    /// The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes. Of a longer answer head and
+    /// tail are kept, and the whole becomes a blob. The blobs that the answer shows stay with it.
     #[must_use]
     pub fn complete(
         &self,
@@ -237,7 +236,7 @@ impl Messaged {
     }
 }
 
-/// Returns the beginning of some thinking that a result repeats; none of no thinking.
+/// Returns the beginning of some thinking, for a result; none without thinking.
 fn beginning(thinking: &str) -> Option<String> {
     let as_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |json| json.len());
     if thinking.is_empty() {

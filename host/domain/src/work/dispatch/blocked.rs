@@ -29,14 +29,14 @@ pub struct BlockedDelegation {
     pub by_run: RunId,
 }
 
-/// The delegations of a tree of agents that wait for room, with what is under way.
+/// A tree's waiting delegations, and its open dispatches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockedQueue {
-    /// Dispatches of the tree that are under way.
+    /// Open dispatches of the tree.
     pub open_in_tree: u64,
-    /// Dispatches that are under way of the runs of those that wait.
+    /// Open dispatches of each run with waiting delegations.
     pub open_by_run: HashMap<RunId, u64>,
-    /// The delegations that wait: the most urgent first, and of equally urgent ones the oldest.
+    /// The waiting delegations: the most urgent first, and of equally urgent ones the oldest.
     pub waiting: Vec<BlockedDelegation>,
 }
 

@@ -44,12 +44,12 @@ pub enum Pause {
 pub struct Continuation {
     /// The operation.
     pub operation: OperationId,
-    /// The segment that comes next, counted from 1.
+    /// The next segment, counted from 1.
     pub segment: u32,
     /// State that the tool left for that segment.
     #[serde(with = "crate::access::tool::bytes_as_hex")]
     pub state: Vec<u8>,
-    /// The pause before that segment: what it waits for.
+    /// The pause before that segment.
     pub pause: Pause,
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -59,8 +59,7 @@ pub struct Continuation {
     pub call: Option<Box<CommandCall>>,
 }
 
-/// A call that a command line makes: an operation that starts, and whose outcome only the line
-/// hears of.
+/// A call by a command line: an operation that starts, and whose outcome only the line receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandCall {
     /// The tool.
@@ -110,7 +109,7 @@ impl Continuation {
         }
     }
 
-    /// Returns the bytes of what the tool left and asks: they stay stored.
+    /// Returns the bytes of the tool's stored state and question.
     #[must_use]
     pub fn left_bytes(&self) -> u64 {
         let asked = match &self.pause {

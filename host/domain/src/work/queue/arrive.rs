@@ -25,7 +25,7 @@ pub struct Arriving<'a> {
 /// The rows that an accepted message adds and drops, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission<Id> {
-    /// Its kind: what it waits for.
+    /// Its kind, which is what it waits for.
     pub kind: WaitKind,
     /// The inputs that it pushed out; none when there was room.
     pub drops: Option<Drops<Id>>,
@@ -63,8 +63,8 @@ impl<Id: Clone> Queue<Id> {
     ///   waits for a debounce any longer.
     ///
     /// # Errors
-    /// The message is for the queue, the queue has as many inputs as its cap, and its policy is to
-    /// drop nothing that waits.
+    /// The message is for the queue, the queue has as many inputs as its cap, and its policy drops
+    /// no waiting input.
     pub fn arrive(
         &self,
         arriving: &Arriving<'_>,
@@ -152,7 +152,7 @@ impl<Id: Clone> Queue<Id> {
                     settings.cap.inputs().min(OVERFLOW_LINES_MAX),
                 ),
                 DropPolicy::Old => drops.overflow.count(),
-                // Then nothing is dropped.
+                // With this policy, waiting inputs are not dropped.
                 DropPolicy::New => {}
             }
         }

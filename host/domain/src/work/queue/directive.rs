@@ -14,7 +14,7 @@ const RESETS: [&str; 3] = ["default", "reset", "clear"];
 /// one or more settings, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directive {
-    /// These become the session's settings; what is left out stays as it is.
+    /// These become the session's settings; omitted ones stay unchanged.
     Set(QueueOverride),
     /// The session has no settings of its own any more. Also written `reset` or `clear`.
     Reset,

@@ -1,5 +1,5 @@
-//! The record of dropped inputs: their number, a line of each, and the notice that tells the agent
-//! and its user.
+//! The record of dropped inputs: their number, a line of each, and the notice for the agent and its
+//! user.
 
 use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
 use crate::thread::speaker::Speaker;

@@ -11,23 +11,23 @@ use std::cmp::Reverse;
 /// The state of a session's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// There is none.
+    /// No run is open.
     Free,
     /// It is at work.
     Running {
         /// True if it accepts messages at its present boundary or at its next one.
         steerable: bool,
     },
-    /// It is of a structured session, and goes on when its client has answered.
+    /// It belongs to a structured session, and continues after its client's answer.
     AwaitingClient,
-    /// Its thread is being compacted: nothing may be added.
+    /// Its thread is being compacted: no input may be added.
     Compacting,
 }
 
 /// The next action. Whatever it claims is claimed in the commit that does it, and so only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<Id> {
-    /// Nothing, until something arrives or the run reaches its next boundary or its end.
+    /// Nothing, until an input arrives or the run reaches its next boundary or its end.
     Nothing,
     /// Nothing before this time, which is in the future, unless an input arrives.
     WaitUntil(Timestamp),
@@ -47,20 +47,20 @@ pub enum Plan<Id> {
 /// the commit that claims empties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedTurn<Id> {
-    /// With an input that gets a turn of its own. The notice of dropped inputs is left to a turn of
+    /// With an input that gets a turn of its own. The notice of dropped inputs waits for a turn of
     /// messages: an agent that handed over work has no use for it.
     Own(Id),
     /// With these inputs, each a message of its own, and before them the notice as a message of the
     /// host's.
     Words {
-        /// The notice of what was dropped before.
+        /// The notice of inputs dropped before.
         notice: Option<OverflowNotice>,
         /// The inputs, in this order.
         claims: Claims<Id>,
     },
     /// With one message for all of these, whose text is that of [`collected`].
     Collected {
-        /// The notice of what was dropped before; part of the text.
+        /// The notice of inputs dropped before; part of the text.
         notice: Option<OverflowNotice>,
         /// The inputs, in this order. Other settings of the turn, such as its model, are those of
         /// the last input.

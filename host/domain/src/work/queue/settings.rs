@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum DropPolicy {
-    /// Nothing that waits: the arriving input is refused.
+    /// No waiting input: the arriving one is refused.
     New,
     /// Messages that have waited longest. Their number is reported.
     Old,
@@ -33,7 +33,7 @@ pub enum DropPolicy {
 #[schema(as = QueueDebounce, maximum = 86_400_000)]
 pub struct Debounce(u64);
 
-/// Number of inputs that the queue holds.
+/// The most inputs in the queue.
 ///
 /// Read from a number or its text, rounded down; written as a number.
 #[derive(
@@ -73,7 +73,7 @@ pub struct QueueSettings {
     pub mode: Mode,
     /// The quiet time before it gets its turn, in milliseconds; none for `steer` and `interrupt`.
     pub debounce_ms: Debounce,
-    /// Number of inputs that the queue holds.
+    /// The most inputs in the queue.
     pub cap: Cap,
     /// The inputs that are dropped beyond that.
     pub drop: DropPolicy,
@@ -95,7 +95,7 @@ pub struct QueueOverride {
         skip_serializing_if = "Option::is_none"
     )]
     pub debounce_ms: Option<Debounce>,
-    /// Number of inputs that the queue holds.
+    /// The most inputs in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
     /// The policy for inputs beyond the cap.

@@ -16,7 +16,7 @@ pub const SHORT_CHARS_MAX: usize = 160;
 const TOOL_CHARS_MAX: usize = 80;
 /// Characters of a skill's description, as the Agent Skills format bounds it.
 const SKILL_CHARS_MAX: usize = 1_024;
-/// Items that a prompt lists, of all types together; of further ones it has the number.
+/// The most items in a prompt, of all types together; the number of further ones is shown.
 pub const ITEMS_SHOWN_MAX: usize = 1_000;
 
 /// The remark of the sections that name what others have written.
@@ -90,7 +90,7 @@ pub(super) fn items(items: &[ArtifactItem]) -> Option<String> {
     (!items.is_empty()).then_some(text)
 }
 
-/// Adds the number of the items that are left out, if there are any.
+/// Adds the number of omitted items, if any.
 fn add_number(text: &mut String, left_out: usize) {
     if left_out > 0 {
         let _ = write!(text, "\nand {left_out} more");

@@ -1,5 +1,5 @@
-//! Failures of a trigger: when an operator is told, when it is left alone for a while, and when it
-//! is paused.
+//! Failures of a trigger: when an operator is notified, when attempts pause for a while, and when
+//! the trigger is paused.
 //!
 //! A failure is a failed attempt at a trigger event. An open breaker allows no attempt. After five
 //! minutes it allows one, and opens again if that attempt fails.
@@ -27,9 +27,9 @@ pub struct Failures {
 /// A consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// An operator is told.
+    /// An operator is notified.
     Alert,
-    /// Nothing is tried before a time.
+    /// No attempt before a time.
     Open {
         /// The time.
         until: Timestamp,
@@ -60,7 +60,7 @@ impl Failures {
         }
     }
 
-    /// Counts an attempt that failed, and returns what follows from it.
+    /// Counts a failed attempt, and returns its consequences.
     pub fn after_failure(&mut self, now: Timestamp) -> Vec<Consequence> {
         self.in_a_row = self.in_a_row.saturating_add(1);
         let mut consequences = Vec::new();
@@ -78,7 +78,7 @@ impl Failures {
         consequences
     }
 
-    /// Counts a next trigger event that could not be computed, and returns what follows from it.
+    /// Counts a next trigger event that could not be computed, and returns the consequences.
     pub fn after_schedule_error(&mut self) -> Vec<Consequence> {
         self.schedule_errors = self.schedule_errors.saturating_add(1);
         let mut consequences = Vec::new();
@@ -96,7 +96,7 @@ impl Failures {
         self.schedule_errors = 0;
     }
 
-    /// Notes an attempt that worked. Returns whether an operator was told of failures before it.
+    /// Notes a successful attempt. Returns whether an operator was notified of failures before it.
     pub fn after_success(&mut self) -> bool {
         let was_reported = self.in_a_row >= ALERT_FAILURES;
         self.in_a_row = 0;
@@ -120,7 +120,7 @@ pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<T
     Some(now.plus_ms(ms))
 }
 
-/// Returns whether a turn that a trigger began is to be reported as stuck.
+/// Returns whether to report a trigger's turn as stuck.
 #[must_use]
 pub fn is_stuck(begun: Timestamp, now: Timestamp) -> bool {
     now.since_ms(begun) >= WATCHDOG_MS

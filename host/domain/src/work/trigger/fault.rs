@@ -8,7 +8,7 @@ pub struct SpecFault {
     pub field: String,
     /// The fault in it.
     pub message: String,
-    /// The way to correct it.
+    /// The correction.
     pub fix: String,
 }
 
@@ -35,7 +35,7 @@ impl SpecFault {
     }
 }
 
-/// Notes a fault if there is one.
+/// Notes a fault, if any.
 pub(super) fn note(faults: &mut Vec<SpecFault>, checked: Result<(), SpecFault>) {
     faults.extend(checked.err());
 }

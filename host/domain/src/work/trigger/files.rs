@@ -59,7 +59,7 @@ pub enum ChangeKind {
     Created,
     /// Its content or its time changed.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// It has another name.
     Renamed,
@@ -92,7 +92,7 @@ pub struct FileChange {
 pub struct FileChanges {
     /// The name under which the folder is granted.
     pub folder: String,
-    /// The changes, in the order of the paths: [`CHANGES_MAX`] at most.
+    /// The changes, ordered by path: [`CHANGES_MAX`] at most.
     pub changes: Vec<FileChange>,
     /// Number of changes beyond those.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct HeartbeatSpec {
     /// Its interval: `30m` without, `0` for none at all, from `30s` to `366d` else.
     pub every: Interval,
-    /// The hours in which it beats; all hours without.
+    /// The hours in which it runs; all hours without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_hours: Option<ActiveHours>,
     /// A file with the checks to make. Without one, the heartbeat always runs.
@@ -52,7 +52,7 @@ pub struct HeartbeatSpec {
 pub struct ChecklistFile {
     /// The name of the folder in the component's grant, such as `/notes`.
     pub component_directory: String,
-    /// The file's path below it, such as `HEARTBEAT.md`. 64 KiB at most are read.
+    /// The file's path below it, such as `HEARTBEAT.md`. At most 64 KiB are read.
     pub file: String,
 }
 
@@ -70,14 +70,14 @@ impl Default for HeartbeatSpec {
     }
 }
 
-/// The facts by which it is decided whether a heartbeat beats.
+/// The facts that decide whether a heartbeat runs.
 #[derive(Debug, Clone, Copy)]
 pub struct BeatFacts<'a> {
     /// The present time.
     pub now: Timestamp,
     /// The text of the checklist; none if the file is missing or none is configured.
     pub checklist: Option<&'a str>,
-    /// True if a run of its session is under way, or an input waits there.
+    /// True if its session has an open run or a waiting input.
     pub is_busy: bool,
     /// Tokens that its turns have used since [`HeartbeatSpec::day_start`].
     pub tokens: u64,
@@ -89,7 +89,7 @@ impl HeartbeatSpec {
     /// Returns the reason why the heartbeat is skipped now; none if it runs.
     ///
     /// # Errors
-    /// Its active hours are none, or the time lies beyond the calendar.
+    /// Its active hours are invalid, or the time is beyond the calendar.
     pub fn skip(&self, facts: &BeatFacts<'_>) -> Result<Option<SkipReason>, ScheduleError> {
         let is_active = match &self.active_hours {
             Some(hours) => hours.parse()?.contains(facts.now)?,
@@ -114,7 +114,7 @@ impl HeartbeatSpec {
     /// Returns the beginning of the day to which a time belongs, for its budget.
     ///
     /// # Errors
-    /// Its time zone is none, or the time lies beyond the calendar.
+    /// Its time zone is invalid, or the time is beyond the calendar.
     pub fn day_start(&self, now: Timestamp) -> Result<Timestamp, ScheduleError> {
         let zone = self
             .active_hours

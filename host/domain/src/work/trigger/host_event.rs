@@ -1,4 +1,4 @@
-//! Events of the host as trigger events: the few kinds that an operator may let a trigger hear.
+//! Events of the host as trigger events: the few kinds that an operator may subscribe a trigger to.
 
 use super::TriggerName;
 use crate::access::grant::PatternList;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The kinds of events of the host that a trigger may hear.
+/// The kinds of host events that a trigger may receive.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -59,12 +59,12 @@ words!(HostEventKind {
     ConnectorUp = "connector.up",
 });
 
-/// An event of the host that an operator lets a trigger hear.
+/// A host event that a trigger may receive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEvent {
     /// Its kind.
     pub name: HostEventKind,
-    /// Its id, the same whenever it is told.
+    /// Its id, the same in every report.
     pub id: String,
     /// Time at which it happened.
     pub time: Timestamp,
@@ -76,7 +76,7 @@ pub struct HostEvent {
     pub chain: u32,
 }
 
-/// The events of the host that a trigger hears.
+/// The host events that a trigger receives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventsSpec {

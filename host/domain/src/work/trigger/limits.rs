@@ -10,7 +10,7 @@ pub const MIN_INTERVAL_MS: u64 = 30_000;
 pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
 /// Milliseconds over which trigger events at whole hours are spread: 5 minutes.
 pub const SPREAD_MS_MAX: u64 = 300_000;
-/// Milliseconds after its time from which a trigger event counts as missed: 5 minutes.
+/// Milliseconds after its time at which a trigger event counts as missed: 5 minutes.
 pub const LATE_MS_MAX: u64 = 300_000;
 /// Missed trigger events that are counted exactly; more are reported as this number.
 pub const MISSED_COUNTED_MAX: u32 = 10_000;
@@ -34,7 +34,7 @@ pub const TRIGGERS_MAX: usize = 200_000;
 pub const TRIGGERS_OF_USER_MAX: usize = 100;
 /// Further targets of one trigger.
 pub const TARGETS_MAX: usize = 32;
-/// Bytes of the name by which a target names an agent, and of a component's name.
+/// Bytes of an agent's name in a target, and of a component's name.
 pub const TARGET_NAME_BYTES_MAX: usize = 1_024;
 /// Bytes of the topic of a target by topic.
 pub const ABOUT_BYTES_MAX: usize = 4_096;
@@ -45,18 +45,18 @@ pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
 pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;
 /// Variables of one template.
 pub const TEMPLATE_VARIABLES_MAX: usize = 256;
-/// Bytes of the reason of a failure that are kept.
+/// Bytes of a failure's reason that are stored.
 pub const REASON_BYTES_MAX: usize = 1_024;
 
 /// Bytes of the body of a webhook call.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 /// The default limit of a webhook call's body in bytes: 256 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: usize = 256 << 10;
-/// Headers of a webhook call that are kept, and parts of its query.
+/// Headers of a webhook call that are stored, and parts of its query.
 pub const CALL_FIELDS_MAX: usize = 64;
-/// Bytes of a header's value, or of a part of the query, that are kept.
+/// Bytes of a header's value, or of a part of the query, that are stored.
 pub const CALL_FIELD_BYTES_MAX: usize = 4_096;
-/// Fields of a form that a webhook call brings.
+/// Form fields of a webhook call.
 pub const FORM_FIELDS_MAX: usize = 1_024;
 /// Bytes of a call id; a longer one counts by its digest.
 pub const CALL_ID_BYTES_MAX: usize = 256;

@@ -25,12 +25,12 @@ pub enum SkipReason {
     Chain,
 }
 
-/// The treatment of trigger events that came due.
+/// The treatment of due trigger events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Catching {
     /// The policy for missed ones.
     pub policy: MissedPolicy,
-    /// The number that is dealt with at once.
+    /// The number that is processed at once.
     pub max: u32,
 }
 
@@ -57,8 +57,8 @@ pub struct ComeDue {
     /// Skipped trigger events: the due time of the first, and their number, which is counted up to
     /// [`MISSED_COUNTED_MAX`].
     pub skipped: Option<(Timestamp, u32)>,
-    /// Trigger events to deal with, in their order: when each was due, and how many missed ones
-    /// before it are dealt with by it.
+    /// Trigger events to process, in order: the due time of each, and how many missed ones before
+    /// it are included in it.
     pub trigger_events: Vec<(Timestamp, u32)>,
     /// The next trigger event; none if the schedule is over.
     pub next_due: Option<Timestamp>,
@@ -140,10 +140,10 @@ impl Scheduled<'_> {
         self.schedule.between(&self.owner, span, limit)
     }
 
-    /// The last so many trigger events of a span, in their order; all of them if there are fewer.
+    /// The last trigger events of a span, in order, up to a number; all of them if there are fewer.
     fn last(&self, span: Span, number: u32) -> Result<Vec<Timestamp>, ScheduleError> {
-        // The latest time after which there are still so many: the search halves the span, because
-        // a span of a year may have a million of them.
+        // The latest time after which enough trigger events follow: the search halves the span,
+        // because a span of a year may have a million of them.
         let mut enough = span.after;
         let mut few = span.until;
         if self.count(span, number)? >= number {

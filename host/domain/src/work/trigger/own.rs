@@ -40,12 +40,12 @@ pub const TRIGGERS_FULL: &str = "triggers-full";
 /// The code in a turn with less authority than a user's own message.
 pub const TRIGGERS_NARROWED: &str = "triggers-not-here";
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidTrigger(String);
 
-/// The caller of one of the tools, and the place of the call.
+/// The caller of one of the tools, and the context of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct TriggerCaller<'a> {
     /// The agent.
@@ -111,7 +111,7 @@ pub fn trigger_tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// Idempotent: the trigger of a name is there as it was set last, or it is gone.
+/// Idempotent: the trigger of a name is as it was set last, or it is removed.
 fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
@@ -159,7 +159,7 @@ impl TriggerCaller<'_> {
             Some(Value::String(message)) if !message.trim().is_empty() => message,
             _ => return Err(InvalidTrigger("`message` must be text".to_owned())),
         };
-        // Models write `null` for what they leave out.
+        // Models write `null` for omitted arguments.
         arguments.retain(|_, value| !value.is_null());
         let known = ["at", "every", "cron", "timeZone", "once"];
         if let Some(unknown) = arguments.keys().find(|key| !known.contains(&key.as_str())) {

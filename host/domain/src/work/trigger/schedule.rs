@@ -27,7 +27,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const HOUR_MS: u64 = 3_600_000;
 const _: () = assert!(INTERVAL_MS_MAX / HOUR_MS == 366 * 24);
 
-/// The policy for trigger events that came due while the host could not deal with them.
+/// The policy for trigger events that were due while the host could not process them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MissedPolicy {
@@ -92,13 +92,13 @@ pub struct ScheduleSpec {
     pub once: bool,
 }
 
-/// The reason why there is no telling when a trigger is due.
+/// The reason why the next due time of a trigger is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// The definition is no schedule.
     #[error(transparent)]
     Spec(#[from] SpecFault),
-    /// The next trigger event lies beyond what the calendar has.
+    /// The next trigger event is beyond the calendar.
     #[error(transparent)]
     Calendar(#[from] BeyondCalendar),
     /// The next trigger event was not found within the search's limit.
@@ -185,7 +185,7 @@ impl ScheduleSpec {
     }
 }
 
-/// Checks that an interval is no shorter than what a schedule may have.
+/// Checks that an interval is not shorter than the minimum of a schedule.
 pub(super) fn check_interval(field: &str, interval: Interval) -> Result<(), SpecFault> {
     if interval.ms() >= MIN_INTERVAL_MS {
         return Ok(());
@@ -203,7 +203,7 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// It is none; the error names the field and the fix.
+    /// It is invalid; the error names the field and the fix.
     pub fn parse(spec: &ScheduleSpec) -> Result<Self, ScheduleError> {
         spec.check()?;
         let wants_spread = spec.spread.unwrap_or(false);
@@ -235,7 +235,7 @@ impl Schedule {
     /// Returns the schedule of heartbeats; none if they are off.
     ///
     /// # Errors
-    /// The interval or the active hours are none.
+    /// The interval or the active hours are invalid.
     pub fn of_heartbeat(spec: &HeartbeatSpec) -> Result<Option<Self>, ScheduleError> {
         if spec.every == Interval::ZERO {
             return Ok(None);

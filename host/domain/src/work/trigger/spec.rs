@@ -55,7 +55,7 @@ pub struct TriggerSpec {
     pub priority: Option<Priority>,
     /// The model of its turns: an alias of the configuration.
     pub model: Option<String>,
-    /// The recipient of its turns' replies, beside the session.
+    /// The recipient of its turns' replies, in addition to the session.
     pub deliver: Deliver,
     /// True if it is fired at all.
     pub enabled: bool,
@@ -147,7 +147,7 @@ impl TriggerSpec {
         }
     }
 
-    /// Checks it, as far as that needs nothing else of the host.
+    /// Checks it, as far as that needs no other data of the host.
     ///
     /// # Errors
     /// The first fault, with its field and the fix.

@@ -57,12 +57,12 @@ pub struct SmartTarget {
     /// Only threads with this agent: the id of a definition, an agent's id or its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only threads that are led as this persona.
+    /// Only threads under this persona.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
 }
 
-/// The recipient of the replies to a trigger's messages, beside the session.
+/// The recipient of the replies to a trigger's messages, in addition to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Deliver {
@@ -86,7 +86,7 @@ pub struct NotATarget {
     found: usize,
 }
 
-/// A target as it is written: exactly one of these.
+/// A target in its written form: exactly one of these.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "TriggerTarget")]
@@ -169,7 +169,7 @@ pub(super) struct TargetFault {
     pub(super) key: &'static str,
     /// The fault in it.
     pub(super) message: String,
-    /// The way to correct it.
+    /// The correction.
     pub(super) fix: String,
 }
 

@@ -15,7 +15,7 @@ pub enum TriggerEvent {
     Due {
         /// Time at which it was due.
         due: Timestamp,
-        /// Trigger events before it that were missed, and are dealt with by this one.
+        /// Missed trigger events before it, which this one includes.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         missed: u32,
     },
@@ -88,7 +88,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the headers of a webhook call; none of anything else.
+    /// Returns the headers of a webhook call; none for others.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         match self {
@@ -97,7 +97,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the query of a webhook call; none of anything else.
+    /// Returns the query of a webhook call; none for others.
     #[must_use]
     pub fn query(&self) -> &[(String, String)] {
         match self {

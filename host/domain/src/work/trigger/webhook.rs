@@ -36,7 +36,7 @@ pub struct WebhookSpec {
     /// senders that require it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answer: WebhookAnswer,
-    /// Bytes of a call's body, 1048576 at most; 262144 without.
+    /// Bytes of a call's body, at most 1048576; default 262144.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub bytes_max: Option<u32>,
@@ -70,7 +70,7 @@ pub enum WebhookAuth {
         /// signed. Without it the body alone is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timestamp_header: Option<String>,
-        /// Seconds by which the time of a signature may be off, from 1 to 3600; 300 without.
+        /// Seconds by which the time of a signature may be off, from 1 to 3600; default 300.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 3_600))]
         tolerance_s: Option<u32>,
@@ -124,7 +124,7 @@ impl WebhookAuth {
         }
     }
 
-    /// Returns the scheme of its signatures; none of a token.
+    /// Returns the scheme of its signatures; none for a token.
     fn scheme(&self) -> Option<HmacScheme> {
         match self {
             Self::Token { .. } => None,

@@ -1,4 +1,4 @@
-//! Time zones, from the database that is part of this program: nothing is read from the machine.
+//! Time zones, from the database in this program: the machine's database is not used.
 
 use super::{SpecFault, ZONE_BYTES_MAX};
 use crate::values::time::Timestamp;
@@ -12,7 +12,7 @@ const LIKENESS_MIN: f64 = 0.8;
 /// The database, with the zones that were read so far.
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// A time beyond what the calendar has.
+/// A time beyond the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the calendar of schedules ends with the year 9999")]
 pub struct BeyondCalendar;
@@ -47,7 +47,7 @@ impl Zone {
         Err(SpecFault::new(field, message, fix))
     }
 
-    /// Returns what a clock there shows.
+    /// Returns the time that a clock there shows.
     pub(super) fn local(&self, time: Timestamp) -> Result<civil::DateTime, BeyondCalendar> {
         Ok(self.0.to_datetime(instant(time)?))
     }
@@ -92,7 +92,7 @@ pub(super) struct LocalOffset {
 }
 
 impl LocalOffset {
-    /// Returns what a clock with this offset shows.
+    /// Returns the time that a clock with this offset shows.
     pub(super) fn local(&self, time: Timestamp) -> Result<civil::DateTime, BeyondCalendar> {
         Ok(self.zone.to_datetime(instant(time)?))
     }

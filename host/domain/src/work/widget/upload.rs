@@ -128,11 +128,11 @@ fn is_same(one: &File, other: &File) -> bool {
 /// A file of an answer.
 struct FileAnswer {
     file: File,
-    /// Its bytes, when they stand in the answer.
+    /// Its bytes, if the answer contains them.
     content: Option<Vec<u8>>,
 }
 
-/// The field at fault and what is wrong with it; an empty field for the entry as a whole.
+/// The field at fault and its fault; an empty field for the entry as a whole.
 type UploadFault = (&'static str, String);
 
 fn read(entry: &Value, known: &[File]) -> Result<FileAnswer, UploadFault> {

@@ -19,7 +19,7 @@ const CODE_CHARS: usize = 4;
 pub(super) struct Offered {
     /// The text that people see.
     pub(super) label: String,
-    /// The choice that it stands for.
+    /// The choice of the button.
     pub(super) pressed: Pressed,
 }
 
@@ -268,7 +268,7 @@ fn skip_words(action: &ClientAction) -> &'static str {
     }
 }
 
-/// The host's own question: the whole call, or nothing that can be answered.
+/// The host's own question: the whole call, or a question that cannot be answered there.
 fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outbound> {
     let call = block(action.props.get("arguments")?)?;
     let of = |name: &str| action.props.get(name).and_then(Value::as_str);

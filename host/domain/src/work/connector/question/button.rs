@@ -1,4 +1,4 @@
-//! The value of a question's button: the question and what was chosen, in few bytes.
+//! The value of a question's button: the question and the choice, in few bytes.
 
 use crate::values::digest::Digest;
 use crate::values::id::OperationId;
@@ -19,7 +19,7 @@ pub struct ButtonValue {
     pub pressed: Pressed,
 }
 
-/// The choice that a button stands for.
+/// The choice of a button.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
     /// The index of an option, a rating, or 1 for yes and 0 for no.

@@ -30,7 +30,7 @@ pub enum NotAnAnswer {
     /// It is for one person to answer, and anybody in a group could.
     #[error("This is not answered in a group. Answer it in a client where you are signed in.")]
     InGroup,
-    /// It is none of the choices.
+    /// It matches no choice.
     #[error("That is none of the choices.")]
     NoChoice,
     /// It is too short or too long.
@@ -38,7 +38,7 @@ pub enum NotAnAnswer {
     Length {
         /// Characters at least.
         min: usize,
-        /// Characters at most.
+        /// The most characters.
         max: usize,
         /// Its length.
         chars: usize,
@@ -48,7 +48,7 @@ pub enum NotAnAnswer {
     Count {
         /// At least.
         min: usize,
-        /// At most.
+        /// The most choices.
         max: usize,
         /// Their number.
         chosen: usize,

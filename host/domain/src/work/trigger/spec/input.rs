@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "TriggerSpec")]
 pub(super) struct SpecInput {
-    /// The component that makes messages of its trigger events. By default the one that is built in
-    /// for its kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
+    /// The component that makes messages of its trigger events. The default is built in for its
+    /// kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     component: Option<String>,
     /// The user on whose behalf it speaks. The configuration has to name one; over the API it is
@@ -50,7 +50,7 @@ pub(super) struct SpecInput {
     message: Option<String>,
     /// The recipient of its messages.
     target: TriggerTarget,
-    /// Further targets that the component may pick by name, 32 at most.
+    /// Further targets that the component may choose by name, 32 at most.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     targets: BTreeMap<TriggerTargetName, TriggerTarget>,
     /// Its configuration for the component: an object that fits the component's schema, 64 KiB at
@@ -95,7 +95,7 @@ struct QueueShape {
     debounce: Option<NumberOrText>,
     /// The same as `debounce`, as the API names it.
     debounce_ms: Option<NumberOrText>,
-    /// Number of inputs that the queue holds, from 1 to 1000.
+    /// The most inputs in the queue, from 1 to 1000.
     cap: Option<NumberOrText>,
     /// The policy for inputs beyond the cap: `new`, `old` or `summarize`.
     drop: Option<String>,

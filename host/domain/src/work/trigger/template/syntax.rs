@@ -33,7 +33,7 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// Digits of a place in a list.
 const DIGITS_MAX: usize = 9;
 
-/// Checks that there are only variables in a template, each from one of the roots.
+/// Checks that a template's variables are valid, each from one of the roots.
 pub(super) fn check(field: &str, template: &str) -> Result<(), SpecFault> {
     let mut rest = template;
     let mut count = 0;

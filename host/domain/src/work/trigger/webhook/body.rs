@@ -29,7 +29,7 @@ impl WebhookRequest<'_> {
         self.content_type().map(media_type)
     }
 
-    /// Checks that its body is as it stands, and not compressed.
+    /// Checks that its body is not compressed.
     pub(super) fn check_encoding(&self) -> Result<(), NotACall> {
         let encoding = match self.header("content-encoding") {
             Ok(encoding) => encoding.unwrap_or_default().trim(),
@@ -84,7 +84,7 @@ pub(in super::super) fn read_body(
         Some(media_type) if is_json(media_type) && !text.trim().is_empty() => {
             Ok(json::parse_exact(text)?)
         }
-        // No form begins so: senders forget to say that they send JSON.
+        // No form begins so: some senders do not declare their JSON.
         Some(FORM) if text.trim_start().starts_with('{') => Ok(json::parse_exact(text)?),
         Some(FORM) => form(text, encoding),
         Some(_) => Ok(Value::String(text.to_owned())),

@@ -1,4 +1,4 @@
-//! A webhook call as it is kept: bounded, without credentials, under the sender's own id.
+//! A webhook call as it is stored: bounded, without credentials, under the sender's own id.
 
 use super::super::{
     CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_ID_BYTES_MAX, CALL_PATH_BYTES_MAX, CloudEvent,
@@ -11,7 +11,7 @@ use crate::values::json::NotTaken;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A call as it came.
+/// A call as received.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
     /// The rest of its path, behind the trigger's name.
@@ -32,7 +32,7 @@ pub struct WebhookCall {
     /// The rest of its path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Headers without credentials, names in lower case. The attributes of a CloudEvent stand among
+    /// Headers without credentials, names in lower case. The attributes of a CloudEvent are among
     /// them as `ce-…`, in either of its modes.
     pub headers: Vec<(String, String)>,
     /// The query, decoded, without credentials.
@@ -69,7 +69,7 @@ pub enum NotACall {
     /// Its body is compressed.
     #[error("a body with `Content-Encoding: {0}` is not read; send it as it is")]
     Encoding(String),
-    /// Its body is in a character set that nobody knows.
+    /// Its body has an unknown character set.
     #[error("the character set `{0}` of the body is not known; send UTF-8")]
     Charset(String),
     /// Its body is no text.
@@ -156,7 +156,7 @@ impl WebhookSpec {
         })
     }
 
-    /// The fields of a call that are kept, each with its name in the form that `named` gives it.
+    /// The stored fields of a call, each with its name in the form that `named` returns.
     fn kept(
         &self,
         fields: &[(String, String)],
@@ -231,7 +231,7 @@ fn stripe_id(payload: &Value) -> Option<String> {
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// The id of a call that has none of its own: the same for the same path, query and body.
+/// The id of a call without its own: the same for the same path, query and body.
 fn digest(request: &WebhookRequest<'_>) -> String {
     let mut parts: Vec<&[u8]> = vec![b"call", request.path.as_bytes()];
     for (name, value) in request.query {
@@ -241,12 +241,12 @@ fn digest(request: &WebhookRequest<'_>) -> String {
     Digest::of_parts(&parts).hex()
 }
 
-/// The id of a call of which only the body is signed: the same for the same body.
+/// The id of a call with only its body signed: the same for the same body.
 fn digest_of_body(request: &WebhookRequest<'_>) -> String {
     Digest::of_parts(&[b"body", request.body]).hex()
 }
 
-/// The beginning of a value, as it is kept.
+/// The stored beginning of a value.
 fn cut(value: &str) -> &str {
     let end = value.floor_char_boundary(CALL_FIELD_BYTES_MAX);
     value.get(..end).unwrap_or_default()

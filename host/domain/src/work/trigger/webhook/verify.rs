@@ -27,7 +27,7 @@ const SIGNATURES_MAX: usize = 8;
 /// the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// The proof is not there.
+    /// The proof is missing.
     #[error("the header `{0}` is missing")]
     Missing(String),
     /// The proof is there more than once.
@@ -53,7 +53,7 @@ impl WebhookAuth {
     /// Verifies a call.
     ///
     /// # Errors
-    /// It proves nothing.
+    /// The proof is invalid.
     pub fn verify(
         &self,
         secret: &[u8],
@@ -154,7 +154,7 @@ fn verify_token(secret: &[u8], request: &WebhookRequest<'_>) -> Result<(), NotVe
     let plain = request.header(TOKEN_HEADER)?;
     let bearer = match bearer.map(|value| value.split_once(' ')) {
         Some(Some((scheme, token))) if scheme.eq_ignore_ascii_case("bearer") => Some(token.trim()),
-        // Other ways of authorization may be meant for a proxy.
+        // Other authorization schemes may be meant for a proxy.
         Some(_) if plain.is_some() => None,
         Some(_) => return Err(NotVerified::Malformed(AUTHORIZATION.to_owned())),
         None => None,
@@ -172,7 +172,7 @@ fn verify_token(secret: &[u8], request: &WebhookRequest<'_>) -> Result<(), NotVe
     }
 }
 
-/// Checks that one of some signatures is that of the parts.
+/// Checks that one of some signatures matches the parts.
 fn verify_one<'a>(
     secret: &[u8],
     parts: &[&[u8]],
@@ -212,7 +212,7 @@ fn needed<'a>(request: &WebhookRequest<'a>, header: &str) -> Result<&'a str, Not
 }
 
 impl<'a> WebhookRequest<'a> {
-    /// Returns the value of a header; none if it is not there.
+    /// Returns the value of a header, if any.
     ///
     /// # Errors
     /// It occurs more than once: readers of the first and readers of the last would differ.
